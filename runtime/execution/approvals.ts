@@ -53,86 +53,18 @@ export interface ApprovalsDeps {
 
 /** Questions of one run to a human. They live in the store, so a waiting run holds no worker and survives a restart. */
 export function runApprovals(deps: ApprovalsDeps): Approvals {
-  const { run, policy, db, records, journal, history, clock, newId, expired = () => [] } = deps
-
-  async function find(stepId: string, round: number) {
-    const answer = await db.execute({
-      sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
-        where run_id = ? and step_id = ? and round = ?`,
-      args: [run.id, stepId, round],
-    })
-    const [row] = rowsOf<RowOf<typeof approvals>>(answer)
-    if (!row) return undefined
-    const { id } = row
-    const comment = openMaybe(records, row.comment, { record: run.id, field: `comment ${id}` })
-    const decision = openMaybe(records, row.decision, { record: run.id, field: `decision ${id}` })
-    return {
-      id,
-      status: row.status,
-      expiresMs: row.expires_ms,
-      ...(row.decided_by !== null && { by: row.decided_by }),
-      ...(comment !== null && { comment }),
-      ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
-    }
-  }
-
-  async function put(question: Question, round: number): Promise<never> {
-    const { stepId, attempt, reason, prompt, action } = deps.redact?.value(question) ?? question
-    const id = newId()
-    const expiresMs = clock.now().getTime() + policy.expiresMinutes * 60_000
-    const expiresAt = new Date(expiresMs).toISOString()
-    journal.append(
-      {
-        kind: 'step_waiting',
-        stepId,
-        attempt,
-        payload: { approvalId: id, reason, prompt, expiresAt, ...(action && { action }) },
-      },
-      {
-        approvals: [
-          {
-            id,
-            tenantId: run.tenantId,
-            agentName: run.agentName,
-            stepId,
-            round,
-            reason,
-            prompt,
-            expiresMs,
-            action: action === undefined ? null : JSON.stringify(action),
-          },
-        ],
-      },
-    )
-    history.questions.set(stepId, round)
-    history.steps.set(stepId, { is: 'waiting', attempt, meta: {}, approvalId: id })
-    await journal.commit()
-    throw new Suspended({ on: 'approval', id, expiresMs })
-  }
-
-  /** Takes the place of a decision that did not come in time; a decision that just came wins. */
-  async function expire(id: string, stepId: string): Promise<boolean> {
-    const nowMs = clock.now().getTime()
-    const [result] = await db.write([
-      {
-        sql: "update approvals set status = 'expired', decided_ms = ? where id = ? and status = 'pending'",
-        args: [nowMs, id],
-      },
-      ...expired({ id, stepId, run }, nowMs),
-    ])
-    return result?.rowsAffected === 1
-  }
+  const { policy, history, clock } = deps
 
   return {
     async ask(question) {
       const { stepId } = question
       const round = questionOf(history, stepId)
-      let found = await find(stepId, round)
-      if (!found) return put(question, round)
+      let found = await findQuestion(deps, stepId, round)
+      if (!found) return putQuestion(deps, question, round)
       if (found.status === 'pending') {
         const { id, expiresMs } = found
         if (clock.now().getTime() < expiresMs) throw new Suspended({ on: 'approval', id, expiresMs })
-        if (!(await expire(found.id, stepId))) found = (await find(stepId, round)) ?? found
+        if (!(await expireQuestion(deps, found.id, stepId))) found = (await findQuestion(deps, stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }
       const { by, comment, resolution, output } = found
@@ -152,4 +84,72 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
       }
     },
   }
+}
+
+async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) {
+  const answer = await deps.db.execute({
+    sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
+      where run_id = ? and step_id = ? and round = ?`,
+    args: [deps.run.id, stepId, round],
+  })
+  const [row] = rowsOf<RowOf<typeof approvals>>(answer)
+  if (!row) return undefined
+  const { id } = row
+  const comment = openMaybe(deps.records, row.comment, { record: deps.run.id, field: `comment ${id}` })
+  const decision = openMaybe(deps.records, row.decision, { record: deps.run.id, field: `decision ${id}` })
+  return {
+    id,
+    status: row.status,
+    expiresMs: row.expires_ms,
+    ...(row.decided_by !== null && { by: row.decided_by }),
+    ...(comment !== null && { comment }),
+    ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
+  }
+}
+
+async function putQuestion(deps: ApprovalsDeps, question: Question, round: number): Promise<never> {
+  const { stepId, attempt, reason, prompt, action } = deps.redact?.value(question) ?? question
+  const id = deps.newId()
+  const expiresMs = deps.clock.now().getTime() + deps.policy.expiresMinutes * 60_000
+  const expiresAt = new Date(expiresMs).toISOString()
+  deps.journal.append(
+    {
+      kind: 'step_waiting',
+      stepId,
+      attempt,
+      payload: { approvalId: id, reason, prompt, expiresAt, ...(action && { action }) },
+    },
+    {
+      approvals: [
+        {
+          id,
+          tenantId: deps.run.tenantId,
+          agentName: deps.run.agentName,
+          stepId,
+          round,
+          reason,
+          prompt,
+          expiresMs,
+          action: action === undefined ? null : JSON.stringify(action),
+        },
+      ],
+    },
+  )
+  deps.history.questions.set(stepId, round)
+  deps.history.steps.set(stepId, { is: 'waiting', attempt, meta: {}, approvalId: id })
+  await deps.journal.commit()
+  throw new Suspended({ on: 'approval', id, expiresMs })
+}
+
+/** Takes the place of a decision that did not come in time; a decision that just came wins. */
+async function expireQuestion(deps: ApprovalsDeps, id: string, stepId: string): Promise<boolean> {
+  const nowMs = deps.clock.now().getTime()
+  const [result] = await deps.db.write([
+    {
+      sql: "update approvals set status = 'expired', decided_ms = ? where id = ? and status = 'pending'",
+      args: [nowMs, id],
+    },
+    ...(deps.expired?.({ id, stepId, run: deps.run }, nowMs) ?? []),
+  ])
+  return result?.rowsAffected === 1
 }

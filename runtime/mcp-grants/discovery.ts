@@ -57,122 +57,15 @@ export type Discovery = ReturnType<typeof discovery>
  * configured, this service registers (RFC 7591). Every address on the way follows the outbound rule.
  */
 export function discovery({ fetch, problem }: DiscoveryDeps) {
-  async function get(
-    url: URL,
-    init: Partial<EgressInit> = {},
-  ): Promise<{ status: number; headers: Headers; body: unknown }> {
-    try {
-      const headers = { accept: 'application/json', 'user-agent': 'waybill', ...init.headers }
-      const answer = await fetch(url, { ...init, headers, signal: AbortSignal.timeout(DEADLINE_MS) })
-      const { body: bytes } = await readAtMost(answer, MOST_BYTES)
-      return { status: answer.status, headers: answer.headers, body: parse(new TextDecoder().decode(bytes)) }
-    } catch (error) {
-      const denial = denialIn(error)
-      if (denial) throw invalid([{ path: 'url', message: denial.message }])
-      throw failed(`${url.host} could not be reached: ${error instanceof Error ? error.message : 'failed'}`, error)
-    }
-  }
-
-  /** What the server says to a request without a token. */
-  async function challengeOf(url: URL): Promise<Challenge> {
-    const clientInfo = { name: 'waybill', version: VERSION }
-    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
-    const { status, headers } = await get(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-    })
-    if (status === 401) return bearerChallenge(headers.get('www-authenticate')) ?? {}
-    const session = headers.get('mcp-session-id')
-    if (session !== null)
-      await get(url, { method: 'DELETE', headers: { 'mcp-session-id': session } }).catch(() => undefined)
-    throw invalid([
-      { path: 'url', message: `the server asks for no OAuth: it answered ${status} to a greeting without a token` },
-    ])
-  }
-
-  async function resourceOf(url: URL, { resourceMetadata: named }: Challenge) {
-    const path = url.pathname === '/' ? '' : url.pathname
-    const places =
-      named === undefined ? [wellKnown(url, RESOURCE, path), wellKnown(url, RESOURCE, '')] : [URL.parse(named)]
-    for (const place of places) {
-      if (!place) throw failed(`${url.host} names metadata at what is no address`)
-      const { status, body } = await get(place)
-      if (status !== 200) continue
-      const found = resourceMetadata.safeParse(body)
-      if (!found.success) throw failed(`${place.href} is no metadata of a protected resource (RFC 9728)`)
-      // A server that speaks for another could have tokens made for that one.
-      if (!covers(found.data.resource, url))
-        throw failed(`${place.href} is about ${found.data.resource.slice(0, 200)}, not this server`)
-      return found.data
-    }
-    if (named !== undefined) throw failed(`${url.host} names metadata that are not there`)
-    // Before the protected resource metadata came into the protocol, a server was its own authorization server.
-    return { resource: url.href, authorization_servers: [url.origin], scopes_supported: undefined }
-  }
-
-  async function serverOf(issuer: string): Promise<ServerMetadata> {
-    const url = new URL(issuer)
-    const path = url.pathname.replace(/\/$/, '')
-    const places = [wellKnown(url, 'oauth-authorization-server', path), wellKnown(url, 'openid-configuration', path)]
-    if (path !== '') places.push(new URL(`${url.origin}${path}/.well-known/openid-configuration`))
-    for (const place of places) {
-      const { status, body } = await get(place)
-      if (status !== 200) continue
-      const found = serverMetadata.safeParse(body)
-      if (!found.success) throw failed(`${place.href} is no metadata of an authorization server (RFC 8414)`)
-      if (found.data.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
-        throw failed(`${place.href} is about ${found.data.issuer.slice(0, 200)}, not ${issuer}`)
-      }
-      if (!found.data.code_challenge_methods_supported?.includes('S256')) {
-        throw failed(`${issuer} does not say that it does PKCE with S256, without which no consent is started`)
-      }
-      return found.data
-    }
-    throw failed(`${issuer} has no metadata of an authorization server (RFC 8414)`)
-  }
-
-  async function register(server: ServerMetadata, redirectUri: string, method: string): Promise<OAuthClient> {
-    const { registration_endpoint: endpoint, issuer } = server
-    if (endpoint === undefined) {
-      const message = `${issuer} allows no registration: create a client there with the callback ${redirectUri} and give its clientId`
-      throw invalid([{ path: 'clientId', message }])
-    }
-    const { status, body } = await get(new URL(endpoint), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        client_name: 'waybill',
-        redirect_uris: [redirectUri],
-        response_types: ['code'],
-        grant_types: ['authorization_code', 'refresh_token'],
-        token_endpoint_auth_method: method,
-        // A web client has to have https, which this machine alone has not.
-        application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
-      }),
-    })
-    const found = registered.safeParse(body)
-    if (found.success && (status === 200 || status === 201)) {
-      const { client_id: id, client_secret: secret } = found.data
-      return { id, ...(secret !== undefined && { secret }) }
-    }
-    const { error, error_description: why } = body as { error?: unknown; error_description?: unknown }
-    const said = [error, why]
-      .filter(one => typeof one === 'string')
-      .join(': ')
-      .slice(0, 300)
-    throw failed(`${issuer} did not register this service (${status}) ${said}`.trim())
-  }
-
   return {
     async targetOf({ url, scope, client, redirectUri }: Wanted): Promise<McpTarget & { scope: string | undefined }> {
       const refused = await problem(url)
       if (refused !== undefined) throw invalid([{ path: 'url', message: refused }])
-      const challenge = await challengeOf(url)
-      const resource = await resourceOf(url, challenge)
+      const challenge = await challengeOf(fetch, url)
+      const resource = await resourceOf(fetch, url, challenge)
       const issuer = resource.authorization_servers?.[0]
       if (issuer === undefined) throw failed(`${url.host} names no authorization server`)
-      const server = await serverOf(issuer)
+      const server = await serverOf(fetch, issuer)
       // A browser opens the one, this service the others; none may be where the rule does not let it.
       for (const one of [server.authorization_endpoint, server.token_endpoint, server.revocation_endpoint]) {
         const wrong = one === undefined ? undefined : await problem(new URL(one))
@@ -181,7 +74,7 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
       }
       const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
       const method = ['none', 'client_secret_post', 'client_secret_basic'].find(one => methods.includes(one)) ?? 'none'
-      const known = client ?? (await register(server, redirectUri, method))
+      const known = client ?? (await register(fetch, server, redirectUri, method))
       const inHeader = known.secret !== undefined && !methods.includes('client_secret_post')
       const offline = server.scopes_supported?.includes('offline_access') === true
       const asked = scope ?? challenge.scope ?? resource.scopes_supported?.join(' ')
@@ -206,6 +99,119 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
       }
     },
   }
+}
+
+async function getJson(
+  fetch: DiscoveryDeps['fetch'],
+  url: URL,
+  init: Partial<EgressInit> = {},
+): Promise<{ status: number; headers: Headers; body: unknown }> {
+  try {
+    const headers = { accept: 'application/json', 'user-agent': 'waybill', ...init.headers }
+    const answer = await fetch(url, { ...init, headers, signal: AbortSignal.timeout(DEADLINE_MS) })
+    const { body: bytes } = await readAtMost(answer, MOST_BYTES)
+    return { status: answer.status, headers: answer.headers, body: parse(new TextDecoder().decode(bytes)) }
+  } catch (error) {
+    const denial = denialIn(error)
+    if (denial) throw invalid([{ path: 'url', message: denial.message }])
+    throw failed(`${url.host} could not be reached: ${error instanceof Error ? error.message : 'failed'}`, error)
+  }
+}
+
+/** What the server says to a request without a token. */
+async function challengeOf(fetch: DiscoveryDeps['fetch'], url: URL): Promise<Challenge> {
+  const clientInfo = { name: 'waybill', version: VERSION }
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
+  const { status, headers } = await getJson(fetch, url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  })
+  if (status === 401) return bearerChallenge(headers.get('www-authenticate')) ?? {}
+  const session = headers.get('mcp-session-id')
+  if (session !== null)
+    await getJson(fetch, url, { method: 'DELETE', headers: { 'mcp-session-id': session } }).catch(() => undefined)
+  throw invalid([
+    { path: 'url', message: `the server asks for no OAuth: it answered ${status} to a greeting without a token` },
+  ])
+}
+
+async function resourceOf(fetch: DiscoveryDeps['fetch'], url: URL, { resourceMetadata: named }: Challenge) {
+  const path = url.pathname === '/' ? '' : url.pathname
+  const places =
+    named === undefined ? [wellKnown(url, RESOURCE, path), wellKnown(url, RESOURCE, '')] : [URL.parse(named)]
+  for (const place of places) {
+    if (!place) throw failed(`${url.host} names metadata at what is no address`)
+    const { status, body } = await getJson(fetch, place)
+    if (status !== 200) continue
+    const found = resourceMetadata.safeParse(body)
+    if (!found.success) throw failed(`${place.href} is no metadata of a protected resource (RFC 9728)`)
+    // A server that speaks for another could have tokens made for that one.
+    if (!covers(found.data.resource, url))
+      throw failed(`${place.href} is about ${found.data.resource.slice(0, 200)}, not this server`)
+    return found.data
+  }
+  if (named !== undefined) throw failed(`${url.host} names metadata that are not there`)
+  // Before the protected resource metadata came into the protocol, a server was its own authorization server.
+  return { resource: url.href, authorization_servers: [url.origin], scopes_supported: undefined }
+}
+
+async function serverOf(fetch: DiscoveryDeps['fetch'], issuer: string): Promise<ServerMetadata> {
+  const url = new URL(issuer)
+  const path = url.pathname.replace(/\/$/, '')
+  const places = [wellKnown(url, 'oauth-authorization-server', path), wellKnown(url, 'openid-configuration', path)]
+  if (path !== '') places.push(new URL(`${url.origin}${path}/.well-known/openid-configuration`))
+  for (const place of places) {
+    const { status, body } = await getJson(fetch, place)
+    if (status !== 200) continue
+    const found = serverMetadata.safeParse(body)
+    if (!found.success) throw failed(`${place.href} is no metadata of an authorization server (RFC 8414)`)
+    if (found.data.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+      throw failed(`${place.href} is about ${found.data.issuer.slice(0, 200)}, not ${issuer}`)
+    }
+    if (!found.data.code_challenge_methods_supported?.includes('S256')) {
+      throw failed(`${issuer} does not say that it does PKCE with S256, without which no consent is started`)
+    }
+    return found.data
+  }
+  throw failed(`${issuer} has no metadata of an authorization server (RFC 8414)`)
+}
+
+async function register(
+  fetch: DiscoveryDeps['fetch'],
+  server: ServerMetadata,
+  redirectUri: string,
+  method: string,
+): Promise<OAuthClient> {
+  const { registration_endpoint: endpoint, issuer } = server
+  if (endpoint === undefined) {
+    const message = `${issuer} allows no registration: create a client there with the callback ${redirectUri} and give its clientId`
+    throw invalid([{ path: 'clientId', message }])
+  }
+  const { status, body } = await getJson(fetch, new URL(endpoint), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      client_name: 'waybill',
+      redirect_uris: [redirectUri],
+      response_types: ['code'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: method,
+      // A web client has to have https, which this machine alone has not.
+      application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
+    }),
+  })
+  const found = registered.safeParse(body)
+  if (found.success && (status === 200 || status === 201)) {
+    const { client_id: id, client_secret: secret } = found.data
+    return { id, ...(secret !== undefined && { secret }) }
+  }
+  const { error, error_description: why } = body as { error?: unknown; error_description?: unknown }
+  const said = [error, why]
+    .filter(one => typeof one === 'string')
+    .join(': ')
+    .slice(0, 300)
+  throw failed(`${issuer} did not register this service (${status}) ${said}`.trim())
 }
 
 const RESOURCE = 'oauth-protected-resource'

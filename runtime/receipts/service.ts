@@ -47,64 +47,12 @@ type Checks = VerifyResult['checks']
 export type ReceiptService = ReturnType<typeof receiptService>
 
 export function receiptService(deps: ReceiptServiceDeps) {
-  const { store, keys, sha256, now, log, issued } = deps
-
-  /** A key that cannot be opened must not keep a run from its end: its receipt is made later, when there is a key again. */
-  async function signer(): Promise<Signer | undefined> {
-    try {
-      return await deps.signing.current()
-    } catch (error) {
-      log.error('receipts cannot be signed: the signing key does not open', { error })
-      return undefined
-    }
-  }
-
-  /** A run may have ended where nothing could be signed; its receipt is made at the first request once there is a key. */
-  async function late(runId: string): Promise<Receipt> {
-    const remote = await deps.remoteRun?.(runId)
-    if (remote !== undefined) return receiptOfRemoteRun(runId, remote)
-    const found = await store.stored(runId)
-    if (!found) throw notFound('receipt', runId)
-    if (!found.walk.ok) {
-      throw new ApiError(
-        'internal',
-        `no receipt is made for run ${runId}: its journal breaks at event ${found.walk.brokenAt}`,
-      )
-    }
-    const key = await signer()
-    if (!key) {
-      throw new ApiError(
-        'not_found',
-        `run ${runId} has no receipt yet: this service has no master key, or another one than its signing key was sealed under`,
-      )
-    }
-    await store.add(found.facts.tenantId, await issue(statementOf(found.facts, sha256), key, now()))
-    issued.add(1)
-    const kept = await store.find(runId)
-    if (!kept) throw notFound('receipt', runId)
-    return kept.receipt
-  }
-
-  async function receiptOfRemoteRun(runId: string, remote: HashedFacts | 'unknown'): Promise<Receipt> {
-    if (remote === 'unknown') {
-      throw new ApiError(
-        'node_offline',
-        `the receipt of run ${runId} is made when its node has reported the end of the journal`,
-      )
-    }
-    const key = await signer()
-    if (!key) throw notFound('receipt', runId)
-    await store.add(remote.tenantId, await issue(statementFrom(remote), key, now()))
-    issued.add(1)
-    const kept = await store.find(runId)
-    if (!kept) throw notFound('receipt', runId)
-    return kept.receipt
-  }
+  const { store, keys, sha256, now, issued } = deps
 
   return {
     /** For the commit in which the end of a run on a node becomes known. */
     async signRemoteRun(facts: HashedFacts): Promise<string | undefined> {
-      const key = await signer()
+      const key = await signerOf(deps)
       if (!key) return undefined
       const receipt = await issue(statementFrom(facts), key, now())
       issued.add(1)
@@ -113,7 +61,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
     /** For the commit that ends a run. */
     async sign({ run, output, models, ...ended }: EndedRun): Promise<string | undefined> {
-      const key = await signer()
+      const key = await signerOf(deps)
       if (!key) return undefined
       const version = await deps.versionOf(run.versionId)
       if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
@@ -149,7 +97,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
       if (!isTerminal(run.status)) {
         throw new ApiError('run_not_terminal', `run ${runId} is ${run.status}: its receipt is made when it ends`)
       }
-      return late(runId)
+      return issueLate(deps, runId)
     },
 
     /** Without a tenant, a receipt is checked against its key and the journal that came with it, and nothing that is stored. */
@@ -197,7 +145,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
     /** The document with the keys; a service that has just started makes its first one now. */
     async published(): Promise<ReceiptKeys> {
-      await signer()
+      await signerOf(deps)
       const document = published(await keys.list())
       if (document) return document
       throw new ApiError(
@@ -206,6 +154,62 @@ export function receiptService(deps: ReceiptServiceDeps) {
       )
     },
   }
+}
+
+/** A key that cannot be opened must not keep a run from its end: its receipt is made later, when there is a key again. */
+async function signerOf(deps: ReceiptServiceDeps): Promise<Signer | undefined> {
+  try {
+    return await deps.signing.current()
+  } catch (error) {
+    deps.log.error('receipts cannot be signed: the signing key does not open', { error })
+    return undefined
+  }
+}
+
+/** A run may have ended where nothing could be signed; its receipt is made at the first request once there is a key. */
+async function issueLate(deps: ReceiptServiceDeps, runId: string): Promise<Receipt> {
+  const remote = await deps.remoteRun?.(runId)
+  if (remote !== undefined) return issueForRemoteRun(deps, runId, remote)
+  const found = await deps.store.stored(runId)
+  if (!found) throw notFound('receipt', runId)
+  if (!found.walk.ok) {
+    throw new ApiError(
+      'internal',
+      `no receipt is made for run ${runId}: its journal breaks at event ${found.walk.brokenAt}`,
+    )
+  }
+  const key = await signerOf(deps)
+  if (!key) {
+    throw new ApiError(
+      'not_found',
+      `run ${runId} has no receipt yet: this service has no master key, or another one than its signing key was sealed under`,
+    )
+  }
+  await deps.store.add(found.facts.tenantId, await issue(statementOf(found.facts, deps.sha256), key, deps.now()))
+  deps.issued.add(1)
+  const kept = await deps.store.find(runId)
+  if (!kept) throw notFound('receipt', runId)
+  return kept.receipt
+}
+
+async function issueForRemoteRun(
+  deps: ReceiptServiceDeps,
+  runId: string,
+  remote: HashedFacts | 'unknown',
+): Promise<Receipt> {
+  if (remote === 'unknown') {
+    throw new ApiError(
+      'node_offline',
+      `the receipt of run ${runId} is made when its node has reported the end of the journal`,
+    )
+  }
+  const key = await signerOf(deps)
+  if (!key) throw notFound('receipt', runId)
+  await deps.store.add(remote.tenantId, await issue(statementFrom(remote), key, deps.now()))
+  deps.issued.add(1)
+  const kept = await deps.store.find(runId)
+  if (!kept) throw notFound('receipt', runId)
+  return kept.receipt
 }
 
 /** The journal of a run on a node is not here: its head and count are, as they were streamed. */

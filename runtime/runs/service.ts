@@ -44,6 +44,9 @@ export interface RunServiceDeps {
   sha256?: Sha256
 }
 
+/** A run as it is asked for, before it has an id and a day. */
+type Creation = Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>
+
 /** What the caller's transaction adds to a creation. */
 export type Also = (runId: string) => InStatement[]
 
@@ -51,94 +54,15 @@ export type RunService = ReturnType<typeof runService>
 
 /** Starting, forking and ending runs: what the routes, schedules and sessions have in common. */
 export function runService(deps: RunServiceDeps) {
-  const { runs, engine, admit, dayOf, newId, now, sha256 = portableSha256 } = deps
-
-  async function create(
-    given: Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>,
-    version: AgentVersion,
-    also: Also,
-    id = newId(),
-  ): Promise<Run> {
-    const { agentId, agentName, versionId, manifest } = version
-    const { sealedInput } = given
-    const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
-    const input = sealedInput ? asLongAs(sealedInput) : run.input
-    await admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
-      const createdMs = now().getTime()
-      return runs.create({
-        ...run,
-        id,
-        agentId,
-        agentName,
-        versionId,
-        isolation: manifest.isolation,
-        budgetExceeded: exceeded,
-        createdMs,
-        day: dayOf(createdMs),
-        also: [...statements, ...(run.also ?? []), ...also(id)],
-      })
-    })
-    engine.wake()
-    return created(id)
-  }
-
-  async function created(id: string): Promise<Run> {
-    const run = await runs.get(id)
-    if (!run) throw new Error(`run ${id} is gone right after it was made`)
-    return run
-  }
-
-  async function versionFor(tenantId: string, agentName: string, versionId: string | undefined): Promise<AgentVersion> {
-    const current = await deps.currentByName(tenantId, agentName)
-    if (!current) throw notFound('agent', agentName)
-    if (versionId === undefined) return current
-    const version = await deps.findVersion(tenantId, versionId)
-    if (version?.agentId !== current.agentId) throw notFound('agent version', versionId)
-    return version
-  }
-
-  /** A new run that begins with copies of the steps before `fromStepId`. */
-  async function fork(source: Run, fromStepId: string, input: Run['input'] | undefined, also: Also): Promise<Run> {
-    const version = await versionOf(source)
-    refuseDropped(source, version)
-    const id = newId()
-    const events = copiedSteps(await runs.events(source.id, 1, MAX_EVENTS), fromStepId, id, now(), sha256)
-    if (!events) throw notFound('step', fromStepId)
-    const copies = {
-      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
-        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
-      args: [id, source.id],
-    }
-    const fork = {
-      tenantId: source.tenantId,
-      events,
-      labels: JSON.stringify(source.labels),
-      also: [copies],
-      input: canonicalBody(input ?? inputOf(source)),
-      trigger: { kind: 'fork' as const, ref: source.id },
-      forkedFrom: { runId: source.id, stepId: fromStepId },
-    }
-    return create(fork, version, also, id)
-  }
-
-  async function versionOf({ tenantId, agentVersionId }: Run): Promise<AgentVersion> {
-    const version = await deps.findVersion(tenantId, agentVersionId)
-    if (!version) throw notFound('agent version', agentVersionId)
-    return version
-  }
-
-  async function cancel(id: string, reason: string | undefined): Promise<boolean> {
-    const ended = await engine.end(id, { code: 'cancelled', ...(reason !== undefined && { reason }) })
-    for (const child of await runs.children(id)) await cancel(child, reason)
-    return ended
-  }
+  const { runs, engine, newId, now } = deps
 
   return {
     /** Makes a run of that version and lets the engine know. */
-    begin: create,
+    begin: (given: Creation, version: AgentVersion, also: Also, id?: string) =>
+      createRun(deps, given, version, also, id),
 
     /** Cancels a run and its children; false when it had ended before. */
-    end: cancel,
+    end: (id: string, reason: string | undefined) => cancelTree(deps, id, reason),
 
     async start(
       tenantId: string,
@@ -146,12 +70,13 @@ export function runService(deps: RunServiceDeps) {
       also: Also,
       by: Pick<NewRun, 'trigger' | 'scheduleId' | 'sealedInput'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
-      const version = await versionFor(tenantId, agentName, versionId)
+      const version = await versionFor(deps, tenantId, agentName, versionId)
       const run = { tenantId, input: canonicalBody(input), labels: canonicalBody(labels), ...by }
-      return create(run, version, also)
+      return createRun(deps, run, version, also)
     },
 
-    fork,
+    fork: (source: Run, fromStepId: string, input: Run['input'] | undefined, also: Also) =>
+      forkRun(deps, source, fromStepId, input, also),
 
     async retry(source: Run, also: Also): Promise<Run> {
       if (source.status !== 'failed' && source.status !== 'cancelled') {
@@ -161,22 +86,22 @@ export function runService(deps: RunServiceDeps) {
         )
       }
       const from = firstFailedStep(await runs.events(source.id, 1, MAX_EVENTS))
-      if (from !== undefined) return fork(source, from, undefined, also)
+      if (from !== undefined) return forkRun(deps, source, from, undefined, also)
       // It ended before its first step: there is nothing to copy.
       const again = {
         tenantId: source.tenantId,
         input: canonicalBody(inputOf(source)),
         labels: canonicalBody(source.labels),
       }
-      const version = await versionOf(source)
+      const version = await versionOf(deps, source)
       refuseDropped(source, version)
-      return create({ ...again, trigger: { kind: 'fork', ref: source.id } }, version, also)
+      return createRun(deps, { ...again, trigger: { kind: 'fork', ref: source.id } }, version, also)
     },
 
     /** Ends the run and its children; the answer shows it cancelled. */
     async cancel(run: Run, reason: string | undefined): Promise<Run> {
-      if (!(await cancel(run.id, reason))) throw terminal(run)
-      return created(run.id)
+      if (!(await cancelTree(deps, run.id, reason))) throw terminal(run)
+      return createdRun(deps, run.id)
     },
 
     async remove(run: Run): Promise<void> {
@@ -205,6 +130,104 @@ export function runService(deps: RunServiceDeps) {
       engine.wake()
     },
   }
+}
+
+async function createRun(
+  deps: RunServiceDeps,
+  given: Creation,
+  version: AgentVersion,
+  also: Also,
+  id: string = deps.newId(),
+): Promise<Run> {
+  const { agentId, agentName, versionId, manifest } = version
+  const { sealedInput } = given
+  const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
+  const input = sealedInput ? asLongAs(sealedInput) : run.input
+  await deps.admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
+    const createdMs = deps.now().getTime()
+    return deps.runs.create({
+      ...run,
+      id,
+      agentId,
+      agentName,
+      versionId,
+      isolation: manifest.isolation,
+      budgetExceeded: exceeded,
+      createdMs,
+      day: deps.dayOf(createdMs),
+      also: [...statements, ...(run.also ?? []), ...also(id)],
+    })
+  })
+  deps.engine.wake()
+  return createdRun(deps, id)
+}
+
+async function createdRun(deps: RunServiceDeps, id: string): Promise<Run> {
+  const run = await deps.runs.get(id)
+  if (!run) throw new Error(`run ${id} is gone right after it was made`)
+  return run
+}
+
+async function versionFor(
+  deps: RunServiceDeps,
+  tenantId: string,
+  agentName: string,
+  versionId: string | undefined,
+): Promise<AgentVersion> {
+  const current = await deps.currentByName(tenantId, agentName)
+  if (!current) throw notFound('agent', agentName)
+  if (versionId === undefined) return current
+  const version = await deps.findVersion(tenantId, versionId)
+  if (version?.agentId !== current.agentId) throw notFound('agent version', versionId)
+  return version
+}
+
+/** A new run that begins with copies of the steps before `fromStepId`. */
+async function forkRun(
+  deps: RunServiceDeps,
+  source: Run,
+  fromStepId: string,
+  input: Run['input'] | undefined,
+  also: Also,
+): Promise<Run> {
+  const version = await versionOf(deps, source)
+  refuseDropped(source, version)
+  const id = deps.newId()
+  const events = copiedSteps(
+    await deps.runs.events(source.id, 1, MAX_EVENTS),
+    fromStepId,
+    id,
+    deps.now(),
+    deps.sha256 ?? portableSha256,
+  )
+  if (!events) throw notFound('step', fromStepId)
+  const copies = {
+    sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+      select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
+    args: [id, source.id],
+  }
+  const copy = {
+    tenantId: source.tenantId,
+    events,
+    labels: JSON.stringify(source.labels),
+    also: [copies],
+    input: canonicalBody(input ?? inputOf(source)),
+    trigger: { kind: 'fork' as const, ref: source.id },
+    forkedFrom: { runId: source.id, stepId: fromStepId },
+  }
+  return createRun(deps, copy, version, also, id)
+}
+
+async function versionOf(deps: RunServiceDeps, { tenantId, agentVersionId }: Run): Promise<AgentVersion> {
+  const version = await deps.findVersion(tenantId, agentVersionId)
+  if (!version) throw notFound('agent version', agentVersionId)
+  return version
+}
+
+async function cancelTree(deps: RunServiceDeps, id: string, reason: string | undefined): Promise<boolean> {
+  const ended = await deps.engine.end(id, { code: 'cancelled', ...(reason !== undefined && { reason }) })
+  for (const child of await deps.runs.children(id)) await cancelTree(deps, child, reason)
+  return ended
 }
 
 /** A run has at most 2,000 steps of a few events each. */

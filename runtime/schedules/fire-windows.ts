@@ -76,132 +76,7 @@ interface Decided {
  * processes call it at once, each window gets one run (see `claimStatements`).
  */
 export function firing(deps: FiringDeps) {
-  const { store, runs, zones, dayOf, now, newId, log } = deps
-
-  async function fateOf(schedule: DueSchedule, nowMs: number, missedBeforeMs: number): Promise<Decided> {
-    const { id: scheduleId, tenantId, agentName, revision, dueMs, isRunning, pendingMs } = schedule
-    const due = dueMs !== null && dueMs <= nowMs
-    const seen = due
-      ? windowsUpTo(zones.firingsOf(schedule), { dueMs, nowMs, missedBeforeMs, most: MOST_MISSED })
-      : { missed: [], onTime: [], next: dueMs ?? undefined }
-    const fates = decideWindows({ policy: schedule, isRunning, pendingMs }, seen)
-    const wanted = [
-      ...(fates.released === undefined
-        ? []
-        : [{ windowMs: fates.released, outcome: 'started', waited: true } as const]),
-      ...fates.windows.map(window => ({ ...window, waited: false })),
-    ]
-    const made: Decided = {
-      claim: {
-        scheduleId,
-        revision,
-        pendingMs: fates.pendingMs,
-        dueMs: seen.next ?? null,
-        windows: [],
-        lastError: schedule.lastError ?? null,
-      },
-      runs: [],
-      refused: [],
-      seals: [],
-    }
-    let { sealed } = schedule
-    const windows: ClaimedWindow[] = []
-    for (const window of wanted) {
-      if (window.outcome !== 'started') {
-        windows.push(window)
-        continue
-      }
-      const agent = await deps.findAgent(tenantId, agentName)
-      const runId = newId()
-      let { input } = schedule
-      if (agent && sealed === undefined) {
-        input = redactedInput(agent.manifest, input)
-        sealed = await deps.sealInput({ tenantId, agentName, sealed: agent.sealed }, scheduleId, input)
-        if (sealed) made.seals.push(sealInputOf(schedule, sealed))
-      }
-      if (sealed) input = asLongAs(sealed)
-      const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input }, runId))
-      if (admission === undefined || agent === undefined) {
-        const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
-        windows.push({ ...window, outcome: 'refused', reason })
-        made.claim.lastError = reason
-        made.refused.push({ tenantId, scheduleId, agentName, reason, windowMs: window.windowMs, revision })
-        continue
-      }
-      windows.push({ ...window, runId })
-      made.claim.lastError = null
-      made.runs.push({
-        id: runId,
-        tenantId,
-        agentName,
-        agentId: agent.agentId,
-        versionId: agent.versionId,
-        createdMs: nowMs,
-        input: sealed ? '{}' : input,
-        sealedInput: sealed,
-        labels: '{}',
-        isolation: agent.manifest.isolation,
-        scheduleId,
-        day: dayOf(nowMs),
-        budgetExceeded: admission.exceeded,
-        also: admission.statements,
-        trigger: { kind: 'schedule', ref: scheduleId },
-      })
-    }
-    return { ...made, claim: { ...made.claim, windows } }
-  }
-
-  async function decide(schedule: DueSchedule, nowMs: number, missedBeforeMs: number): Promise<Decided> {
-    try {
-      return await fateOf(schedule, nowMs, missedBeforeMs)
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error
-      // Its zone or expression is not to be read on this host; the others go on.
-      log.error('a schedule cannot be timed and stands still', { error, scheduleId: schedule.id })
-      const { id: scheduleId, revision, pendingMs } = schedule
-      const claim = { scheduleId, revision, windows: [], dueMs: null, pendingMs, lastError: 'not_timed' }
-      return { claim, runs: [], refused: [], seals: [] }
-    }
-  }
-
-  async function carryOut(decided: readonly Decided[], nowMs: number): Promise<void> {
-    const { take, settle } = claimStatements(
-      decided.map(({ claim }) => claim),
-      nowMs,
-    )
-    const told = decided.flatMap(one => [...one.refused.flatMap(refused => deps.refused(refused, nowMs)), ...one.seals])
-    const results = await runs.createForWindows(
-      decided.flatMap(one => one.runs),
-      { take, settle: [...told, ...settle] },
-    )
-    const taken = new Set(results.flatMap(({ rows }) => rows.map(row => `${row.schedule_id} ${row.window_ms}`)))
-    const doneMs = now().getTime()
-    let started = false
-    for (const { claim } of decided) {
-      for (const { windowMs, outcome, reason, waited } of claim.windows) {
-        if (!taken.has(`${claim.scheduleId} ${windowMs}`)) continue
-        deps.fires.add(1, { outcome })
-        if (outcome !== 'started') continue
-        started = true
-        if (reason === undefined && !waited) deps.lagSeconds.observe(Math.max(0, doneMs - windowMs) / 1000)
-      }
-    }
-    if (started) deps.wake()
-  }
-
-  /** One transaction for all of them; where it is refused, one for each, so that none holds up the others. */
-  async function carryOutAll(decided: readonly Decided[], nowMs: number): Promise<void> {
-    try {
-      await carryOut(decided, nowMs)
-    } catch (error) {
-      if (dbFault(error) !== 'statement' || decided.length === 1) throw error
-      for (const one of decided) {
-        await carryOut([one], nowMs).catch((fault: unknown) => {
-          log.error('a schedule could not be fired', { error: fault, scheduleId: one.claim.scheduleId })
-        })
-      }
-    }
-  }
+  const { store, now } = deps
 
   return async ({ missedBeforeMs }: { missedBeforeMs: number }): Promise<void> => {
     for (let round = 0; round < MOST_ROUNDS; round++) {
@@ -212,9 +87,142 @@ export function firing(deps: FiringDeps) {
       const schedules = [...due, ...released]
       if (schedules.length === 0) return
       const decided: Decided[] = []
-      for (const schedule of schedules) decided.push(await decide(schedule, nowMs, missedBeforeMs))
-      await carryOutAll(decided, nowMs)
+      for (const schedule of schedules) decided.push(await decide(deps, schedule, nowMs, missedBeforeMs))
+      await carryOutAll(deps, decided, nowMs)
       if (due.length < BATCH && released.length < BATCH) return
+    }
+  }
+}
+
+async function fateOf(
+  deps: FiringDeps,
+  schedule: DueSchedule,
+  nowMs: number,
+  missedBeforeMs: number,
+): Promise<Decided> {
+  const { id: scheduleId, tenantId, agentName, revision, dueMs, isRunning, pendingMs } = schedule
+  const due = dueMs !== null && dueMs <= nowMs
+  const seen = due
+    ? windowsUpTo(deps.zones.firingsOf(schedule), { dueMs, nowMs, missedBeforeMs, most: MOST_MISSED })
+    : { missed: [], onTime: [], next: dueMs ?? undefined }
+  const fates = decideWindows({ policy: schedule, isRunning, pendingMs }, seen)
+  const wanted = [
+    ...(fates.released === undefined ? [] : [{ windowMs: fates.released, outcome: 'started', waited: true } as const]),
+    ...fates.windows.map(window => ({ ...window, waited: false })),
+  ]
+  const made: Decided = {
+    claim: {
+      scheduleId,
+      revision,
+      pendingMs: fates.pendingMs,
+      dueMs: seen.next ?? null,
+      windows: [],
+      lastError: schedule.lastError ?? null,
+    },
+    runs: [],
+    refused: [],
+    seals: [],
+  }
+  let { sealed } = schedule
+  const windows: ClaimedWindow[] = []
+  for (const window of wanted) {
+    if (window.outcome !== 'started') {
+      windows.push(window)
+      continue
+    }
+    const agent = await deps.findAgent(tenantId, agentName)
+    const runId = deps.newId()
+    let { input } = schedule
+    if (agent && sealed === undefined) {
+      input = redactedInput(agent.manifest, input)
+      sealed = await deps.sealInput({ tenantId, agentName, sealed: agent.sealed }, scheduleId, input)
+      if (sealed) made.seals.push(sealInputOf(schedule, sealed))
+    }
+    if (sealed) input = asLongAs(sealed)
+    const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input }, runId))
+    if (admission === undefined || agent === undefined) {
+      const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
+      windows.push({ ...window, outcome: 'refused', reason })
+      made.claim.lastError = reason
+      made.refused.push({ tenantId, scheduleId, agentName, reason, windowMs: window.windowMs, revision })
+      continue
+    }
+    windows.push({ ...window, runId })
+    made.claim.lastError = null
+    made.runs.push({
+      id: runId,
+      tenantId,
+      agentName,
+      agentId: agent.agentId,
+      versionId: agent.versionId,
+      createdMs: nowMs,
+      input: sealed ? '{}' : input,
+      sealedInput: sealed,
+      labels: '{}',
+      isolation: agent.manifest.isolation,
+      scheduleId,
+      day: deps.dayOf(nowMs),
+      budgetExceeded: admission.exceeded,
+      also: admission.statements,
+      trigger: { kind: 'schedule', ref: scheduleId },
+    })
+  }
+  return { ...made, claim: { ...made.claim, windows } }
+}
+
+async function decide(
+  deps: FiringDeps,
+  schedule: DueSchedule,
+  nowMs: number,
+  missedBeforeMs: number,
+): Promise<Decided> {
+  try {
+    return await fateOf(deps, schedule, nowMs, missedBeforeMs)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    // Its zone or expression is not to be read on this host; the others go on.
+    deps.log.error('a schedule cannot be timed and stands still', { error, scheduleId: schedule.id })
+    const { id: scheduleId, revision, pendingMs } = schedule
+    const claim = { scheduleId, revision, windows: [], dueMs: null, pendingMs, lastError: 'not_timed' }
+    return { claim, runs: [], refused: [], seals: [] }
+  }
+}
+
+async function carryOut(deps: FiringDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
+  const { take, settle } = claimStatements(
+    decided.map(({ claim }) => claim),
+    nowMs,
+  )
+  const told = decided.flatMap(one => [...one.refused.flatMap(refused => deps.refused(refused, nowMs)), ...one.seals])
+  const results = await deps.runs.createForWindows(
+    decided.flatMap(one => one.runs),
+    { take, settle: [...told, ...settle] },
+  )
+  const taken = new Set(results.flatMap(({ rows }) => rows.map(row => `${row.schedule_id} ${row.window_ms}`)))
+  const doneMs = deps.now().getTime()
+  let started = false
+  for (const { claim } of decided) {
+    for (const { windowMs, outcome, reason, waited } of claim.windows) {
+      if (!taken.has(`${claim.scheduleId} ${windowMs}`)) continue
+      deps.fires.add(1, { outcome })
+      if (outcome !== 'started') continue
+      started = true
+      if (reason === undefined && !waited) deps.lagSeconds.observe(Math.max(0, doneMs - windowMs) / 1000)
+    }
+  }
+  if (started) deps.wake()
+}
+
+/** One transaction for all of them; where it is refused, one for each, so that none holds up the others. */
+async function carryOutAll(deps: FiringDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
+  try {
+    await carryOut(deps, decided, nowMs)
+  } catch (error) {
+    if (dbFault(error) !== 'statement' || decided.length === 1) throw error
+    for (const one of decided) {
+      await carryOut(deps, [one], nowMs).catch((fault: unknown) => {
+        deps.log.error('a schedule could not be fired', { error: fault, scheduleId: one.claim.scheduleId })
+      })
     }
   }
 }

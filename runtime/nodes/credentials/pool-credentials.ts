@@ -31,66 +31,11 @@ export type PoolCredentials = ReturnType<typeof poolCredentials>
  * Secrets, provider keys and connector credentials of nodes (docs/spec/runtime.md §14). What stands here is sealed to the key of the pool,
  * which this side never has; each node gets it by a frame, keeps it under a key of its own, and says so.
  */
-export function poolCredentials({ db, nodes, reachableNodes, now, redact }: PoolCredentialsDeps) {
-  async function frameOf(ref: string, sealed: Uint8Array, remove: boolean): Promise<Uint8Array> {
-    const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
-    return controlBytes({ case: 'secretPut', value: { ref, sealed, remove } })
-  }
-
-  async function nodesOf(tenantId: string, pool: string): Promise<string[]> {
-    return (await nodes.enrolled(tenantId)).filter(node => node.pool === pool).map(({ id }) => id)
-  }
-
-  async function send(nodeIds: readonly string[], frame: Uint8Array, also: readonly InStatement[]): Promise<void> {
-    await db.write([...also, ...nodeIds.map(nodeId => nodes.frame(nodeId, frame))])
-    for (const nodeId of nodeIds) reachableNodes.wake(nodeId)
-  }
-
-  async function list(tenantId: string, pool: string): Promise<PoolCredential[]> {
-    const there = await nodesOf(tenantId, pool)
-    const stored = await db.execute({
-      sql: 'select ref, updated_ms, binding from pool_credentials where tenant_id = ? and pool = ? order by ref',
-      args: [tenantId, pool],
-    })
-    const told = await db.execute({
-      sql: 'select node_id, ref, at_ms, error from node_credentials where node_id in (select value from json_each(?))',
-      args: [JSON.stringify(there)],
-    })
-    const said = new Map(rowsOf<RowOf<typeof nodeCredentials>>(told).map(row => [`${row.node_id} ${row.ref}`, row]))
-    return rowsOf<Pick<CredentialRow, 'ref' | 'updated_ms' | 'binding'>>(stored).map(row => ({
-      ref: row.ref,
-      updatedAt: new Date(row.updated_ms).toISOString(),
-      ...bindingIn(row),
-      nodes: there.map(nodeId => {
-        const word = said.get(`${nodeId} ${row.ref}`)
-        return {
-          nodeId,
-          ...(word && { at: new Date(word.at_ms).toISOString() }),
-          ...(word && word.error !== null && { error: word.error }),
-        }
-      }),
-    }))
-  }
-
-  /** The binding that a secret has from now on. It goes to the nodes whole, in the box with the value: a node that enrols later gets that alone. */
-  async function boundBy(
-    tenantId: string,
-    pool: string,
-    ref: string,
-    change: SecretBindingChange,
-  ): Promise<SecretBinding> {
-    const found = await db.execute({
-      sql: 'select binding from pool_credentials where tenant_id = ? and pool = ? and ref = ?',
-      args: [tenantId, pool, ref],
-    })
-    const [row] = rowsOf<Pick<CredentialRow, 'binding'>>(found)
-    const before = row ? bindingIn(row) : {}
-    const { hosts = before.hosts, tools = before.tools } = change
-    return { ...(hosts && { hosts }), ...(tools && { tools }) }
-  }
+export function poolCredentials(deps: PoolCredentialsDeps) {
+  const { db, nodes, now, redact } = deps
 
   return {
-    list,
+    list: (tenantId: string, pool: string) => listCredentials(deps, tenantId, pool),
 
     /** The bindings of secrets of one pool, or of each that has any of them. */
     async bindings(
@@ -125,12 +70,12 @@ and ref in (select 'secret/' || value from json_each(?3))`,
       if ('secret' in given) redact(given.secret.value)
       if ('provider' in given) redact(given.provider.apiKey)
       const ref = refOf(given)
-      const binding = 'secret' in given ? await boundBy(tenantId, pool, ref, given.secret) : {}
+      const binding = 'secret' in given ? await boundBy(deps, tenantId, pool, ref, given.secret) : {}
       const whole =
         'secret' in given ? { secret: { name: given.secret.name, value: given.secret.value, ...binding } } : given
       const sealed = await sealTo(poolKey, utf8(JSON.stringify(whole)), credentialAad(pool, ref))
-      const there = await nodesOf(tenantId, pool)
-      await send(there, await frameOf(ref, sealed, false), [
+      const there = await nodesOf(deps, tenantId, pool)
+      await send(deps, there, await secretFrame(ref, sealed, false), [
         {
           sql: `insert into pool_credentials (tenant_id, pool, ref, box, updated_ms, binding) values (?1, ?2, ?3, ?4, ?5, ?6)
             on conflict do update set box = ?4, updated_ms = ?5, binding = ?6`,
@@ -141,7 +86,7 @@ and ref in (select 'secret/' || value from json_each(?3))`,
           args: [ref, JSON.stringify(there)],
         },
       ])
-      return (await list(tenantId, pool)).find(one => one.ref === ref) ?? missing(ref)
+      return (await listCredentials(deps, tenantId, pool)).find(one => one.ref === ref) ?? missing(ref)
     },
 
     async remove(tenantId: string, pool: string, ref: string): Promise<void> {
@@ -150,8 +95,8 @@ and ref in (select 'secret/' || value from json_each(?3))`,
         args: [tenantId, pool, ref],
       })
       if (rows.length === 0) throw notFound('credential', ref)
-      const there = await nodesOf(tenantId, pool)
-      await send(there, await frameOf(ref, new Uint8Array(), true), [
+      const there = await nodesOf(deps, tenantId, pool)
+      await send(deps, there, await secretFrame(ref, new Uint8Array(), true), [
         {
           sql: 'delete from pool_credentials where tenant_id = ? and pool = ? and ref = ?',
           args: [tenantId, pool, ref],
@@ -172,7 +117,7 @@ and ref in (select 'secret/' || value from json_each(?3))`,
         args: [node.tenantId, node.pool],
       })
       for (const { ref, box } of rowsOf<Pick<CredentialRow, 'ref' | 'box'>>(found)) {
-        await send([nodeId], await frameOf(ref, new Uint8Array(box), false), [])
+        await send(deps, [nodeId], await secretFrame(ref, new Uint8Array(box), false), [])
       }
     },
 
@@ -185,6 +130,69 @@ and ref in (select 'secret/' || value from json_each(?3))`,
       return rowsOf<{ id: string }>(found).map(({ id }) => id)
     },
   }
+}
+
+async function secretFrame(ref: string, sealed: Uint8Array, remove: boolean): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'secretPut', value: { ref, sealed, remove } })
+}
+
+async function nodesOf(deps: PoolCredentialsDeps, tenantId: string, pool: string): Promise<string[]> {
+  return (await deps.nodes.enrolled(tenantId)).filter(node => node.pool === pool).map(({ id }) => id)
+}
+
+async function send(
+  deps: PoolCredentialsDeps,
+  nodeIds: readonly string[],
+  frame: Uint8Array,
+  also: readonly InStatement[],
+): Promise<void> {
+  await deps.db.write([...also, ...nodeIds.map(nodeId => deps.nodes.frame(nodeId, frame))])
+  for (const nodeId of nodeIds) deps.reachableNodes.wake(nodeId)
+}
+
+async function listCredentials(deps: PoolCredentialsDeps, tenantId: string, pool: string): Promise<PoolCredential[]> {
+  const there = await nodesOf(deps, tenantId, pool)
+  const stored = await deps.db.execute({
+    sql: 'select ref, updated_ms, binding from pool_credentials where tenant_id = ? and pool = ? order by ref',
+    args: [tenantId, pool],
+  })
+  const told = await deps.db.execute({
+    sql: 'select node_id, ref, at_ms, error from node_credentials where node_id in (select value from json_each(?))',
+    args: [JSON.stringify(there)],
+  })
+  const said = new Map(rowsOf<RowOf<typeof nodeCredentials>>(told).map(row => [`${row.node_id} ${row.ref}`, row]))
+  return rowsOf<Pick<CredentialRow, 'ref' | 'updated_ms' | 'binding'>>(stored).map(row => ({
+    ref: row.ref,
+    updatedAt: new Date(row.updated_ms).toISOString(),
+    ...bindingIn(row),
+    nodes: there.map(nodeId => {
+      const word = said.get(`${nodeId} ${row.ref}`)
+      return {
+        nodeId,
+        ...(word && { at: new Date(word.at_ms).toISOString() }),
+        ...(word && word.error !== null && { error: word.error }),
+      }
+    }),
+  }))
+}
+
+/** The binding that a secret has from now on. It goes to the nodes whole, in the box with the value: a node that enrols later gets that alone. */
+async function boundBy(
+  deps: PoolCredentialsDeps,
+  tenantId: string,
+  pool: string,
+  ref: string,
+  change: SecretBindingChange,
+): Promise<SecretBinding> {
+  const found = await deps.db.execute({
+    sql: 'select binding from pool_credentials where tenant_id = ? and pool = ? and ref = ?',
+    args: [tenantId, pool, ref],
+  })
+  const [row] = rowsOf<Pick<CredentialRow, 'binding'>>(found)
+  const before = row ? bindingIn(row) : {}
+  const { hosts = before.hosts, tools = before.tools } = change
+  return { ...(hosts && { hosts }), ...(tools && { tools }) }
 }
 
 function missing(ref: string): never {

@@ -33,39 +33,11 @@ export interface RemoteSessionsDeps {
 export type RemoteSessions = ReturnType<typeof remoteSessions>
 
 /** The conversations that nodes hold. */
-export function remoteSessions({ db, remote, nodes, reachableNodes, data, engaged }: RemoteSessionsDeps) {
-  async function get(id: string): Promise<RemoteSession | undefined> {
-    if (!engaged()) return undefined
-    const sql = 'select session_id, tenant_id, pool, node_id from remote_sessions where session_id = ?'
-    const [row] = rowsOf<RowOf<typeof remoteSessionsTable>>(await db.execute({ sql, args: [id.toWellFormed()] }))
-    return row && { sessionId: row.session_id, tenantId: row.tenant_id, pool: row.pool, nodeId: row.node_id }
-  }
-
-  async function orderStop(session: RemoteSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
-    const node = await commandTarget(reachableNodes, nodes)(session.nodeId)
-    const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
-    const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
-    return { node, order: nodes.frame(node, frame) }
-  }
-
-  /** The words of ends of turns: those of the node, where it says how the turn ended as it is known here. */
-  async function withWords<T extends { end: TurnEnd }>(session: RemoteSession, ends: readonly T[]): Promise<T[]> {
-    if (ends.length === 0) return []
-    const ids = ends.map(({ end }) => end.data.turnId)
-    const told = await data.turns(session.nodeId, ids)
-    const here = told && (await remote.these(ids))
-    return ends.map(one => {
-      const { turnId, sessionId } = one.end.data
-      const there = told?.get(turnId)
-      if (there?.event === one.end.event) return { ...one, end: there }
-      if (one.end.event === 'message_completed') throw offline(`turn ${turnId}`)
-      const { errorCode: code = 'cancelled', errorMessage: error = 'the turn was cancelled' } = here?.get(turnId) ?? {}
-      return { ...one, end: { event: 'message_error', data: { sessionId, turnId, code, error } } }
-    })
-  }
+export function remoteSessions(deps: RemoteSessionsDeps) {
+  const { db, nodes, reachableNodes, data } = deps
 
   return {
-    get,
+    get: (id: string) => sessionOf(deps, id),
 
     /** For the transaction that opens one. */
     opened: ({ sessionId, tenantId, pool, nodeId }: RemoteSession): InStatement => ({
@@ -75,7 +47,7 @@ export function remoteSessions({ db, remote, nodes, reachableNodes, data, engage
 
     /** The node that has it, which has to be connected for a turn, here or elsewhere. */
     async placeOf(id: string): Promise<RemoteSession | undefined> {
-      const session = await get(id)
+      const session = await sessionOf(deps, id)
       if (session === undefined) return undefined
       const link = await fallbackNode(reachableNodes, nodes, session.nodeId)
       if (link === undefined || !(await link.here())) throw offline(`session ${id}`)
@@ -93,13 +65,13 @@ export function remoteSessions({ db, remote, nodes, reachableNodes, data, engage
     /** The store as routes and services see it, where some of the sessions are on nodes. */
     store(own: SessionStore): SessionStore {
       async function wordsOf<T extends { end: TurnEnd }>(id: string, ends: T[]): Promise<T[]> {
-        const session = ends.length === 0 ? undefined : await get(id)
-        return session ? withWords(session, ends) : ends
+        const session = ends.length === 0 ? undefined : await sessionOf(deps, id)
+        return session ? withWords(deps, session, ends) : ends
       }
       return {
         ...own,
         async messages(id): Promise<SessionMessage[]> {
-          const session = await get(id)
+          const session = await sessionOf(deps, id)
           if (session === undefined) return own.messages(id)
           const found = await data.messages(session.nodeId, id)
           if (found === undefined) throw offline(`what was said in session ${id}`)
@@ -114,19 +86,19 @@ export function remoteSessions({ db, remote, nodes, reachableNodes, data, engage
         endsAfter: async (id, eventId, nowMs) => wordsOf(id, await own.endsAfter(id, eventId, nowMs)),
         lastCompleted: async (id, most) => wordsOf(id, await own.lastCompleted(id, most)),
         async stop(id, nowMs) {
-          const session = await get(id)
+          const session = await sessionOf(deps, id)
           const turnId = await own.stop(id, nowMs)
           if (session === undefined) return turnId
-          const { node, order } = await orderStop(session, false)
+          const { node, order } = await orderStop(deps, session, false)
           await db.write([order])
           reachableNodes.wake(node)
           return turnId
         },
         async remove(id, nowMs) {
-          const session = await get(id)
+          const session = await sessionOf(deps, id)
           const removed = await own.remove(id, nowMs)
           if (session === undefined) return removed
-          const { node, order } = await orderStop(session, true)
+          const { node, order } = await orderStop(deps, session, true)
           await db.write([order, { sql: 'delete from remote_sessions where session_id = ?', args: [id] }])
           reachableNodes.wake(node)
           return removed
@@ -134,4 +106,42 @@ export function remoteSessions({ db, remote, nodes, reachableNodes, data, engage
       }
     },
   }
+}
+
+async function sessionOf(deps: RemoteSessionsDeps, id: string): Promise<RemoteSession | undefined> {
+  if (!deps.engaged()) return undefined
+  const sql = 'select session_id, tenant_id, pool, node_id from remote_sessions where session_id = ?'
+  const [row] = rowsOf<RowOf<typeof remoteSessionsTable>>(await deps.db.execute({ sql, args: [id.toWellFormed()] }))
+  return row && { sessionId: row.session_id, tenantId: row.tenant_id, pool: row.pool, nodeId: row.node_id }
+}
+
+async function orderStop(
+  deps: RemoteSessionsDeps,
+  session: RemoteSession,
+  remove: boolean,
+): Promise<{ node: string; order: InStatement }> {
+  const node = await commandTarget(deps.reachableNodes, deps.nodes)(session.nodeId)
+  const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+  const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
+  return { node, order: deps.nodes.frame(node, frame) }
+}
+
+/** The words of ends of turns: those of the node, where it says how the turn ended as it is known here. */
+async function withWords<T extends { end: TurnEnd }>(
+  deps: RemoteSessionsDeps,
+  session: RemoteSession,
+  ends: readonly T[],
+): Promise<T[]> {
+  if (ends.length === 0) return []
+  const ids = ends.map(({ end }) => end.data.turnId)
+  const told = await deps.data.turns(session.nodeId, ids)
+  const here = told && (await deps.remote.these(ids))
+  return ends.map(one => {
+    const { turnId, sessionId } = one.end.data
+    const there = told?.get(turnId)
+    if (there?.event === one.end.event) return { ...one, end: there }
+    if (one.end.event === 'message_completed') throw offline(`turn ${turnId}`)
+    const { errorCode: code = 'cancelled', errorMessage: error = 'the turn was cancelled' } = here?.get(turnId) ?? {}
+    return { ...one, end: { event: 'message_error', data: { sessionId, turnId, code, error } } }
+  })
 }
