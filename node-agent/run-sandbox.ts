@@ -55,12 +55,110 @@ export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Pro
   }
 }
 
+async function runCommand(
+  sandbox: Sandbox,
+  variables: Record<string, string>,
+  { argv, cwd, stdin, env: own }: Command,
+  bounds: Parameters<RunSandbox['run']>[1],
+): Promise<CommandEnd> {
+  const started = await asStep(
+    sandbox.exec({
+      argv,
+      env: { ...variables, ...own },
+      deadlineMs: bounds.deadlineMs,
+      outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
+      ...(cwd !== undefined && { cwd }),
+      ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
+    }),
+  )
+  const kill = () => started.signal('SIGKILL')
+  bounds.signal.addEventListener('abort', kill, { once: true })
+  if (bounds.signal.aborted) kill()
+  try {
+    const [stdout, stderr, exit] = await Promise.all([textOf(started.stdout), textOf(started.stderr), started.exit])
+    bounds.signal.throwIfAborted()
+    switch (exit.kind) {
+      case 'code':
+        return { stdout, stderr, exitCode: exit.code }
+      case 'signal':
+        return { stdout, stderr, signal: exit.signal }
+      case 'limit':
+        return {
+          stdout,
+          stderr,
+          limit: { name: exit.limit, detail: exit.detail },
+          ...(exit.limit === 'output' && { truncated: true }),
+        }
+      case 'lost':
+        throw new StepFailure('sandbox_lost', `the sandbox ended under the command: ${exit.detail}`)
+    }
+  } finally {
+    bounds.signal.removeEventListener('abort', kill)
+  }
+}
+
+/** Packs the workspace into its file, whole or not at all. */
+async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }: SandboxFor): Promise<void> {
+  await makeFolder(join(tar, '..'), 0o700)
+  const next = `${tar}.next`
+  if (sandbox.archive) {
+    await writeWorkspace(next, sandbox.archive.pack(), fileKeys)
+    return rename(next, tar)
+  }
+  const packed = await asStep(
+    sandbox.exec({
+      argv: ['tar', '-cf', '-', '-C', '/work', '.'],
+      deadlineMs: KEEP_MS,
+      // Headers and padding on top of what the workspace may hold.
+      outputBytes: (limits.diskMb + 16) * 1024 * 1024,
+    }),
+  )
+  await writeWorkspace(next, packed.stdout, fileKeys)
+  const exit = await packed.exit
+  if (exit.kind !== 'code' || exit.code !== 0) {
+    await rm(next, { force: true })
+    throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
+  }
+  await rename(next, tar)
+}
+
+async function openPipe(
+  sandbox: Sandbox,
+  variables: Record<string, string>,
+  timeoutSeconds: number,
+  argv: Command['argv'],
+): Promise<SandboxPipe> {
+  const input = byteQueue()
+  const started = await asStep(
+    sandbox.exec({
+      argv,
+      env: variables,
+      stdin: input.chunks,
+      outputBytes: PIPE_BYTES,
+      deadlineMs: Math.min(timeoutSeconds * 1000, LONGEST_MS),
+    }),
+  )
+  const words = lastWords(started.stderr)
+  return {
+    stdout: started.stdout,
+    write: input.push,
+    ended: Promise.all([started.exit, words]).then(([exit, said]) =>
+      said === '' ? told(exit) : `${told(exit)}: ${said}`,
+    ),
+    kill() {
+      input.end()
+      started.signal('SIGKILL')
+    },
+  }
+}
+
 /** A sandbox as the engine uses it: commands, pipes and files of one run, and its workspace kept. */
 export function runSandbox(
   sandbox: Sandbox,
-  { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
+  of: SandboxFor,
   { tar, close, registries }: { tar: string; close: () => Promise<void>; registries: Record<string, string> },
 ): RunSandbox {
+  const { offered, env, limits, runId, egress } = of
   const variables = {
     PATH,
     PYTHONPATH: '/usr/lib/waybill:/work/.python',
@@ -71,108 +169,19 @@ export function runSandbox(
     ...env,
   }
 
-  async function run(
-    { argv, cwd, stdin, env: own }: Command,
-    bounds: Parameters<RunSandbox['run']>[1],
-  ): Promise<CommandEnd> {
-    const started = await asStep(
-      sandbox.exec({
-        argv,
-        env: { ...variables, ...own },
-        deadlineMs: bounds.deadlineMs,
-        outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
-        ...(cwd !== undefined && { cwd }),
-        ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
-      }),
-    )
-    const kill = () => started.signal('SIGKILL')
-    bounds.signal.addEventListener('abort', kill, { once: true })
-    if (bounds.signal.aborted) kill()
-    try {
-      const [stdout, stderr, exit] = await Promise.all([textOf(started.stdout), textOf(started.stderr), started.exit])
-      bounds.signal.throwIfAborted()
-      switch (exit.kind) {
-        case 'code':
-          return { stdout, stderr, exitCode: exit.code }
-        case 'signal':
-          return { stdout, stderr, signal: exit.signal }
-        case 'limit':
-          return {
-            stdout,
-            stderr,
-            limit: { name: exit.limit, detail: exit.detail },
-            ...(exit.limit === 'output' && { truncated: true }),
-          }
-        case 'lost':
-          throw new StepFailure('sandbox_lost', `the sandbox ended under the command: ${exit.detail}`)
-      }
-    } finally {
-      bounds.signal.removeEventListener('abort', kill)
-    }
-  }
-
-  async function keep(): Promise<void> {
-    await makeFolder(join(tar, '..'), 0o700)
-    const next = `${tar}.next`
-    if (sandbox.archive) {
-      await writeWorkspace(next, sandbox.archive.pack(), fileKeys)
-      return rename(next, tar)
-    }
-    const packed = await asStep(
-      sandbox.exec({
-        argv: ['tar', '-cf', '-', '-C', '/work', '.'],
-        deadlineMs: KEEP_MS,
-        // Headers and padding on top of what the workspace may hold.
-        outputBytes: (limits.diskMb + 16) * 1024 * 1024,
-      }),
-    )
-    await writeWorkspace(next, packed.stdout, fileKeys)
-    const exit = await packed.exit
-    if (exit.kind !== 'code' || exit.code !== 0) {
-      await rm(next, { force: true })
-      throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
-    }
-    await rename(next, tar)
-  }
-
-  async function pipe(argv: Command['argv']): Promise<SandboxPipe> {
-    const input = byteQueue()
-    const started = await asStep(
-      sandbox.exec({
-        argv,
-        env: variables,
-        stdin: input.chunks,
-        outputBytes: PIPE_BYTES,
-        deadlineMs: Math.min(limits.timeoutSeconds * 1000, LONGEST_MS),
-      }),
-    )
-    const words = lastWords(started.stderr)
-    return {
-      stdout: started.stdout,
-      write: input.push,
-      ended: Promise.all([started.exit, words]).then(([exit, said]) =>
-        said === '' ? told(exit) : `${told(exit)}: ${said}`,
-      ),
-      kill() {
-        input.end()
-        started.signal('SIGKILL')
-      },
-    }
-  }
-
   let keeping: Promise<void> = Promise.resolve()
   return {
     offered,
     kernelRelease: sandbox.kernelRelease,
-    run,
-    pipe,
+    run: (command, bounds) => runCommand(sandbox, variables, command, bounds),
+    pipe: argv => openPipe(sandbox, variables, limits.timeoutSeconds, argv),
     serve: (port, answer) => asStep(sandbox.serve(port, httpOver(answer))),
     writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
     readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
     listFiles: path => asStep(sandbox.listFiles(path)),
     // One after another: they write to one place.
     keep() {
-      keeping = keeping.catch(() => undefined).then(keep)
+      keeping = keeping.catch(() => undefined).then(() => keepWorkspace(sandbox, tar, of))
       return keeping
     },
     close,

@@ -36,32 +36,20 @@ const START_MS = 30_000
 /** Processes of a run; gVisor's host tasks count for more and its driver makes room for them. */
 const PIDS = 128
 
-/** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
-export function nodeSandboxes({
+interface Machine {
+  drivers: readonly Driver[]
+  image: GuestImage | undefined
+}
+
+/** Which backends work here, each tried once, when it is first asked for. */
+function backendOffers({
   env,
-  workspaces,
   log,
-  rule = outboundRule(),
-  resolve,
   probes,
-}: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
-  let opened: Promise<{ drivers: readonly Driver[]; image: GuestImage | undefined }> | undefined
+  machine,
+}: Pick<NodeSandboxesOptions, 'env' | 'log' | 'probes'> & { machine: () => Promise<Machine> }) {
   const tried = new Map<string, Promise<Offered | undefined>>()
   const passed: Offered[] = []
-  const open = new Set<RunSandbox>()
-  const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
-
-  async function begin() {
-    const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
-    const drivers = driversOf(env, image ?? NO_IMAGE)
-    const reaped = await reapAll(drivers)
-    if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
-    return { drivers, image }
-  }
-  const machine = () => {
-    opened ??= begin()
-    return opened
-  }
 
   async function probe(backend: string): Promise<Offered | undefined> {
     if (env.NODE_AGENT_BACKENDS?.includes(backend) === false) return undefined
@@ -83,6 +71,53 @@ export function nodeSandboxes({
     return offer
   }
 
+  async function offered(backends: readonly string[]): Promise<Offered[]> {
+    const found: Offered[] = []
+    // One after another: each probe starts something.
+    for (const backend of backends) {
+      let known = tried.get(backend)
+      if (known === undefined) {
+        known = probe(backend).catch((error: unknown) => {
+          log.warn('an isolation backend could not be tried', { backend, error })
+          return undefined
+        })
+        tried.set(backend, known)
+      }
+      const offer = await known
+      if (offer) found.push(offer)
+    }
+    return found
+  }
+
+  return { offered, known: () => passed }
+}
+
+/** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
+export function nodeSandboxes({
+  env,
+  workspaces,
+  log,
+  rule = outboundRule(),
+  resolve,
+  probes,
+}: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
+  let opened: Promise<Machine> | undefined
+  const open = new Set<RunSandbox>()
+  const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
+
+  async function begin() {
+    const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
+    const drivers = driversOf(env, image ?? NO_IMAGE)
+    const reaped = await reapAll(drivers)
+    if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
+    return { drivers, image }
+  }
+  const machine = () => {
+    opened ??= begin()
+    return opened
+  }
+
+  const { offered, known } = backendOffers({ env, log, probes, machine })
   const tarOf = (id: string) => join(workspaces, `${id}.tar`)
 
   async function driverOf({ backend }: Offered): Promise<Driver> {
@@ -93,25 +128,8 @@ export function nodeSandboxes({
   }
 
   return {
-    async offered(backends) {
-      const found: Offered[] = []
-      // One after another: each probe starts something.
-      for (const backend of backends) {
-        let known = tried.get(backend)
-        if (known === undefined) {
-          known = probe(backend).catch((error: unknown) => {
-            log.warn('an isolation backend could not be tried', { backend, error })
-            return undefined
-          })
-          tried.set(backend, known)
-        }
-        const offer = await known
-        if (offer) found.push(offer)
-      }
-      return found
-    },
-
-    known: () => passed,
+    offered,
+    known,
 
     async open(run) {
       const driver = await driverOf(run.offered)

@@ -31,66 +31,6 @@ const START_MS = 30_000
 export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
   const all = new Map<string, Held>()
 
-  async function dropSnapshot(held: Held): Promise<void> {
-    const { snapshot } = held
-    held.snapshot = undefined
-    snapshot?.sealKey?.fill(0)
-    if (snapshot) await rm(snapshot.folder, { recursive: true, force: true })
-  }
-
-  function inTurn<T>(held: Held, act: () => Promise<T>): Promise<T> {
-    const mine = held.last.then(act, act)
-    held.last = mine.catch(() => undefined)
-    return mine
-  }
-
-  /** Its machine, and whether it is a new one, which knows nothing of earlier turns. */
-  async function running(held: Held): Promise<{ sandbox: Sandbox; fresh: boolean }> {
-    if (held.sandbox) return { sandbox: held.sandbox, fresh: false }
-    const began = performance.now()
-    const { driver, limits, snapshot } = held
-    let sandbox: Sandbox | undefined
-    if (snapshot) {
-      sandbox = await driver.restore(snapshot, START_MS).catch((error: unknown) => {
-        log.warn('the machine of a session could not be brought back', { error })
-        return undefined
-      })
-      await dropSnapshot(held)
-    }
-    const fresh = sandbox === undefined
-    sandbox ??= await driver.start(limits, START_MS)
-    held.sandbox = sandbox
-    held.vm = {
-      backend: driver.backend,
-      state: sandbox.pooled || !fresh ? 'warm' : 'cold',
-      acquiredMs: Math.round((performance.now() - began) * 10) / 10,
-    }
-    void sandbox.ended.then(() => {
-      if (held.sandbox === sandbox) Object.assign(held, { sandbox: undefined, vm: { ...held.vm, state: 'released' } })
-    })
-    return { sandbox, fresh }
-  }
-
-  async function putAway(held: Held): Promise<void> {
-    const { sandbox } = held
-    if (!sandbox || held.uses > 0) return
-    held.snapshot = await sandbox.snapshot().catch((error: unknown) => {
-      if (!(error instanceof IsolationError && error.code === 'unsupported')) {
-        log.warn('the machine of a session could not be written down', { error })
-      }
-      return undefined
-    })
-    held.sandbox = undefined
-    held.vm = { ...held.vm, state: 'released' }
-    await sandbox.stop()
-  }
-
-  function rest(held: Held): void {
-    clearTimeout(held.timer)
-    held.timer = setTimeout(() => void inTurn(held, () => putAway(held)).catch(() => undefined), held.idleMs)
-    held.timer.unref()
-  }
-
   function hold(id: string, wanted: Wanted): Held {
     const known = all.get(id)
     if (known) return known
@@ -126,12 +66,12 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
     async acquire(id: string, wanted: Wanted): Promise<SessionVm> {
       const held = hold(id, wanted)
       try {
-        await inTurn(held, () => running(held))
+        await inTurn(held, () => running(log, held))
       } catch (error) {
         await release(id)
         throw error
       }
-      rest(held)
+      rest(log, held)
       if (warm > 0) {
         void wanted.driver
           .prepare(wanted.limits)
@@ -150,10 +90,10 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
         if (over) return
         over = true
         held.uses--
-        if (held.uses === 0 && all.get(id) === held) rest(held)
+        if (held.uses === 0 && all.get(id) === held) rest(log, held)
       }
       try {
-        return { ...(await inTurn(held, () => running(held))), done }
+        return { ...(await inTurn(held, () => running(log, held))), done }
       } catch (error) {
         done()
         throw error
@@ -164,4 +104,64 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
     release,
     close: async () => void (await Promise.all([...all.keys()].map(release))),
   }
+}
+
+/** Its machine, and whether it is a new one, which knows nothing of earlier turns. */
+async function running(log: Log, held: Held): Promise<{ sandbox: Sandbox; fresh: boolean }> {
+  if (held.sandbox) return { sandbox: held.sandbox, fresh: false }
+  const began = performance.now()
+  const { driver, limits, snapshot } = held
+  let sandbox: Sandbox | undefined
+  if (snapshot) {
+    sandbox = await driver.restore(snapshot, START_MS).catch((error: unknown) => {
+      log.warn('the machine of a session could not be brought back', { error })
+      return undefined
+    })
+    await dropSnapshot(held)
+  }
+  const fresh = sandbox === undefined
+  sandbox ??= await driver.start(limits, START_MS)
+  held.sandbox = sandbox
+  held.vm = {
+    backend: driver.backend,
+    state: sandbox.pooled || !fresh ? 'warm' : 'cold',
+    acquiredMs: Math.round((performance.now() - began) * 10) / 10,
+  }
+  void sandbox.ended.then(() => {
+    if (held.sandbox === sandbox) Object.assign(held, { sandbox: undefined, vm: { ...held.vm, state: 'released' } })
+  })
+  return { sandbox, fresh }
+}
+
+async function putAway(log: Log, held: Held): Promise<void> {
+  const { sandbox } = held
+  if (!sandbox || held.uses > 0) return
+  held.snapshot = await sandbox.snapshot().catch((error: unknown) => {
+    if (!(error instanceof IsolationError && error.code === 'unsupported')) {
+      log.warn('the machine of a session could not be written down', { error })
+    }
+    return undefined
+  })
+  held.sandbox = undefined
+  held.vm = { ...held.vm, state: 'released' }
+  await sandbox.stop()
+}
+
+function rest(log: Log, held: Held): void {
+  clearTimeout(held.timer)
+  held.timer = setTimeout(() => void inTurn(held, () => putAway(log, held)).catch(() => undefined), held.idleMs)
+  held.timer.unref()
+}
+
+async function dropSnapshot(held: Held): Promise<void> {
+  const { snapshot } = held
+  held.snapshot = undefined
+  snapshot?.sealKey?.fill(0)
+  if (snapshot) await rm(snapshot.folder, { recursive: true, force: true })
+}
+
+function inTurn<T>(held: Held, act: () => Promise<T>): Promise<T> {
+  const mine = held.last.then(act, act)
+  held.last = mine.catch(() => undefined)
+  return mine
 }

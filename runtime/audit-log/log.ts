@@ -44,41 +44,6 @@ export function auditLog({ db, now, newId }: AuditLogDeps) {
   let last: Promise<unknown> = Promise.resolve()
   let recoverMs = 0
 
-  async function headOf(tenantId: string): Promise<AuditHead> {
-    const found = await db.execute({
-      sql: 'select seq, hash from audit_heads where tenant_id = ?',
-      args: [tenantId],
-    })
-    const [head] = rowsOf<Head>(found)
-    return head ? { seq: head.seq, hash: head.hash } : auditGenesis(tenantId)
-  }
-
-  /** Writes the entries and removes the intent, all or nothing; nothing at all when another process removed it before. */
-  async function write(intentId: string, entries: readonly Omit<AuditEntry, 'seq' | 'hash'>[]): Promise<void> {
-    const announced = 'exists (select 1 from audit_intents where id = ?)'
-    // Another process may have added to the chain since its head was read: the place is then taken.
-    await againAfterConflict(() =>
-      retryBusy(async () => {
-        const statements: InStatement[] = []
-        for (const entry of entries) {
-          const { seq, hash, body } = sealEntry(await headOf(entry.tenantId), entry)
-          statements.push(
-            {
-              sql: `insert into audit_log (tenant_id, seq, hash, body) select ?, ?, ?, ? where ${announced}`,
-              args: [entry.tenantId, seq, hash, body, intentId],
-            },
-            {
-              sql: `insert into audit_heads (tenant_id, seq, hash) select ?, ?, ? where ${announced}
-on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
-              args: [entry.tenantId, seq, hash, intentId],
-            },
-          )
-        }
-        await db.write([...statements, removal(intentId)])
-      }),
-    )
-  }
-
   /** One after the other in a process, so that they do not contend for the end of a chain. */
   function inTurn<T>(act: () => Promise<T>): Promise<T> {
     const mine = last.then(act, act)
@@ -94,11 +59,13 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
     const rows = rowsOf<Omit<RowOf<typeof auditIntents>, 'at_ms'>>(found)
     for (const row of rows) {
       const entry = readJson(row.entry) as Act & { at: string }
-      await inTurn(() => write(row.id, [{ ...entry, outcome: 'unknown' }]))
+      await inTurn(() => writeEntries(db, row.id, [{ ...entry, outcome: 'unknown' }]))
     }
   }
 
   return {
+    ...auditReads(db),
+
     /** Announces an act that is about to be done. */
     async intend(act: Act): Promise<string> {
       const nowMs = now().getTime()
@@ -126,7 +93,7 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
       }
       const tenants = new Set([act.tenantId, alsoTenant ?? act.tenantId])
       const entries = [...tenants].map(tenantId => ({ ...entry, tenantId }))
-      await inTurn(() => write(intentId, entries))
+      await inTurn(() => writeEntries(db, intentId, entries))
     },
 
     /** It was refused: nothing was done. */
@@ -136,7 +103,12 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
 
     /** Entries for acts without an end. */
     recover,
+  }
+}
 
+/** The log as it is read. */
+function auditReads(db: Db) {
+  return {
     async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {
       const found = await db.execute({
         sql: 'select hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
@@ -169,6 +141,45 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
       }
     },
   }
+}
+
+async function headOf(db: Db, tenantId: string): Promise<AuditHead> {
+  const found = await db.execute({
+    sql: 'select seq, hash from audit_heads where tenant_id = ?',
+    args: [tenantId],
+  })
+  const [head] = rowsOf<Head>(found)
+  return head ? { seq: head.seq, hash: head.hash } : auditGenesis(tenantId)
+}
+
+/** Writes the entries and removes the intent, all or nothing; nothing at all when another process removed it before. */
+async function writeEntries(
+  db: Db,
+  intentId: string,
+  entries: readonly Omit<AuditEntry, 'seq' | 'hash'>[],
+): Promise<void> {
+  const announced = 'exists (select 1 from audit_intents where id = ?)'
+  // Another process may have added to the chain since its head was read: the place is then taken.
+  await againAfterConflict(() =>
+    retryBusy(async () => {
+      const statements: InStatement[] = []
+      for (const entry of entries) {
+        const { seq, hash, body } = sealEntry(await headOf(db, entry.tenantId), entry)
+        statements.push(
+          {
+            sql: `insert into audit_log (tenant_id, seq, hash, body) select ?, ?, ?, ? where ${announced}`,
+            args: [entry.tenantId, seq, hash, body, intentId],
+          },
+          {
+            sql: `insert into audit_heads (tenant_id, seq, hash) select ?, ?, ? where ${announced}
+on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
+            args: [entry.tenantId, seq, hash, intentId],
+          },
+        )
+      }
+      await db.write([...statements, removal(intentId)])
+    }),
+  )
 }
 
 function removal(intentId: string): InStatement {

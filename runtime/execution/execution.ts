@@ -1,5 +1,6 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { type Redaction, redactionOf } from '../privacy/redaction.ts'
@@ -23,9 +24,11 @@ import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { mcpServers, type RunMcp } from './mcp/servers.ts'
 import { absentModel } from './models/absent.ts'
+import type { FoundModel } from './models/model.ts'
 import type { RunWatchers } from './run-watchers.ts'
 import { needsSandbox, placed } from './sandbox/placement.ts'
-import { sandboxOfRun } from './sandbox/run-sandbox.ts'
+import { type SandboxOfRun, sandboxOfRun } from './sandbox/run-sandbox.ts'
+import type { Offered } from './sandbox/sandboxes.ts'
 import { runSteps } from './step.ts'
 import { suspendUntil } from './suspend.ts'
 import { allowedTools } from './tools/read-only-tools.ts'
@@ -166,18 +169,7 @@ async function work(
   const offered = await placed(manifest, deps.sandboxes, {
     commandsElsewhere: deps.mcp.stdioTransportOf !== undefined,
   })
-  const found = await deps.models.find(run.tenantId, manifest.model, {
-    tools:
-      manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
-  })
-  const isNamed = manifest.model.includes('/')
-  const how = isNamed
-    ? `save its provider with POST /v1/settings/llm-providers`
-    : `name a model of a provider that you have, as <provider>/<model>, in manifest.model, or among the candidates of ${manifest.model} with PUT /v1/settings/models`
-  const unserved = `no configured provider serves the model ${manifest.model}: ${how}`
-  // A program may have no need of a model.
-  if (!found && !manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
-  const model = found ? deps.withinBudget(run, found) : absentModel(manifest.model, unserved)
+  const model = await modelFor(deps, run, manifest)
   const approvals = runApprovals({
     run,
     policy: manifest.approvals,
@@ -212,27 +204,7 @@ async function work(
   // Only a program abandons its own steps; a signal of signals costs each look at it.
   const inner = manifest.entrypoint ? new AbortController() : undefined
   const steps = stepsUnder(inner ? AbortSignal.any([signal, inner.signal]) : signal)
-  const { dedicatedMicrovm, idleTimeoutSeconds } = manifest.session
-  const session =
-    run.sessionId !== undefined && dedicatedMicrovm
-      ? { id: run.sessionId, idleMs: idleTimeoutSeconds * 1000 }
-      : undefined
-  const sandbox =
-    offered && (needsSandbox(manifest) || manifest.mcpServers.some(({ command }) => command))
-      ? sandboxOfRun({
-          sandboxes: deps.sandboxes,
-          runId: run.id,
-          manifest,
-          offered,
-          session,
-          fileKeys: {
-            seal: text => records.seal(text, { record: session?.id ?? run.id, field: 'workspace' }),
-            open: sealed => records.open(sealed, { record: session?.id ?? run.id, field: 'workspace' }),
-          },
-          decided: decision => deps.egressDecided(run, decision),
-          secret: ref => deps.secretOf(run, ref.replace(/^secret\//, ''), { tool: 'sandbox', agent: manifest }),
-        })
-      : undefined
+  const sandbox = offered && sandboxFor(deps, run, manifest, offered)
   let mcp: RunMcp | undefined
   try {
     mcp = await mcpServers(
@@ -282,6 +254,47 @@ async function work(
     mcp?.close()
     await sandbox?.close()
   }
+}
+
+/** The model that a manifest names, within the budget of its agent. */
+async function modelFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest): Promise<FoundModel> {
+  const { tools, connectors, mcpServers, subAgents } = manifest
+  const found = await deps.models.find(run.tenantId, manifest.model, {
+    tools: tools.length + connectors.length + mcpServers.length + subAgents.length > 0,
+  })
+  if (found) return deps.withinBudget(run, found)
+  const isNamed = manifest.model.includes('/')
+  const how = isNamed
+    ? `save its provider with POST /v1/settings/llm-providers`
+    : `name a model of a provider that you have, as <provider>/<model>, in manifest.model, or among the candidates of ${manifest.model} with PUT /v1/settings/models`
+  const unserved = `no configured provider serves the model ${manifest.model}: ${how}`
+  // A program may have no need of a model.
+  if (!manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
+  return absentModel(manifest.model, unserved)
+}
+
+/** The sandbox of a run, where something of its manifest needs one; a session may have one machine for all of its turns. */
+function sandboxFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest, offered: Offered): SandboxOfRun | undefined {
+  if (!needsSandbox(manifest) && !manifest.mcpServers.some(({ command }) => command)) return undefined
+  const { dedicatedMicrovm, idleTimeoutSeconds } = manifest.session
+  const session =
+    run.sessionId !== undefined && dedicatedMicrovm
+      ? { id: run.sessionId, idleMs: idleTimeoutSeconds * 1000 }
+      : undefined
+  const place = { record: session?.id ?? run.id, field: 'workspace' }
+  return sandboxOfRun({
+    sandboxes: deps.sandboxes,
+    runId: run.id,
+    manifest,
+    offered,
+    session,
+    fileKeys: {
+      seal: text => deps.records.seal(text, place),
+      open: sealed => deps.records.open(sealed, place),
+    },
+    decided: decision => deps.egressDecided(run, decision),
+    secret: ref => deps.secretOf(run, ref.replace(/^secret\//, ''), { tool: 'sandbox', agent: manifest }),
+  })
 }
 
 function withHints(systemPrompt: string, hints: readonly string[]): string {

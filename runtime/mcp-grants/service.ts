@@ -26,34 +26,17 @@ export interface GrantServiceDeps {
 export type GrantService = ReturnType<typeof grantService>
 
 /** Tokens for MCP servers that ask for them: kept sealed, refreshed once for all who wait, and given back at the end. */
-export function grantService({ store, calls, sealing, clock, newId, wait, redact, log }: GrantServiceDeps) {
+export function grantService(deps: GrantServiceDeps) {
+  const { store, calls, clock, newId, wait, log } = deps
   const nowMs = () => clock.now().getTime()
-
-  async function open(grant: Grant): Promise<Credential> {
-    const vault = await sealing()
-    if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-    const values = readJson(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
-    redactAll(values)
-    return { method: 'oauth2', values, ...(grant.expiresMs !== undefined && { expiresMs: grant.expiresMs }) }
-  }
-
-  async function seal(grant: Pick<Grant, 'tenantId' | 'resource'>, values: Readonly<Record<string, string>>) {
-    redactAll(values)
-    const vault = await vaultToStore(sealing, 'a token')
-    return vault.seal(JSON.stringify(values), placeOf(grant))
-  }
-
-  function redactAll({ accessToken, refreshToken, ...values }: Readonly<Record<string, string>>): void {
-    for (const secret of [accessToken, refreshToken, targetIn(values).client.secret]) redact(secret)
-  }
 
   const refreshing = refresher<Grant>({
     store: store.refreshing,
     calls,
     clock,
     wait,
-    open,
-    seal,
+    open: grant => openGrant(deps, grant),
+    seal: (grant, values) => sealGrant(deps, grant, values),
     meansOf({ credential: { values } }) {
       const { vendor, client } = targetIn(values)
       return values.refreshToken === undefined ? undefined : { vendor, client, refreshToken: values.refreshToken }
@@ -62,7 +45,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
 
   async function heldFor(tenantId: string, url: string): Promise<Held<Grant> | undefined> {
     const grant = await store.of(tenantId, url)
-    return grant && { install: grant, credential: await open(grant) }
+    return grant && { install: grant, credential: await openGrant(deps, grant) }
   }
 
   const port: McpGrants = {
@@ -114,7 +97,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
         resource,
         id: newId(),
         issuer: vendor.issuer ?? '',
-        sealed: await seal({ tenantId, resource }, values),
+        sealed: await sealGrant(deps, { tenantId, resource }, values),
         scope: vendor.scopes.length === 0 ? undefined : vendor.scopes.join(' '),
         expiresMs: expiresInMs === undefined ? undefined : nowMs() + expiresInMs,
         updatedMs: nowMs(),
@@ -123,7 +106,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
 
     /** Takes a grant away and gives its tokens back. */
     async remove(grant: Grant): Promise<boolean> {
-      const { values } = await open(grant)
+      const { values } = await openGrant(deps, grant)
       if (!(await store.remove(grant))) return false
       const { vendor, client } = targetIn(values)
       const { accessToken = '', refreshToken } = values
@@ -135,6 +118,31 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
       return true
     },
   }
+}
+
+async function openGrant(deps: GrantServiceDeps, grant: Grant): Promise<Credential> {
+  const vault = await deps.sealing()
+  if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
+  const values = readJson(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
+  redactAll(deps, values)
+  return { method: 'oauth2', values, ...(grant.expiresMs !== undefined && { expiresMs: grant.expiresMs }) }
+}
+
+async function sealGrant(
+  deps: GrantServiceDeps,
+  grant: Pick<Grant, 'tenantId' | 'resource'>,
+  values: Readonly<Record<string, string>>,
+) {
+  redactAll(deps, values)
+  const vault = await vaultToStore(deps.sealing, 'a token')
+  return vault.seal(JSON.stringify(values), placeOf(grant))
+}
+
+function redactAll(
+  deps: GrantServiceDeps,
+  { accessToken, refreshToken, ...values }: Readonly<Record<string, string>>,
+): void {
+  for (const secret of [accessToken, refreshToken, targetIn(values).client.secret]) deps.redact(secret)
 }
 
 const targetIn = ({ target }: Readonly<Record<string, string>>) => readJson(target ?? '') as McpTarget

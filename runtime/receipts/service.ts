@@ -100,48 +100,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
       return issueLate(deps, runId)
     },
 
-    /** Without a tenant, a receipt is checked against its key and the journal that came with it, and nothing that is stored. */
-    async verify({ receipt, journal }: VerifyRequest, tenantId: string | undefined): Promise<VerifyResult> {
-      const checks: Checks = { signature: 'failed', journal: 'not_checked', record: 'not_checked' }
-      if (unknownMember(receipt, RECEIPT) !== undefined)
-        return {
-          valid: false,
-          reason: 'unknown_member',
-          ...claimed(receipt.payload),
-          checks: { ...checks, signature: 'not_checked' },
-        }
-      const signed = await checkReceipt(receipt, await keys.list())
-      if (!signed.ok) return { valid: false, reason: signed.reason, ...claimed(receipt.payload), checks }
-      checks.signature = 'ok'
-      const { payload } = signed
-      const about = aboutOf(payload, tenantId)
-      const failed = (reason: VerifyReason, brokenAt?: number): VerifyResult => ({
-        valid: false,
-        reason,
-        ...about,
-        checks,
-        ...(brokenAt !== undefined && { brokenAt }),
-      })
-      if (journal) {
-        const fault = await journalFault(journal, payload, { sha256: hashWith(sha256) })
-        checks.journal = fault ? 'failed' : 'ok'
-        if (fault) return failed(fault.reason, fault.brokenAt)
-      }
-      const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
-      if (!stored) {
-        const remote = payload.tenantId === tenantId ? await deps.remoteRun?.(payload.runId) : undefined
-        if (remote === undefined || remote === 'unknown') return { valid: true, ...about, checks }
-        const problem = checkRemoteRun(payload, statementFrom(remote))
-        checks.record = problem === undefined ? 'ok' : 'failed'
-        return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
-      }
-      const fault = walkFault(stored.walk, payload)
-      checks.journal = fault === undefined ? 'ok' : 'failed'
-      if (fault !== undefined) return failed(fault.reason, fault.brokenAt)
-      const problem = checkRecord(payload, statementOf(stored.facts, sha256), stored.inputDropped)
-      checks.record = problem === undefined ? 'ok' : 'failed'
-      return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
-    },
+    verify: (request: VerifyRequest, tenantId: string | undefined) => verify(deps, request, tenantId),
 
     /** The document with the keys; a service that has just started makes its first one now. */
     async published(): Promise<ReceiptKeys> {
@@ -154,6 +113,53 @@ export function receiptService(deps: ReceiptServiceDeps) {
       )
     },
   }
+}
+
+/** Without a tenant, a receipt is checked against its key and the journal that came with it, and nothing that is stored. */
+async function verify(
+  deps: ReceiptServiceDeps,
+  { receipt, journal }: VerifyRequest,
+  tenantId: string | undefined,
+): Promise<VerifyResult> {
+  const checks: Checks = { signature: 'failed', journal: 'not_checked', record: 'not_checked' }
+  if (unknownMember(receipt, RECEIPT) !== undefined)
+    return {
+      valid: false,
+      reason: 'unknown_member',
+      ...claimed(receipt.payload),
+      checks: { ...checks, signature: 'not_checked' },
+    }
+  const signed = await checkReceipt(receipt, await deps.keys.list())
+  if (!signed.ok) return { valid: false, reason: signed.reason, ...claimed(receipt.payload), checks }
+  checks.signature = 'ok'
+  const { payload } = signed
+  const about = aboutOf(payload, tenantId)
+  const failed = (reason: VerifyReason, brokenAt?: number): VerifyResult => ({
+    valid: false,
+    reason,
+    ...about,
+    checks,
+    ...(brokenAt !== undefined && { brokenAt }),
+  })
+  if (journal) {
+    const fault = await journalFault(journal, payload, { sha256: hashWith(deps.sha256) })
+    checks.journal = fault ? 'failed' : 'ok'
+    if (fault) return failed(fault.reason, fault.brokenAt)
+  }
+  const stored = payload.tenantId === tenantId ? await deps.store.stored(payload.runId) : undefined
+  if (!stored) {
+    const remote = payload.tenantId === tenantId ? await deps.remoteRun?.(payload.runId) : undefined
+    if (remote === undefined || remote === 'unknown') return { valid: true, ...about, checks }
+    const problem = checkRemoteRun(payload, statementFrom(remote))
+    checks.record = problem === undefined ? 'ok' : 'failed'
+    return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
+  }
+  const fault = walkFault(stored.walk, payload)
+  checks.journal = fault === undefined ? 'ok' : 'failed'
+  if (fault !== undefined) return failed(fault.reason, fault.brokenAt)
+  const problem = checkRecord(payload, statementOf(stored.facts, deps.sha256), stored.inputDropped)
+  checks.record = problem === undefined ? 'ok' : 'failed'
+  return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
 }
 
 /** A key that cannot be opened must not keep a run from its end: its receipt is made later, when there is a key again. */

@@ -37,47 +37,7 @@ export type ScheduleService = ReturnType<typeof scheduleService>
 
 /** Creating and changing schedules. A change of when it fires counts from now on: nothing is caught up. */
 export function scheduleService(deps: ScheduleServiceDeps) {
-  const { db, store, zones, runs, findAgent, now, newId, changed } = deps
-  async function agentOf(tenantId: string, name: string): Promise<ScheduledAgent> {
-    const agent = await findAgent(tenantId, name)
-    if (agent === undefined) throw notFound('agent', name)
-    return agent
-  }
-
-  /** The row as it may stand here: without an input that only a pool of nodes may read. */
-  async function withoutText(row: ScheduleRow, { manifest, sealed: prompt }: ScheduledAgent): Promise<ScheduleRow> {
-    const { id, tenantId, agentName } = row
-    const sealed = await deps.sealInput({ tenantId, agentName, sealed: prompt }, id, redactedInput(manifest, row.input))
-    return sealed ? { ...row, input: '', sealed } : row
-  }
-
-  function nextAfterNow(row: Pick<ScheduleRow, 'cronExpr' | 'timezone'>): number | null {
-    return zones.firingsOf(row)(now().getTime()) ?? null
-  }
-
-  async function update(id: string, patch: z.output<typeof scheduleUpdate>): Promise<ScheduleRow> {
-    for (let tried = 0; tried < TRIES; tried++) {
-      const row = await store.get(id)
-      if (row === undefined) throw notFound('schedule', id)
-      let next = patched(row, patch)
-      const otherAgent = next.agentName !== row.agentName
-      if (otherAgent && next.sealed) throw sealedFor(row, next.sealed)
-      const mustBe = otherAgent || (next.enabled && !row.enabled)
-      const agent = mustBe
-        ? await agentOf(row.tenantId, next.agentName)
-        : next.sealed === undefined && (await findAgent(row.tenantId, next.agentName))
-      readTiming(next.cronExpr, zones.of(next.timezone))
-      const retimed = next.enabled !== row.enabled || next.cronExpr !== row.cronExpr || next.timezone !== row.timezone
-      if (retimed) next.dueMs = next.enabled ? nextAfterNow(next) : null
-      if (!next.enabled) next.pendingMs = null
-      if (agent && next.sealed === undefined) next = await withoutText(next, agent)
-      next.updatedMs = now().getTime()
-      if (!(await store.replace(next))) continue
-      changed()
-      return next
-    }
-    throw new ApiError('in_use', `schedule ${id} fires or is changed all the time: try again`)
-  }
+  const { db, store, zones, runs, now, newId, changed } = deps
 
   return {
     async create(
@@ -109,15 +69,15 @@ export function scheduleService(deps: ScheduleServiceDeps) {
         lastRunId: undefined,
         lastError: undefined,
       }
-      const agent = await agentOf(tenantId, agentName)
-      if (enabled) row.dueMs = nextAfterNow(row)
-      const made = await withoutText(row, agent)
+      const agent = await agentOf(deps, tenantId, agentName)
+      if (enabled) row.dueMs = nextAfterNow(deps, row)
+      const made = await withoutText(deps, row, agent)
       await db.write([store.insert(made), ...idempotency.bind(row.id)])
       changed()
       return made
     },
 
-    update,
+    update: (id: string, patch: z.output<typeof scheduleUpdate>) => updateSchedule(deps, id, patch),
 
     /** One run now, outside any window. */
     run({ id, tenantId, agentName, input, sealed }: ScheduleRow): Promise<Run> {
@@ -136,11 +96,60 @@ export function scheduleService(deps: ScheduleServiceDeps) {
         if (moved.length === 0) return
         for (const row of moved) {
           const ahead = row.dueMs !== null && row.dueMs > now().getTime()
-          await store.replace(ahead ? { ...row, dueMs: nextAfterNow(row) } : row)
+          await store.replace(ahead ? { ...row, dueMs: nextAfterNow(deps, row) } : row)
         }
       }
     },
   }
+}
+
+async function agentOf(deps: ScheduleServiceDeps, tenantId: string, name: string): Promise<ScheduledAgent> {
+  const agent = await deps.findAgent(tenantId, name)
+  if (agent === undefined) throw notFound('agent', name)
+  return agent
+}
+
+/** The row as it may stand here: without an input that only a pool of nodes may read. */
+async function withoutText(
+  deps: ScheduleServiceDeps,
+  row: ScheduleRow,
+  { manifest, sealed: prompt }: ScheduledAgent,
+): Promise<ScheduleRow> {
+  const { id, tenantId, agentName } = row
+  const sealed = await deps.sealInput({ tenantId, agentName, sealed: prompt }, id, redactedInput(manifest, row.input))
+  return sealed ? { ...row, input: '', sealed } : row
+}
+
+function nextAfterNow(deps: ScheduleServiceDeps, row: Pick<ScheduleRow, 'cronExpr' | 'timezone'>): number | null {
+  return deps.zones.firingsOf(row)(deps.now().getTime()) ?? null
+}
+
+async function updateSchedule(
+  deps: ScheduleServiceDeps,
+  id: string,
+  patch: z.output<typeof scheduleUpdate>,
+): Promise<ScheduleRow> {
+  for (let tried = 0; tried < TRIES; tried++) {
+    const row = await deps.store.get(id)
+    if (row === undefined) throw notFound('schedule', id)
+    let next = patched(row, patch)
+    const otherAgent = next.agentName !== row.agentName
+    if (otherAgent && next.sealed) throw sealedFor(row, next.sealed)
+    const mustBe = otherAgent || (next.enabled && !row.enabled)
+    const agent = mustBe
+      ? await agentOf(deps, row.tenantId, next.agentName)
+      : next.sealed === undefined && (await deps.findAgent(row.tenantId, next.agentName))
+    readTiming(next.cronExpr, deps.zones.of(next.timezone))
+    const retimed = next.enabled !== row.enabled || next.cronExpr !== row.cronExpr || next.timezone !== row.timezone
+    if (retimed) next.dueMs = next.enabled ? nextAfterNow(deps, next) : null
+    if (!next.enabled) next.pendingMs = null
+    if (agent && next.sealed === undefined) next = await withoutText(deps, next, agent)
+    next.updatedMs = deps.now().getTime()
+    if (!(await deps.store.replace(next))) continue
+    deps.changed()
+    return next
+  }
+  throw new ApiError('in_use', `schedule ${id} fires or is changed all the time: try again`)
 }
 
 function patched(row: ScheduleRow, patch: z.output<typeof scheduleUpdate>): ScheduleRow {

@@ -43,34 +43,6 @@ export function sessionService(deps: SessionServiceDeps) {
   const wait = (sessionId: string, turnId: string) =>
     waitForTurn({ store, live, timeoutMs: deps.turnTimeoutMs }, sessionId, turnId)
 
-  async function found(id: string): Promise<SessionRow> {
-    const session = await store.get(id)
-    if (!session) throw notFound('session', id)
-    return session
-  }
-
-  /** With what is known of its own machine. */
-  function withVm(wire: Session): Session {
-    const vm = machines.of(wire.id)
-    return vm ? { ...wire, vm } : wire
-  }
-
-  async function reply(sessionId: string, turnId: string, outcome: Awaited): Promise<TurnReply> {
-    switch (outcome.is) {
-      case 'ended':
-        return replyOf(sessionId, outcome.end)
-      case 'stopped':
-        throw new ApiError('session_stopped', `session ${sessionId} was stopped before its turn ${turnId} ended`)
-      case 'closed':
-        // The store may be gone by now.
-        return { turnId, text: '', tokensIn: 0, tokensOut: 0, costUsd: 0, sessionId, status: 'processing' }
-      default: {
-        const { tokensIn = 0, tokensOut = 0, costUsd = 0 } = (await deps.summary(turnId)) ?? {}
-        return { turnId, text: '', tokensIn, tokensOut, costUsd, sessionId, status: outcome.is }
-      }
-    }
-  }
-
   return {
     async open(
       tenantId: string,
@@ -102,10 +74,10 @@ export function sessionService(deps: SessionServiceDeps) {
         await machines.release(id)
         throw isAgentGone(error) ? notFound('agent', agentName) : error
       }
-      return withVm((await found(id)).wire)
+      return withVm(deps, (await findSession(deps, id)).wire)
     },
 
-    withVm,
+    withVm: (wire: Session) => withVm(deps, wire),
 
     /** Starts a turn and waits for it; a caller who goes away changes nothing about it. */
     async send(session: SessionRow, message: MessageCreate, also: Also): Promise<TurnReply> {
@@ -131,11 +103,11 @@ export function sessionService(deps: SessionServiceDeps) {
       } catch (error) {
         turn.stop()
         if (!isNotActive(error)) throw error
-        refuseUnlessActive(await found(session.id))
+        refuseUnlessActive(await findSession(deps, session.id))
         // The turn that was in the way has ended since.
         throw busy(session)
       }
-      return reply(session.id, turnId, await turn.done)
+      return replyTo(deps, session.id, turnId, await turn.done)
     },
 
     /** The reply of a turn that an earlier call has started. */
@@ -145,7 +117,7 @@ export function sessionService(deps: SessionServiceDeps) {
       if (end) return replyOf(sessionId, end)
       const turn = wait(sessionId, turnId)
       await live.look(sessionId)
-      return reply(sessionId, turnId, await turn.done)
+      return replyTo(deps, sessionId, turnId, await turn.done)
     },
 
     /** For good; its turn is cancelled, and may say nothing more. */
@@ -154,7 +126,7 @@ export function sessionService(deps: SessionServiceDeps) {
       await live.look(id)
       if (turnId !== undefined) await runs.end(turnId, 'the session was stopped')
       await machines.release(id)
-      return (await found(id)).wire
+      return (await findSession(deps, id)).wire
     },
 
     async remove({ id }: SessionRow): Promise<void> {
@@ -164,6 +136,39 @@ export function sessionService(deps: SessionServiceDeps) {
       if (removed.turnId !== undefined) await runs.end(removed.turnId, 'the session was deleted')
       await machines.release(id)
     },
+  }
+}
+
+async function findSession(deps: SessionServiceDeps, id: string): Promise<SessionRow> {
+  const session = await deps.store.get(id)
+  if (!session) throw notFound('session', id)
+  return session
+}
+
+/** With what is known of its own machine. */
+function withVm(deps: SessionServiceDeps, wire: Session): Session {
+  const vm = deps.machines.of(wire.id)
+  return vm ? { ...wire, vm } : wire
+}
+
+async function replyTo(
+  deps: SessionServiceDeps,
+  sessionId: string,
+  turnId: string,
+  outcome: Awaited,
+): Promise<TurnReply> {
+  switch (outcome.is) {
+    case 'ended':
+      return replyOf(sessionId, outcome.end)
+    case 'stopped':
+      throw new ApiError('session_stopped', `session ${sessionId} was stopped before its turn ${turnId} ended`)
+    case 'closed':
+      // The store may be gone by now.
+      return { turnId, text: '', tokensIn: 0, tokensOut: 0, costUsd: 0, sessionId, status: 'processing' }
+    default: {
+      const { tokensIn = 0, tokensOut = 0, costUsd = 0 } = (await deps.summary(turnId)) ?? {}
+      return { turnId, text: '', tokensIn, tokensOut, costUsd, sessionId, status: outcome.is }
+    }
   }
 }
 

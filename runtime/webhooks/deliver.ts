@@ -36,7 +36,7 @@ export type WebhookDelivery = ReturnType<typeof webhookDelivery>
 
 /** Sends what is in the outbox, and again what did not arrive. A delivery may arrive twice, under one `webhook-id`. */
 export function webhookDelivery(deps: WebhookDeliveryDeps) {
-  const { store, openSecret, fetch, deliveries, clock, random, log, deadlineMs } = deps
+  const { store, clock, log } = deps
   const underWay = new Map<string, Set<Promise<void>>>()
   let stop = new AbortController()
   let pruneMs = 0
@@ -44,37 +44,10 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const nowMs = () => clock.now().getTime()
   const count = () => [...underWay.values()].reduce((sum, set) => sum + set.size, 0)
 
-  async function deliver(webhook: WebhookRow | undefined, row: DeliveryRow): Promise<void> {
-    let sent: Sent = { delivered: false, status: undefined, error: 'the webhook is switched off' }
-    const on = webhook?.enabled === true
-    const secret = on ? await secretOf(webhook) : undefined
-    if (on && secret === undefined) sent.error = 'its secret could not be opened: see the log of the service'
-    if (on && secret !== undefined) {
-      const message = { url: webhook.url, secret, id: row.eventId, body: bodyText(webhook.tenantId, row) }
-      sent = await send({ fetch, now: clock.now, stop: stop.signal, ...(deadlineMs && { deadlineMs }) }, message)
-      // Broken off here: the lease ends, and the next process sends it.
-      if (stop.signal.aborted && !sent.delivered) return
-    }
-    const delayMs = sent.delivered || !on ? undefined : retryDelayMs(row.attempt, random)
-    const outcome = sent.delivered ? 'delivered' : delayMs === undefined ? 'failed' : 'retrying'
-    const dueMs = delayMs === undefined ? undefined : nowMs() + delayMs
-    await store.settle(row, { outcome, status: sent.status, error: sent.error, dueMs })
-    deliveries.add(1, { outcome })
-  }
-
-  async function secretOf(webhook: WebhookRow): Promise<string | undefined> {
-    try {
-      return await openSecret(webhook)
-    } catch (error) {
-      log.error('the secret of a webhook could not be opened', { error, webhookId: webhook.id })
-      return undefined
-    }
-  }
-
   function begin(webhook: WebhookRow | undefined, row: DeliveryRow): void {
     const set = underWay.get(row.webhookId) ?? new Set()
     underWay.set(row.webhookId, set)
-    const one = deliver(webhook, row)
+    const one = deliver(deps, stop.signal, webhook, row)
       .catch((error: unknown) => {
         // Its lease ends and it is tried again; that it was an attempt is already counted.
         log.error('a webhook delivery failed for an internal reason', { error, webhookId: row.webhookId })
@@ -138,5 +111,45 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
       clearTimeout(timer)
       stop = new AbortController()
     },
+  }
+}
+
+async function deliver(
+  deps: WebhookDeliveryDeps,
+  stop: AbortSignal,
+  webhook: WebhookRow | undefined,
+  row: DeliveryRow,
+): Promise<void> {
+  let sent: Sent = { delivered: false, status: undefined, error: 'the webhook is switched off' }
+  const on = webhook?.enabled === true
+  const secret = on ? await secretOf(deps, webhook) : undefined
+  if (on && secret === undefined) sent.error = 'its secret could not be opened: see the log of the service'
+  if (on && secret !== undefined) {
+    const message = { url: webhook.url, secret, id: row.eventId, body: bodyText(webhook.tenantId, row) }
+    sent = await send(
+      {
+        fetch: deps.fetch,
+        now: deps.clock.now,
+        stop,
+        ...(deps.deadlineMs && { deadlineMs: deps.deadlineMs }),
+      },
+      message,
+    )
+    // Broken off here: the lease ends, and the next process sends it.
+    if (stop.aborted && !sent.delivered) return
+  }
+  const delayMs = sent.delivered || !on ? undefined : retryDelayMs(row.attempt, deps.random)
+  const outcome = sent.delivered ? 'delivered' : delayMs === undefined ? 'failed' : 'retrying'
+  const dueMs = delayMs === undefined ? undefined : deps.clock.now().getTime() + delayMs
+  await deps.store.settle(row, { outcome, status: sent.status, error: sent.error, dueMs })
+  deps.deliveries.add(1, { outcome })
+}
+
+async function secretOf(deps: WebhookDeliveryDeps, webhook: WebhookRow): Promise<string | undefined> {
+  try {
+    return await deps.openSecret(webhook)
+  } catch (error) {
+    deps.log.error('the secret of a webhook could not be opened', { error, webhookId: webhook.id })
+    return undefined
   }
 }

@@ -91,91 +91,18 @@ export type Consent = ReturnType<typeof consent>
 
 /** OAuth by a browser: to the vendor's page, and back with a code that becomes an install (docs/spec/runtime.md §8). */
 export function consent(deps: ConsentDeps) {
-  const { rounds, calls, clients, homes, sealing, clock, fetch, installGranted, keepGrant } = deps
-  const random = () => toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
-
-  function vendorOf(id: string | undefined) {
-    if (id === undefined) throw invalid([{ path: 'connectorId', message: 'Required' }])
-    if (!isConnector(id)) {
-      throw new ApiError(
-        'not_found',
-        `${notFound('connector', id).message}; the catalogue has ${connectorIds.join(', ')}`,
-      )
-    }
-    const vendor = vendorAt(id, homes[id])
-    if (!vendor) {
-      const message = `${id} has no OAuth here: install it with its own credentials (POST /v1/connectors/install)`
-      throw invalid([{ path: 'connectorId', message }])
-    }
-    const client = clients.get(vendor.client)
-    if (!client) {
-      const message = `no OAuth client is set up for ${id}: set PLATFORM_OAUTH_${vendor.client}_CLIENT_ID`
-      throw invalid([{ path: 'connectorId', message }])
-    }
-    return { connectorId: id, vendor, client }
-  }
-
-  /** What a vendor's tokens need beside them before anything can be called. */
-  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, extras }: Granted) {
-    return {
-      accessToken,
-      grant: 'authorization_code',
-      ...(refreshToken !== undefined && { refreshToken }),
-      ...(connectorId === 'salesforce' && { instanceUrl: String(extras.instance_url ?? '') }),
-      ...(connectorId === 'jira' && { cloudId: await siteOf(accessToken) }),
-    }
-  }
-
-  /** Atlassian's tokens are for a person; which site is meant is asked for. */
-  async function siteOf(accessToken: string): Promise<string> {
-    const url = new URL(`${homes.jira?.api ?? 'https://api.atlassian.com'}/oauth/token/accessible-resources`)
-    const headers = { accept: 'application/json', authorization: `Bearer ${accessToken}` }
-    const answer = await fetch(url, { headers, signal: AbortSignal.timeout(SITES_MS) })
-    const { body } = await readAtMost(answer, MOST_BYTES)
-    const sites: unknown = answer.ok ? readJson(new TextDecoder().decode(body)) : []
-    const ids = Array.isArray(sites) ? sites.map((site: { id?: unknown }) => site.id) : []
-    const found = ids.find(id => typeof id === 'string' && id !== '')
-    if (typeof found === 'string') return found
-    throw new VendorFailure({ message: 'Atlassian names no Jira site that this consent is for', declined: true })
-  }
-
-  async function enter(
-    { tenantId, keyId }: Principal,
-    { redirectAfter = AFTER, origin, inBrowser }: Way,
-    to: { connectorId: ConnectorId | typeof MCP; vendor: OAuthVendor; client: OAuthClient; target?: McpTarget },
-  ): Promise<StartedConsent> {
-    checkPath(redirectAfter)
-    const vault = await vaultToStore(sealing, 'a credential')
-    const state = random()
-    const stateHash = sha256Hex(state)
-    const browser = inBrowser ? random() : undefined
-    const redirectUri = callbackAt(origin)
-    const { url, verifier } = await calls.consent(to.vendor, to.client, { redirectUri, state })
-    const kept: Sealed = {
-      verifier,
-      redirectUri,
-      redirectAfter,
-      ...(to.target && { target: to.target }),
-      ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
-    }
-    const nowMs = clock.now().getTime()
-    const expiresMs = nowMs + LIFE_MS
-    const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
-    const { connectorId } = to
-    await rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
-    return { redirectUrl: url, state, expiresMs, browser }
-  }
+  const { rounds, calls, homes, sealing, clock, installGranted, keepGrant } = deps
 
   return {
     begin(
       principal: Principal,
       { connectorId, ...way }: Way & { connectorId: string | undefined },
     ): Promise<StartedConsent> {
-      return enter(principal, way, vendorOf(connectorId))
+      return enter(deps, principal, way, vendorOf(deps, connectorId))
     },
 
     beginMcp(principal: Principal, target: McpTarget, way: Way): Promise<StartedConsent> {
-      return enter(principal, way, { connectorId: MCP, vendor: target.vendor, client: target.client, target })
+      return enter(deps, principal, way, { connectorId: MCP, vendor: target.vendor, client: target.client, target })
     },
 
     /** The browser is back. Whatever it brings, its state is used up. */
@@ -204,11 +131,11 @@ export function consent(deps: ConsentDeps) {
           const granted = await calls.exchange(target.vendor, target.client, way)
           return back('installed', (await keepGrant(tenantId, target, granted)).id)
         }
-        const { vendor, client } = vendorOf(connectorId)
+        const { vendor, client } = vendorOf(deps, connectorId)
         const granted = await calls.exchange(vendor, client, way)
         const { expiresInMs } = granted
         const install = await installGranted(tenantId, connectorId, {
-          values: await valuesOf(connectorId, granted),
+          values: await valuesOf(deps, connectorId, granted),
           expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
           baseUrl: homes[connectorId]?.api,
         })
@@ -219,6 +146,83 @@ export function consent(deps: ConsentDeps) {
       }
     },
   }
+}
+
+function vendorOf(deps: ConsentDeps, id: string | undefined) {
+  if (id === undefined) throw invalid([{ path: 'connectorId', message: 'Required' }])
+  if (!isConnector(id)) {
+    throw new ApiError(
+      'not_found',
+      `${notFound('connector', id).message}; the catalogue has ${connectorIds.join(', ')}`,
+    )
+  }
+  const vendor = vendorAt(id, deps.homes[id])
+  if (!vendor) {
+    const message = `${id} has no OAuth here: install it with its own credentials (POST /v1/connectors/install)`
+    throw invalid([{ path: 'connectorId', message }])
+  }
+  const client = deps.clients.get(vendor.client)
+  if (!client) {
+    const message = `no OAuth client is set up for ${id}: set PLATFORM_OAUTH_${vendor.client}_CLIENT_ID`
+    throw invalid([{ path: 'connectorId', message }])
+  }
+  return { connectorId: id, vendor, client }
+}
+
+/** What a vendor's tokens need beside them before anything can be called. */
+async function valuesOf(deps: ConsentDeps, connectorId: ConnectorId, { accessToken, refreshToken, extras }: Granted) {
+  return {
+    accessToken,
+    grant: 'authorization_code',
+    ...(refreshToken !== undefined && { refreshToken }),
+    ...(connectorId === 'salesforce' && { instanceUrl: String(extras.instance_url ?? '') }),
+    ...(connectorId === 'jira' && { cloudId: await siteOf(deps, accessToken) }),
+  }
+}
+
+/** Atlassian's tokens are for a person; which site is meant is asked for. */
+async function siteOf(deps: ConsentDeps, accessToken: string): Promise<string> {
+  const url = new URL(`${deps.homes.jira?.api ?? 'https://api.atlassian.com'}/oauth/token/accessible-resources`)
+  const headers = { accept: 'application/json', authorization: `Bearer ${accessToken}` }
+  const answer = await deps.fetch(url, { headers, signal: AbortSignal.timeout(SITES_MS) })
+  const { body } = await readAtMost(answer, MOST_BYTES)
+  const sites: unknown = answer.ok ? readJson(new TextDecoder().decode(body)) : []
+  const ids = Array.isArray(sites) ? sites.map((site: { id?: unknown }) => site.id) : []
+  const found = ids.find(id => typeof id === 'string' && id !== '')
+  if (typeof found === 'string') return found
+  throw new VendorFailure({ message: 'Atlassian names no Jira site that this consent is for', declined: true })
+}
+
+async function enter(
+  deps: ConsentDeps,
+  { tenantId, keyId }: Principal,
+  { redirectAfter = AFTER, origin, inBrowser }: Way,
+  to: { connectorId: ConnectorId | typeof MCP; vendor: OAuthVendor; client: OAuthClient; target?: McpTarget },
+): Promise<StartedConsent> {
+  checkPath(redirectAfter)
+  const vault = await vaultToStore(deps.sealing, 'a credential')
+  const state = random()
+  const stateHash = sha256Hex(state)
+  const browser = inBrowser ? random() : undefined
+  const redirectUri = callbackAt(origin)
+  const { url, verifier } = await deps.calls.consent(to.vendor, to.client, { redirectUri, state })
+  const kept: Sealed = {
+    verifier,
+    redirectUri,
+    redirectAfter,
+    ...(to.target && { target: to.target }),
+    ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
+  }
+  const nowMs = deps.clock.now().getTime()
+  const expiresMs = nowMs + LIFE_MS
+  const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
+  const { connectorId } = to
+  await deps.rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
+  return { redirectUrl: url, state, expiresMs, browser }
+}
+
+function random(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
 }
 
 /** Where vendors send browsers back to. */

@@ -24,57 +24,6 @@ export type TokenCalls = ReturnType<typeof tokenCalls>
 
 /** Every request to a vendor's authorization server; nothing that belongs to one vendor is sent to another. */
 export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
-  function serverOf(vendor: OAuthVendor): oauth4webapi.AuthorizationServer {
-    return {
-      issuer: vendor.issuer ?? new URL(vendor.authorization).origin,
-      authorization_endpoint: vendor.authorization,
-      token_endpoint: vendor.token,
-      ...(vendor.revocation !== undefined && { revocation_endpoint: vendor.revocation }),
-      ...(vendor.saysIssuer && { authorization_response_iss_parameter_supported: true }),
-    }
-  }
-
-  /** Makes a call with everything that it needs of the library, and says in our words what went wrong. */
-  async function asking<T>(
-    { json, token, secretIn }: OAuthVendor,
-    { id, secret }: OAuthClient,
-    ms: number,
-    ask: (oauth: typeof oauth4webapi, given: Given) => Promise<T>,
-  ): Promise<T> {
-    const oauth = await import('oauth4webapi')
-    let extras: Record<string, unknown> = {}
-    const signal = AbortSignal.timeout(ms)
-    const options = {
-      [oauth.allowInsecureRequests]: new URL(token).protocol === 'http:',
-      signal: () => signal,
-      async [oauth.customFetch](url: string, init: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>) {
-        const headers = { ...init.headers, accept: 'application/json', 'user-agent': 'waybill' }
-        const asJson = json === true && url === token
-        const answer = await fetch(new URL(url), {
-          method: 'POST',
-          signal,
-          headers: asJson ? { ...headers, 'content-type': 'application/json' } : headers,
-          body: asJson ? JSON.stringify(Object.fromEntries(init.body)) : init.body.toString(),
-        })
-        if (url !== token) return answer
-        const read = await plainAnswer(answer)
-        extras = read.extras
-        return read.answer
-      },
-    }
-    const auth =
-      secret === undefined
-        ? oauth.None()
-        : secretIn === 'header'
-          ? inHeader({ id, secret })
-          : oauth.ClientSecretPost(secret)
-    try {
-      return await ask(oauth, { client: { client_id: id }, auth, options, extras: () => extras })
-    } catch (error) {
-      throw toFailure(error, new URL(token).host)
-    }
-  }
-
   return {
     /** The page on which a person agrees, and the verifier that only this installation knows. */
     async consent(
@@ -111,7 +60,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
         verifier,
       }: Record<'state' | 'redirectUri' | 'verifier', string> & { query: URLSearchParams },
     ): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
+      return asking(fetch, vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
         const server = serverOf(vendor)
         const came = new URLSearchParams(query)
         // A state belongs to one vendor, so only one that has told its name is held to it.
@@ -126,7 +75,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
     },
 
     refresh(vendor: OAuthVendor, given: OAuthClient, refreshToken: string): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
+      return asking(fetch, vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
         const server = serverOf(vendor)
         const answer = await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
           ...options,
@@ -148,13 +97,65 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
       if (vendor.revocation === undefined) return false
       // The end of a refresh token ends what was made from it; an access token alone has to be named.
       const named = tokens.refreshToken ?? tokens.accessToken
-      return asking(vendor, given, REVOKE_MS, async (oauth, { client, auth, options }) => {
+      return asking(fetch, vendor, given, REVOKE_MS, async (oauth, { client, auth, options }) => {
         await oauth.processRevocationResponse(
           await oauth.revocationRequest(serverOf(vendor), client, auth, named, options),
         )
         return true
       })
     },
+  }
+}
+
+/** Makes a call with everything that it needs of the library, and says in our words what went wrong. */
+async function asking<T>(
+  fetch: EgressClient['fetch'],
+  { json, token, secretIn }: OAuthVendor,
+  { id, secret }: OAuthClient,
+  ms: number,
+  ask: (oauth: typeof oauth4webapi, given: Given) => Promise<T>,
+): Promise<T> {
+  const oauth = await import('oauth4webapi')
+  let extras: Record<string, unknown> = {}
+  const signal = AbortSignal.timeout(ms)
+  const options = {
+    [oauth.allowInsecureRequests]: new URL(token).protocol === 'http:',
+    signal: () => signal,
+    async [oauth.customFetch](url: string, init: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>) {
+      const headers = { ...init.headers, accept: 'application/json', 'user-agent': 'waybill' }
+      const asJson = json === true && url === token
+      const answer = await fetch(new URL(url), {
+        method: 'POST',
+        signal,
+        headers: asJson ? { ...headers, 'content-type': 'application/json' } : headers,
+        body: asJson ? JSON.stringify(Object.fromEntries(init.body)) : init.body.toString(),
+      })
+      if (url !== token) return answer
+      const read = await plainAnswer(answer)
+      extras = read.extras
+      return read.answer
+    },
+  }
+  const auth =
+    secret === undefined
+      ? oauth.None()
+      : secretIn === 'header'
+        ? inHeader({ id, secret })
+        : oauth.ClientSecretPost(secret)
+  try {
+    return await ask(oauth, { client: { client_id: id }, auth, options, extras: () => extras })
+  } catch (error) {
+    throw toFailure(error, new URL(token).host)
+  }
+}
+
+function serverOf(vendor: OAuthVendor): oauth4webapi.AuthorizationServer {
+  return {
+    issuer: vendor.issuer ?? new URL(vendor.authorization).origin,
+    authorization_endpoint: vendor.authorization,
+    token_endpoint: vendor.token,
+    ...(vendor.revocation !== undefined && { revocation_endpoint: vendor.revocation }),
+    ...(vendor.saysIssuer && { authorization_response_iss_parameter_supported: true }),
   }
 }
 

@@ -35,26 +35,9 @@ export function poolCredentials(deps: PoolCredentialsDeps) {
   const { db, nodes, now, redact } = deps
 
   return {
-    list: (tenantId: string, pool: string) => listCredentials(deps, tenantId, pool),
+    ...credentialReads(db),
 
-    /** The bindings of secrets of one pool, or of each that has any of them. */
-    async bindings(
-      tenantId: string,
-      pool: string | undefined,
-      names: readonly string[],
-    ): Promise<Map<string, SecretBinding>[]> {
-      const found = await db.execute({
-        sql: `select pool, substr(ref, 8) as name, binding from pool_credentials where tenant_id = ?1 and pool = coalesce(?2, pool)
-and ref in (select 'secret/' || value from json_each(?3))`,
-        args: [tenantId, pool ?? null, JSON.stringify(names)],
-      })
-      const byPool = new Map<string, Map<string, SecretBinding>>()
-      for (const row of rowsOf<Pick<CredentialRow, 'pool' | 'binding'> & { name: string }>(found)) {
-        const of = byPool.get(row.pool) ?? new Map<string, SecretBinding>()
-        byPool.set(row.pool, of.set(row.name, bindingIn(row)))
-      }
-      return [...byPool.values()]
-    },
+    list: (tenantId: string, pool: string) => listCredentials(deps, tenantId, pool),
 
     async put({ tenantId, scopes }: Principal, pool: string, given: PoolCredentialPut): Promise<PoolCredential> {
       if ('connector' in given && !allows(scopes, ['connectors:write'])) {
@@ -119,6 +102,30 @@ and ref in (select 'secret/' || value from json_each(?3))`,
       for (const { ref, box } of rowsOf<Pick<CredentialRow, 'ref' | 'box'>>(found)) {
         await send(deps, [nodeId], await secretFrame(ref, new Uint8Array(box), false), [])
       }
+    },
+  }
+}
+
+/** What warnings and runs need to know of the credentials of pools. */
+function credentialReads(db: Db) {
+  return {
+    /** The bindings of secrets of one pool, or of each that has any of them. */
+    async bindings(
+      tenantId: string,
+      pool: string | undefined,
+      names: readonly string[],
+    ): Promise<Map<string, SecretBinding>[]> {
+      const found = await db.execute({
+        sql: `select pool, substr(ref, 8) as name, binding from pool_credentials where tenant_id = ?1 and pool = coalesce(?2, pool)
+and ref in (select 'secret/' || value from json_each(?3))`,
+        args: [tenantId, pool ?? null, JSON.stringify(names)],
+      })
+      const byPool = new Map<string, Map<string, SecretBinding>>()
+      for (const row of rowsOf<Pick<CredentialRow, 'pool' | 'binding'> & { name: string }>(found)) {
+        const of = byPool.get(row.pool) ?? new Map<string, SecretBinding>()
+        byPool.set(row.pool, of.set(row.name, bindingIn(row)))
+      }
+      return [...byPool.values()]
     },
 
     /** The connectors that some pool of a tenant has, for warnings about agents. */
