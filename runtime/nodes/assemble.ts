@@ -19,31 +19,32 @@ import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Sessions } from '../sessions/assemble.ts'
 import type { Held } from '../sessions/service.ts'
-import { enqueueEvent } from '../webhooks/enqueue.ts'
 import { assemblePeers, type PeerIdentity } from './assemble-peers.ts'
 import { poolCredentials } from './credentials/pool-credentials.ts'
 import type { GatewayDeps, NodeGateway } from './gateway/gateway.ts'
 import { type TunnelTimes, tunnelTimes } from './gateway/timeouts.ts'
 import type { TunnelEndpoint } from './gateway/well-known-route.ts'
+import type { ReachableNodes } from './peers/reachable-nodes.ts'
 import { enrolment } from './registry/enrolment.ts'
-import { provenBackends, statusOf } from './registry/node.ts'
+import { provenBackends } from './registry/node.ts'
 import { nodeLinks } from './registry/node-link.ts'
-import { nodeStore } from './registry/store.ts'
+import { type NodeStore, nodeStore } from './registry/store.ts'
 import { acceptTakeover } from './runs/accept-takeover.ts'
 import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
 import { dispatcher } from './runs/dispatcher.ts'
 import { ending } from './runs/end-remote-run.ts'
-import { commandTarget, fallbackNode } from './runs/fallback-node.ts'
+import { commandTarget } from './runs/fallback-node.ts'
 import { type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
 import { remoteApprovals } from './runs/remote-approvals.ts'
 import { remoteBudgets } from './runs/remote-budgets.ts'
 import { remoteReads } from './runs/remote-reads.ts'
-import { remoteRunStore } from './runs/remote-run-store.ts'
+import { type RemoteRunStore, remoteRunStore } from './runs/remote-run-store.ts'
 import { remoteSubagents } from './runs/remote-subagents.ts'
 import { scheduleInputs } from './runs/schedule-inputs.ts'
 import { signalAad, textsAad } from './sealed-payloads.ts'
 import { relayDeltas } from './sessions/relay-deltas.ts'
-import { remoteSessions } from './sessions/remote-sessions.ts'
+import { type RemoteSessions, remoteSessions } from './sessions/remote-sessions.ts'
+import { type NodeSweepDeps, sweepNodes } from './sweep.ts'
 
 export interface NodesOptions {
   db: Db
@@ -79,7 +80,6 @@ const decoder = new TextDecoder()
 const SWEEP_MS = 5_000
 /** So often a run is offered to nodes that refuse it. */
 const MOST_OFFERS = 5
-const SWEPT = 200
 
 export type Nodes = ReturnType<typeof assembleNodes>
 
@@ -211,20 +211,6 @@ export function assembleNodes(options: NodesOptions) {
     poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
   })
 
-  /** Loaded with the first node that comes: what it stands on takes a quarter of a second to load. */
-  let opened: Promise<NodeGateway> | undefined
-  const open = () => {
-    opened ??= import('./gateway/gateway.ts').then(({ nodeGateway }) => nodeGateway(gatewayDeps))
-    return opened
-  }
-  const gateway: NodeGateway = {
-    enrol: async request => (await open()).enrol(request),
-    refresh: async request => (await open()).refresh(request),
-    async *connect(token, frames) {
-      yield* (await open()).connect(token, frames)
-    },
-    close: async () => (await opened)?.close(),
-  }
   const gatewayDeps: GatewayDeps = {
     store,
     links,
@@ -267,66 +253,22 @@ export function assembleNodes(options: NodesOptions) {
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
+  const gateway = lateGateway(gatewayDeps)
 
-  /** What no event reports: deadlines, deleted agents, nodes that stay away. */
-  async function sweep(): Promise<void> {
-    if (!engaged) return
-    const nowMs = now().getTime()
-    for (const run of await remote.ending(SWEPT)) {
-      await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
-    }
-    for (const run of await remote.overdue(nowMs, SWEPT)) {
-      const able = (await reachableNodes.of(run.tenantId, run.pool)).some(
-        ({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends),
-      )
-      if (able && run.state === 'queued') {
-        await db.write([remote.later(run.id, nowMs + dispatchMs)])
-        continue
-      }
-      await end(run.id, {
-        status: 'failed',
-        code: 'node_unavailable',
-        message: `no node of pool ${run.pool} that ${run.pinned === undefined ? '' : 'has what it begins with and '}offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
-      })
-    }
-    const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }
-    for (const node of await store.all()) {
-      const status = statusOf(node, nowMs, times.lostMs)
-      counts[status]++
-      const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
-      if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
-      if (status === 'lost' || status === 'offline') await handOver(node.id)
-      if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
-      for (const run of await remote.openOn(node.id)) {
-        const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
-        await end(run.id, { status: 'failed', code: 'node_lost', message, final: true })
-      }
-    }
-    for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
-    offering.wake()
-  }
-
-  /** What an absent node was to do, another one with its store can do. */
-  async function handOver(nodeId: string): Promise<void> {
-    const other = await fallbackNode(reachableNodes, store, nodeId)
-    if (other === undefined || other.nodeId === nodeId) return
-    await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
-    other.wake()
-  }
-
-  /** Once for each absence, by the first process that notices it. */
-  async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
-    const first = 'exists (select 1 from nodes where id = ? and lost_reported = 0)'
-    await db.write([
-      enqueueEvent(newId, {
-        tenantId,
-        type: 'node.lost',
-        atMs: now().getTime(),
-        data: { nodeId, pool },
-        when: { sql: first, args: [nodeId] },
-      }),
-      { sql: 'update nodes set lost_reported = 1 where id = ?', args: [nodeId] },
-    ])
+  const sweepDeps: NodeSweepDeps = {
+    db,
+    store,
+    remote,
+    reachableNodes,
+    links,
+    end,
+    inTurn,
+    now,
+    newId,
+    lostMs: times.lostMs,
+    dispatchMs,
+    lostAfterMs,
+    standing,
   }
 
   return {
@@ -387,57 +329,15 @@ export function assembleNodes(options: NodesOptions) {
     /** Whether a node holds that session. */
     isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
 
-    /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
-    async holdSession(
-      { placementFor }: Pick<PlacedRuns, 'placementFor'>,
-      tenantId: string,
-      { agentName, manifest, versionId }: AgentVersion,
-    ): Promise<Held | undefined> {
-      const version = await options.versionOf(versionId)
-      if (embedded.on && !engaged && version?.sealed === undefined) return undefined
-      const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
-      if (placement.on === 'here') return undefined
-      if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
-      if (manifest.session.dedicatedMicrovm) {
-        throw new ApiError(
-          'isolation_unavailable',
-          `a session of ${agentName} has a machine of its own, which only the embedded node gives in this version: set its label ${POOL_LABEL} to ${EMBEDDED_POOL}`,
-        )
-      }
-      const { pool } = placement
-      const nodeId = await sessions.pick(tenantId, pool, backends => satisfies(manifest.isolation, backends))
-      return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
-    },
+    holdSession: ({ placementFor }: Pick<PlacedRuns, 'placementFor'>, tenantId: string, version: AgentVersion) =>
+      holdSession({ options, engaged, placementFor, sessions }, tenantId, version),
 
     approvals: (approvals: ApprovalStore, remoteRunOf: PlacedRuns['remoteRunOf']) =>
       remoteApprovals(approvals, { db, nodes: store, reachableNodes, data, remoteRunOf }),
 
-    /** Passes a signal on to the run's node; false: it takes none any more. */
-    async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
-      const run = await remote.get(runId)
-      if (run === undefined || isTerminal(run.status)) return false
-      if (run.nodeId === undefined) {
-        throw new ApiError('node_offline', `run ${runId} waits for a node: it takes signals when it has one`)
-      }
-      const poolKey = await store.poolKey(run.tenantId, run.pool)
-      if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
-      const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalAad(runId))
-      const value = { runId, name: signal.name, valueSealed }
-      const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
-      const node = await commandTarget(reachableNodes, store)(run.nodeId)
-      await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
-      reachableNodes.wake(node)
-      return true
-    },
+    signal: passSignal({ db, remote, store, reachableNodes }),
 
-    /** To the pool that an agent names; where this process executes nothing, to the only one that its tenant has. */
-    sealTexts: (async ({ tenantId, labels }, versionId, manifest) => {
-      const pool = labels[POOL_LABEL] ?? (embedded.on ? undefined : await store.onlyPool(tenantId))
-      if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
-      const poolKey = await store.poolKey(tenantId, pool)
-      if (poolKey === undefined) return undefined
-      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsAad(versionId)) }
-    }) satisfies SealTexts as SealTexts,
+    sealTexts: sealTextsFor(store, embedded.on),
 
     sealInput: scheduleInputs({
       nodes: store,
@@ -453,14 +353,7 @@ export function assembleNodes(options: NodesOptions) {
       return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
     },
 
-    /** For the transaction that deletes an agent. */
-    deleting: (({ id }) => [
-      {
-        sql: `update remote_runs set ending = 'agent_deleted' where run_id in
-          (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
-        args: [id],
-      },
-    ]) satisfies Deleting as Deleting,
+    deleting,
 
     /** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
     async backendsOf(tenantId: string): Promise<NodeBackends[]> {
@@ -480,7 +373,9 @@ export function assembleNodes(options: NodesOptions) {
     },
     /** Never two at a time. */
     sweep(): Promise<void> {
-      sweeping ??= sweep()
+      if (!engaged) return Promise.resolve()
+      sweeping ??= sweepNodes(sweepDeps)
+        .then(() => offering.wake())
         .catch(error => log.error('the sweep of nodes failed', { error }))
         .finally(() => {
           sweeping = undefined
@@ -500,3 +395,99 @@ export function assembleNodes(options: NodesOptions) {
     },
   }
 }
+
+/** Loaded with the first node that comes: what it stands on takes a quarter of a second to load. */
+function lateGateway(deps: GatewayDeps): NodeGateway {
+  let opened: Promise<NodeGateway> | undefined
+  const open = () => {
+    opened ??= import('./gateway/gateway.ts').then(({ nodeGateway }) => nodeGateway(deps))
+    return opened
+  }
+  return {
+    enrol: async request => (await open()).enrol(request),
+    refresh: async request => (await open()).refresh(request),
+    async *connect(token, frames) {
+      yield* (await open()).connect(token, frames)
+    },
+    close: async () => (await opened)?.close(),
+  }
+}
+
+/** Where a session of that version is held: at one node for its whole life, which is chosen now. */
+async function holdSession(
+  {
+    options: { embedded, versionOf },
+    engaged,
+    placementFor,
+    sessions,
+  }: {
+    options: Pick<NodesOptions, 'embedded' | 'versionOf'>
+    engaged: boolean
+    placementFor: PlacedRuns['placementFor']
+    sessions: Pick<RemoteSessions, 'pick' | 'opened'>
+  },
+  tenantId: string,
+  { agentName, manifest, versionId }: AgentVersion,
+): Promise<Held | undefined> {
+  const version = await versionOf(versionId)
+  if (embedded.on && !engaged && version?.sealed === undefined) return undefined
+  const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
+  if (placement.on === 'here') return undefined
+  if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
+  if (manifest.session.dedicatedMicrovm) {
+    throw new ApiError(
+      'isolation_unavailable',
+      `a session of ${agentName} has a machine of its own, which only the embedded node gives in this version: set its label ${POOL_LABEL} to ${EMBEDDED_POOL}`,
+    )
+  }
+  const { pool } = placement
+  const nodeId = await sessions.pick(tenantId, pool, backends => satisfies(manifest.isolation, backends))
+  return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
+}
+
+interface SignalDeps {
+  db: Db
+  remote: RemoteRunStore
+  store: NodeStore
+  reachableNodes: ReachableNodes
+}
+
+/** Passes a signal on to the run's node; false: it takes none any more. */
+function passSignal({ db, remote, store, reachableNodes }: SignalDeps) {
+  return async (runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> => {
+    const run = await remote.get(runId)
+    if (run === undefined || isTerminal(run.status)) return false
+    if (run.nodeId === undefined) {
+      throw new ApiError('node_offline', `run ${runId} waits for a node: it takes signals when it has one`)
+    }
+    const poolKey = await store.poolKey(run.tenantId, run.pool)
+    if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
+    const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalAad(runId))
+    const value = { runId, name: signal.name, valueSealed }
+    const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+    const node = await commandTarget(reachableNodes, store)(run.nodeId)
+    await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
+    reachableNodes.wake(node)
+    return true
+  }
+}
+
+/** To the pool that an agent names; where this process executes nothing, to the only one that its tenant has. */
+function sealTextsFor(store: NodeStore, embeddedOn: boolean): SealTexts {
+  return async ({ tenantId, labels }, versionId, manifest) => {
+    const pool = labels[POOL_LABEL] ?? (embeddedOn ? undefined : await store.onlyPool(tenantId))
+    if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
+    const poolKey = await store.poolKey(tenantId, pool)
+    if (poolKey === undefined) return undefined
+    return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsAad(versionId)) }
+  }
+}
+
+/** For the transaction that deletes an agent. */
+const deleting: Deleting = ({ id }) => [
+  {
+    sql: `update remote_runs set ending = 'agent_deleted' where run_id in
+      (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
+    args: [id],
+  },
+]
