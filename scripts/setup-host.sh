@@ -30,10 +30,10 @@ packages=(
 # their digests; the image is built from files that match them, and from nothing else. The package itself is checked by
 # apt. Nothing of it is installed on this machine.
 guest_inputs() {
-  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch kernel version
-  if [ -f "$into/inputs.lock" ] && (cd "$into" && cut -d' ' -f1-3 inputs.lock | sha256sum --check --status); then
-    return 0
-  fi
+  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch kernel version modules module
+  modules="virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_console virtio_mmio"
+  modules="$modules vsock vmw_vsock_virtio_transport_common vmw_vsock_virtio_transport"
+  guest_has_inputs "$into" "$modules" && return 0
   if [ "$(id -u)" -ne 0 ]; then
     echo "setup-host: run as root to unpack the guest's kernel into $into" >&2
     exit 1
@@ -44,21 +44,33 @@ guest_inputs() {
   kernel="$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -1)"
   (cd "$scratch" && apt-get download -qq "$kernel" 2>/dev/null && dpkg -x ./*.deb tree)
   version="$(dpkg-deb -f "$scratch"/*.deb Version)"
-  rm -rf "$into"
-  mkdir -p "$into"
-  cp "$scratch"/tree/boot/vmlinuz-* "$into/vmlinuz"
-  for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_console; do
-    find "$scratch/tree" -name "$module.ko" -exec cp {} "$into/" \;
+  mkdir "$scratch/inputs"
+  cp "$scratch"/tree/boot/vmlinuz-* "$scratch/inputs/vmlinuz"
+  for module in $modules; do
+    find "$scratch/tree" -name "$module.ko" -exec cp {} "$scratch/inputs/" \;
   done
-  cp "$(command -v busybox)" "$into/busybox"
+  cp "$(command -v busybox)" "$scratch/inputs/busybox"
   (
-    cd "$into"
+    cd "$scratch/inputs"
     sha256sum -- *.ko vmlinuz | sed "s|\$| $kernel $version|"
     sha256sum busybox | sed "s|\$| busybox-static $(dpkg-query -W -f='${Version}' busybox-static)|"
   ) >"$scratch/inputs.lock"
-  mv "$scratch/inputs.lock" "$into/inputs.lock"
+  # What else stands there has locks of its own. The new lock comes last, and at once.
+  mkdir -p "$into"
+  cp "$scratch"/inputs/* "$into/"
+  cp "$scratch/inputs.lock" "$into/inputs.lock.new"
+  mv "$into/inputs.lock.new" "$into/inputs.lock"
   rm -rf "$scratch"
   echo "setup-host: unpacked $kernel $version into $into"
+}
+
+# Whether the lock names all that an image needs, and the files are those that it names.
+guest_has_inputs() {
+  local module
+  for module in $2; do
+    grep -q "  $module.ko " "$1/inputs.lock" 2>/dev/null || return 1
+  done
+  (cd "$1" && cut -d' ' -f1-3 inputs.lock | sha256sum --check --status)
 }
 
 # Fetches packages as apt resolves them for a machine that has nothing, but for those that no program in a guest reads, and

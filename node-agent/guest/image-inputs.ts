@@ -13,6 +13,11 @@ export const MODULES = [
   'virtio_pci_legacy_dev',
   'virtio_pci',
   'virtio_console',
+  // What Firecracker's machines have in place of these.
+  'virtio_mmio',
+  'vsock',
+  'vmw_vsock_virtio_transport_common',
+  'vmw_vsock_virtio_transport',
 ] as const
 
 export interface ImageInput {
@@ -99,7 +104,11 @@ export async function readInputs(folder: string): Promise<Map<string, ImageInput
   const inputs = new Map<string, ImageInput>()
   for (const name of ['vmlinuz', 'busybox', ...MODULES.map(module => `${module}.ko`)]) {
     const pinned = lock.get(name)
-    if (pinned === undefined) throw new ImageInputError(`The lock in ${folder} does not name ${name}.`)
+    if (pinned === undefined) {
+      throw new ImageInputError(
+        `The lock in ${folder} does not name ${name}, which an earlier version did not need: run "bash scripts/setup-host.sh" as root.`,
+      )
+    }
     const content = await readFile(join(folder, name))
     const sha256 = sha256Of(content)
     checkDigest(join(folder, name), sha256, pinned.sha256)

@@ -21,7 +21,6 @@ import { byteQueue } from './byte-queue.ts'
 import { type Exec, type ExecRequest, type Exit, IsolationError, type LimitName } from './driver.ts'
 import { guestConnections, isOfConnection } from './guest-connections.ts'
 
-/** How long a command that was killed has to be reported as ended before its sandbox is ended instead. */
 const KILL_GRACE_MS = 1000
 const PING_EVERY_MS = 1000
 /** Commands that the agent has room for. */
@@ -32,6 +31,8 @@ export interface GuestChannelOptions {
   output: Readable
   /** How long the agent may owe an answer to a ping while a command runs. */
   heartbeatMs: number
+  /** How long a command that was killed has to be reported as ended before its sandbox is ended instead. */
+  killGraceMs?: number
   /** Ends the sandbox by force; every waiting caller gets the reason. */
   kill: (reason: string) => void
   /** The channel broke or was given up; called once. */
@@ -65,7 +66,16 @@ export type GuestChannel = ReturnType<typeof guestChannel>
  * The host's end of the channel to an agent. Everything that arrives is judged: a frame that no agent sends ends the
  * sandbox. Deadlines and caps are kept here, whatever the guest says.
  */
-export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hit }: GuestChannelOptions) {
+export function guestChannel({
+  input,
+  output,
+  heartbeatMs,
+  killGraceMs = KILL_GRACE_MS,
+  kill,
+  ended,
+  mark,
+  hit,
+}: GuestChannelOptions) {
   const running = new Map<number, Running>()
   const reader = frameReader()
   let nextId = 1
@@ -189,7 +199,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     send(TO_GUEST.kill, one.id, new Uint8Array([constants.signals.SIGKILL]))
     setTimeout(() => {
       if (!one.done) end('a command that was killed did not end')
-    }, KILL_GRACE_MS).unref()
+    }, killGraceMs).unref()
   }
 
   async function report(one: Running, said: GuestExit) {

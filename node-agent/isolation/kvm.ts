@@ -2,8 +2,8 @@ import { constants } from 'node:fs'
 import { access, readdir } from 'node:fs/promises'
 
 /** Why hardware virtualisation cannot be used here, or undefined when the device may be opened: a guest still has to boot. */
-export async function kvmTrouble(): Promise<string | undefined> {
-  const may = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
+export async function kvmTrouble(device = '/dev/kvm'): Promise<string | undefined> {
+  const may = await access(device, constants.R_OK | constants.W_OK).then(
     () => undefined,
     (error: NodeJS.ErrnoException) => error.code,
   )

@@ -10,9 +10,9 @@ const MAX_LISTING_BYTES = 1024 * 1024
  * File operations as commands of the agent, run with the rights of any command inside the sandbox: the host opens no
  * path that a guest could have turned into a link.
  */
-export function sandboxFiles(exec: (request: ExecRequest) => Promise<Exec>) {
+export function sandboxFiles(exec: (request: ExecRequest) => Promise<Exec>, deadlineMs = FILE_DEADLINE_MS) {
   async function run(argv: [string, ...string[]], outputBytes: number, stdin?: Uint8Array): Promise<Uint8Array> {
-    const done = await exec({ argv, deadlineMs: FILE_DEADLINE_MS, outputBytes, ...(stdin && { stdin }) })
+    const done = await exec({ argv, deadlineMs, outputBytes, ...(stdin && { stdin }) })
     const [stdout, stderr, exit] = await Promise.all([collect(done.stdout), collect(done.stderr), done.exit])
     if (exit.kind === 'code' && exit.code === 0) return stdout
     throw failure(argv[1]!, exit, new TextDecoder().decode(stderr).trim())

@@ -1,9 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { chown, copyFile, readdir, rm } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
-import { makeFolder } from '../../../shared/host/make-folder.ts'
+import { readdir, realpath, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import {
   type Driver,
@@ -14,27 +11,18 @@ import {
   type SnapshotRef,
 } from '../driver.ts'
 import { findProgram } from '../find-program.ts'
-import { guestChannel } from '../guest-channel.ts'
 import { kvmRemark, kvmTrouble } from '../kvm.ts'
-import { HOST_IDS } from '../oci/bundle.ts'
-import { removeGroup, requireCgroups, TMP_MB } from '../oci/cgroups.ts'
+import { type CgroupLimits, CPU_PERIOD, removeGroup } from '../oci/cgroups.ts'
 import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { probeByRun } from '../probe-by-run.ts'
 import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
-import { sandboxFiles } from '../sandbox-files.ts'
-import { connectVsock, sendRequest } from './api-client.ts'
 import { inMemory, outOfMemory } from './in-memory.ts'
-import {
-  AGENT_PORT,
-  bootRequests,
-  type FirecrackerRequest,
-  JAIL,
-  jailerArgs,
-  restoreRequests,
-  snapshotRequests,
-} from './requests.ts'
-import { newSealKey, openFiles, sealFiles } from './sealed-files.ts'
+import { JAIL } from './jail-files.ts'
+import { type JailedMachine, jailedMachine } from './jailed-machine.ts'
+import { machineSandbox } from './machine-sandbox.ts'
+import { bootRequests, type FirecrackerRequest, requestFault, restoreRequests } from './requests.ts'
+import { SNAPSHOT_FILES } from './sealed-files.ts'
 
 export interface FirecrackerOptions {
   image: GuestImage
@@ -42,34 +30,45 @@ export interface FirecrackerOptions {
   /** FIRECRACKER_BIN; otherwise `firecracker` on PATH. */
   binary?: string
   jailer?: string
-  /** Needs virtio-mmio, vsock and an initial file system built in, which the image's own kernel has not. */
+  /** FIRECRACKER_KERNEL; otherwise the image's. */
   kernel?: string
+  /** What stands for the hardware. */
+  device?: string
   heartbeatMs?: number
+  /** How many times longer than on hardware the host waits for what a guest's kernel does: it may be emulated. */
+  slowness?: number
 }
 
-const JAIL_ID = HOST_IDS - 2
 const VMM_OVERHEAD_MB = 32
+const TASKS = 64
 
-/** No machine was ever started by this driver where it was written: there was no binary, and no KVM that boots a guest. */
+const openingProcess = () => {
+  const source = new URL('./open-files-process.ts', import.meta.url)
+  return fileURLToPath(import.meta.url.endsWith('.ts') ? source : source.href.replace(/\.ts$/, '.js'))
+}
+
 export function firecrackerDriver(options: FirecrackerOptions): Driver {
-  const {
-    image,
-    stateDir,
-    binary = 'firecracker',
-    jailer = 'jailer',
-    kernel = image.vmlinux,
-    heartbeatMs = 5000,
-  } = options
-  const base = join(stateDir, 'firecracker')
-  const jails = join(base, basename(binary))
+  const { image, stateDir, binary = 'firecracker', jailer = 'jailer', kernel = image.vmlinux } = options
+  const { device, heartbeatMs = 5000, slowness = 1 } = options
+  const mounts = join(stateDir, 'firecracker')
   const snapshots = join(stateDir, 'firecracker-snapshots')
-  const open = new Set<Sandbox>()
-  /** Once, as another folder over it would hide the jails. */
-  let baseMade: Promise<void> | undefined
+  /** A folder for each driver, named for its process: no other driver has a jail in it, or takes it away. */
+  const base = join(mounts, newOwnedId('firecracker'))
+  /** From the beginning of a start; with its sandbox once there is one. */
+  const machines = new Map<JailedMachine, Sandbox | undefined>()
+  const starts = new Set<Promise<void>>()
+  let closed = false
+  /** One at a time, as a second mount would hide the jails in the first. */
+  let mounted: Promise<void> = Promise.resolve()
+
+  function makeBase(): Promise<void> {
+    mounted = mounted.catch(() => undefined).then(() => inMemory(base))
+    return mounted
+  }
 
   /** Each thing that is missing, as a sentence. Empty: worth trying. */
   async function missing(): Promise<string[]> {
-    const trouble = await kvmTrouble()
+    const trouble = await kvmTrouble(device)
     return [
       ...((await findProgram(binary))
         ? []
@@ -82,151 +81,93 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     ]
   }
 
-  async function launch(
-    limits: SandboxLimits,
-    requests: FirecrackerRequest[],
-    fill: (root: string) => Promise<string[]>,
-    deadlineMs: number,
-  ) {
+  async function requireParts(
+    requests: readonly FirecrackerRequest[],
+  ): Promise<{ firecracker: string; jailer: string }> {
     const lacking = await missing()
     if (lacking.length > 0)
       throw new IsolationError('isolation_unavailable', `Nothing was run under firecracker. ${lacking.join(' ')}`)
-    const until = performance.now() + deadlineMs
-    const id = newOwnedId('firecracker')
-    const root = join(jails, id, 'root')
-    baseMade ??= inMemory(base).catch((error: unknown) => {
-      // The next start tries it again.
-      baseMade = undefined
-      throw error
-    })
-    await baseMade
-    await makeFolder(root, 0o711)
-    const files = await fill(root).catch(async (error: unknown) => {
-      await remove(id)
-      throw error
-    })
-    for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
-    const args = jailerArgs({
-      id,
-      firecracker: (await findProgram(binary))!,
-      base,
-      uid: JAIL_ID,
-      // Twice: what it writes of itself stays in memory until it was sealed.
-      memoryBytes: (2 * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
-      pids: 64,
-      cgroupVersion: await requireCgroups(),
-    })
-    const child = spawn(jailer, args, { detached: true, stdio: 'ignore' })
-    const gone = new Promise<void>(resolve => {
-      child.once('exit', () => resolve())
-      child.once('error', () => resolve())
-    })
-    try {
-      for (const request of requests)
-        await patiently(() => sendRequest(join(root, 'api.sock'), request, 2000), until, request === requests[0])
-      const socket = await patiently(() => connectVsock(join(root, JAIL.vsock), AGENT_PORT, 1000), until, true)
-      // It has read them, or holds them; what is no longer named is given back with its end.
-      for (const file of files) await rm(join(root, file))
-      return { id, root, child, gone, socket, left: until - performance.now() }
-    } catch (error) {
-      await remove(id, child)
-      throw error
+    const fault = requests.map(requestFault).find(text => text !== undefined)
+    if (fault !== undefined) throw new IsolationError('start_failed', `Firecracker makes no such machine: ${fault}`)
+    return {
+      // The jailer follows a link, and names its folder after the target.
+      firecracker: await realpath((await findProgram(binary))!),
+      jailer: (await findProgram(jailer))!,
     }
   }
 
-  /** The socket appears only once the process listens; the agent answers only once the kernel runs. */
-  async function patiently<T>(attempt: () => Promise<T>, until: number, again: boolean): Promise<T> {
-    for (;;) {
-      try {
-        return await attempt()
-      } catch (error) {
-        if (!again || performance.now() > until) throw error
-        await wait(5)
-      }
-    }
+  /**
+   * Times the memory of the machine: its own, and what it writes of itself, which stays in memory until it was sealed. Of a
+   * machine that was brought back the file that it came from stays too.
+   */
+  const groupOf = (limits: SandboxLimits, times: number): CgroupLimits => ({
+    memoryBytes: (times * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
+    pids: TASKS,
+    cpuQuota: Math.round(limits.cpus * CPU_PERIOD),
+  })
+
+  function sandboxOf(...args: Parameters<typeof startMachine>): Promise<Sandbox> {
+    if (closed) throw new IsolationError('start_failed', 'The driver was closed.')
+    const coming = startMachine(...args)
+    const settled = coming.then(
+      () => undefined,
+      () => undefined,
+    )
+    starts.add(settled)
+    void settled.then(() => starts.delete(settled))
+    return coming
   }
 
-  async function remove(id: string, child?: ChildProcess): Promise<void> {
-    child?.kill('SIGKILL')
-    await removeGroup(id)
-    await rm(join(jails, id), { recursive: true, force: true })
-  }
-
-  async function sandboxOf(
+  async function startMachine(
     limits: SandboxLimits,
     requests: FirecrackerRequest[],
-    fill: (root: string) => Promise<string[]>,
+    { times, files, fill }: { times: number; files: string[]; fill: (machine: JailedMachine) => Promise<void> },
     deadlineMs: number,
-  ) {
-    const { id, root, child, gone, socket, left } = await launch(limits, requests, fill, deadlineMs)
-    const { promise: ended, resolve: end } = Promise.withResolvers<string>()
-    const channel = guestChannel({
-      input: socket,
-      output: socket,
-      heartbeatMs,
-      kill: () => void removeGroup(id),
-      ended: end,
+  ): Promise<Sandbox> {
+    const until = performance.now() + deadlineMs
+    const programs = await requireParts(requests)
+    await makeBase()
+    const machine = await jailedMachine({
+      ...programs,
+      id: newOwnedId('firecracker'),
+      base,
+      limits: groupOf(limits, times),
+      attemptMs: 1000 * slowness,
     })
-    const kernelRelease = await channel
-      .hello(
-        {
-          now: new Date(),
-          entropy: randomBytes(32),
-          session: id,
-          diskMb: limits.diskMb,
-          tmpMb: TMP_MB,
-          memoryMb: limits.memoryMb + limits.diskMb + TMP_MB,
-          pids: limits.pids,
-        },
-        left,
-      )
-      .catch(async (error: unknown) => {
-        await remove(id, child)
-        throw error
-      })
-    const sandbox: Sandbox = {
-      id,
-      backend: 'firecracker',
-      accel: 'kvm',
-      kernelRelease,
-      ended,
-      exec: channel.exec,
-      serve: channel.serve,
-      ...sandboxFiles(channel.exec),
-      async snapshot(): Promise<SnapshotRef> {
-        if (channel.busy() > 0)
-          throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
-        await channel.ping()
-        const key = await keyOf(limits)
-        // Named for this process: what it leaves behind is recognised as ownerless.
-        const folder = join(snapshots, newOwnedId('firecracker'))
-        await makeFolder(folder, 0o700)
-        try {
-          for (const request of snapshotRequests()) await sendRequest(join(root, 'api.sock'), request, 30_000)
-          const sealKey = newSealKey()
-          await sealFiles(sealKey, root, folder)
-          return { backend: 'firecracker', key, folder, limits, sealKey }
-        } catch (error) {
-          await rm(folder, { recursive: true, force: true })
-          throw error
-        } finally {
-          for (const file of [JAIL.state, JAIL.memory]) await rm(join(root, file), { force: true })
-        }
-      },
-      async stop() {
-        open.delete(sandbox)
-        await channel.close('the sandbox was stopped')
-        await remove(id, child)
-        await gone
-      },
+    machines.set(machine, undefined)
+    const remove = async () => {
+      machines.delete(machine)
+      await machine.remove()
     }
-    open.add(sandbox)
-    return sandbox
+    try {
+      if (closed) throw new IsolationError('start_failed', 'The driver was closed.')
+      await fill(machine)
+      await machine.start(requests, until)
+      const key = () => keyOf(limits)
+      const sandbox = await machineSandbox({ machine, limits, heartbeatMs, slowness, until, key, snapshots, remove })
+      // It has read them, or holds them; what is no longer named is given back with its end.
+      for (const file of files) await rm(join(machine.root, file))
+      machines.set(machine, sandbox)
+      return sandbox
+    } catch (error) {
+      await remove()
+      throw error
+    }
   }
 
   async function keyOf(limits: SandboxLimits): Promise<string> {
     const { stdout } = await runTool(binary, ['--version'], 5000)
     return `${stdout.split('\n')[0]}:${image.digest}:${ramMbOf(limits, image)}`
+  }
+
+  async function reapBase(name: string): Promise<string[]> {
+    const folder = join(mounts, name)
+    const names = (at: string) => readdir(at).catch((): string[] => [])
+    const ids: string[] = []
+    for (const program of await names(folder)) ids.push(...(await names(join(folder, program))))
+    for (const id of ids) await removeGroup(id)
+    await outOfMemory(folder)
+    return ids
   }
 
   const driver: Driver = {
@@ -249,8 +190,9 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
         versionOf: text => /Firecracker v(\S+)/.exec(text)?.[1],
         deadlineMs,
         ownKernel: true,
-        verifiedBy: 'booted the guest image in a jail, and ran a command in it',
-        install: 'Set FIRECRACKER_KERNEL to a kernel with virtio-mmio, vsock and ACPI built in.',
+        verifiedBy: 'booted the guest image in a jail whose limits were read back, and ran a command in it',
+        install:
+          'Use firecracker and jailer of one release on a machine with vmx or svm; an image of an earlier version lacks the modules: build it again with "node-agent image".',
       })
     },
     async prepare() {},
@@ -258,34 +200,52 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       sandboxOf(
         limits,
         bootRequests(limits, image),
-        async root => {
-          await copyFile(kernel, join(root, JAIL.kernel))
-          await copyFile(image.initramfs, join(root, JAIL.initrd))
-          return [JAIL.kernel, JAIL.initrd]
+        {
+          times: 2,
+          files: [JAIL.kernel, JAIL.initrd],
+          async fill(machine) {
+            await machine.fill('cp', ['--', kernel, join(machine.root, JAIL.kernel)], [JAIL.kernel])
+            await machine.fill('cp', ['--', image.initramfs, join(machine.root, JAIL.initrd)], [JAIL.initrd])
+          },
         },
         deadlineMs,
       ),
-    async restore(ref, deadlineMs) {
+    async restore(ref: SnapshotRef, deadlineMs) {
       if (ref.backend !== 'firecracker' || ref.key !== (await keyOf(ref.limits))) {
         throw new IsolationError('start_failed', 'The snapshot was taken with another firecracker, image or size.')
       }
       const { sealKey } = ref
       if (sealKey === undefined) throw new IsolationError('start_failed', 'The snapshot has no key.')
-      return sandboxOf(ref.limits, restoreRequests(), root => openFiles(sealKey, ref.folder, root), deadlineMs)
+      return sandboxOf(
+        ref.limits,
+        restoreRequests(),
+        {
+          times: 3,
+          files: SNAPSHOT_FILES,
+          fill: machine =>
+            machine.fill(process.execPath, [openingProcess(), ref.folder, machine.root], SNAPSHOT_FILES, sealKey),
+        },
+        deadlineMs,
+      )
     },
     async reap() {
       const reaped: Reaped[] = []
-      for (const id of (await readdir(snapshots).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker')))
-        await rm(join(snapshots, id), { recursive: true, force: true })
-      for (const id of (await readdir(jails).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))) {
-        await remove(id)
-        reaped.push({ backend: 'firecracker', id })
+      const orphansIn = async (folder: string) =>
+        (await readdir(folder).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))
+      for (const id of await orphansIn(snapshots)) await rm(join(snapshots, id), { recursive: true, force: true })
+      for (const name of await orphansIn(mounts)) {
+        for (const id of await reapBase(name)) reaped.push({ backend: 'firecracker', id })
       }
       return reaped
     },
     async close() {
-      await Promise.all([...open].map(sandbox => sandbox.stop()))
-      if (baseMade) await outOfMemory(base)
+      closed = true
+      // One that is starting fails by itself, and removes what it made.
+      await Promise.all([...machines].map(([machine, sandbox]) => (sandbox ? sandbox.stop() : machine.kill())))
+      await Promise.all(starts)
+      await Promise.all([...machines.values()].map(sandbox => sandbox?.stop()))
+      await mounted.catch(() => undefined)
+      await outOfMemory(base)
     },
   }
   return driver

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { IsolationError } from '../driver.ts'
 import { runTool } from '../run-tool.ts'
@@ -15,7 +16,8 @@ export async function inMemory(folder: string): Promise<void> {
     throw new IsolationError('start_failed', `No folder in memory could be made at ${folder}: ${stderr.trim()}`)
 }
 
-/** Where nothing is in it any more. */
+/** Gives the folder back with all that is in it. It is a mount of its own but where the folder above is in memory too. */
 export async function outOfMemory(folder: string): Promise<void> {
   if (await isInMemory(folder)) await runTool('umount', [folder], 5000)
+  await rm(folder, { recursive: true, force: true })
 }

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import type { SandboxLimits } from '../driver.ts'
+import { CGROUP_PARENT } from '../oci/cgroups.ts'
 import { ramMbOf } from '../qemu/machine.ts'
+import { API_SOCKET, JAIL } from './jail-files.ts'
 
 const id = z.string().regex(/^[A-Za-z0-9_]{1,64}$/)
 const path = z.string().min(1)
@@ -70,15 +72,6 @@ export function requestFault({
   return undefined
 }
 
-/** Inside the jail; every path is relative to it. */
-export const JAIL = {
-  kernel: '/vmlinux',
-  initrd: '/initramfs',
-  vsock: '/agent.vsock',
-  state: '/state',
-  memory: '/memory',
-}
-
 /** The port on which the agent listens, as the boot arguments tell it. */
 export const AGENT_PORT = 1024
 
@@ -103,7 +96,7 @@ export function bootRequests(limits: SandboxLimits, image: Pick<GuestImage, 'roo
 }
 
 /** The machine pauses, is written out, and goes on. */
-export function snapshotRequests(): FirecrackerRequest[] {
+export function snapshotRequests(): [FirecrackerRequest, FirecrackerRequest, FirecrackerRequest] {
   return [
     { method: 'PATCH', path: '/vm', body: { state: 'Paused' } },
     put('/snapshot/create', { snapshot_type: 'Full', snapshot_path: JAIL.state, mem_file_path: JAIL.memory }),
@@ -127,20 +120,19 @@ export interface JailOptions {
   firecracker: string
   base: string
   uid: number
-  memoryBytes: number
-  pids: number
   cgroupVersion: 1 | 2
 }
 
-/** The jailer gives the process a root of its own, another user, and the control groups named here. */
-export function jailerArgs({ id, firecracker, base, uid, memoryBytes, pids, cgroupVersion }: JailOptions): string[] {
+/**
+ * The jailer gives the process a root of its own, another user and a pid namespace. It stands in a group with its limits
+ * before the jailer begins; the group is named here so that the jailer moves it to no other.
+ */
+export function jailerArgs({ id, firecracker, base, uid, cgroupVersion }: JailOptions): string[] {
   if (!/^[A-Za-z0-9-]{1,64}$/.test(id)) throw new RangeError(`The jailer takes no id like ${id}.`)
-  const memory = cgroupVersion === 2 ? 'memory.max' : 'memory.limit_in_bytes'
   return [
     ...['--id', id, '--exec-file', firecracker, '--uid', String(uid), '--gid', String(uid)],
-    ...['--cgroup-version', String(cgroupVersion), '--parent-cgroup', 'waybill'],
-    ...['--cgroup', `${memory}=${memoryBytes}`, '--cgroup', `pids.max=${pids}`],
+    ...['--cgroup-version', String(cgroupVersion), '--parent-cgroup', `${CGROUP_PARENT.slice(1)}/${id}`],
     ...['--chroot-base-dir', base, '--new-pid-ns'],
-    ...['--', '--api-sock', '/api.sock'],
+    ...['--', '--api-sock', API_SOCKET],
   ]
 }

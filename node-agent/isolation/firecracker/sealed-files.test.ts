@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isInMemory } from '../tmpfs.ts'
 import { inMemory, outOfMemory } from './in-memory.ts'
-import { JAIL } from './requests.ts'
+import { JAIL } from './jail-files.ts'
 import { newSealKey, openFiles, sealFiles } from './sealed-files.ts'
 
 let folder: string
@@ -31,7 +31,7 @@ describe('what a machine of firecracker wrote of itself', () => {
       expect((await readFile(at('kept', file))).includes(canary)).toBe(false)
       expect((await stat(at('kept', file))).mode & 0o777).toBe(0o600)
     }
-    expect(await openFiles(key, at('kept'), at('next'))).toEqual([JAIL.state, JAIL.memory])
+    await openFiles(key, at('kept'), at('next'))
     expect(await readFile(at('next', JAIL.memory))).toEqual(memory)
     expect(await readFile(at('next', JAIL.state), 'utf8')).toBe(`devices ${canary}`)
   })

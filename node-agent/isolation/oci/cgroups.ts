@@ -91,7 +91,7 @@ export async function readBack(pid: number, group: string, wanted: CgroupLimits)
     cpu: two
       ? (await read(join(places.cpu, 'cpu.max')))?.split(' ')[0]
       : await read(join(places.cpu, 'cpu.cfs_quota_us')),
-    swap: two ? await read(join(places.memory, 'memory.swap.max')) : undefined,
+    swap: await swapOf(places),
   }
   // The kernel rounds to whole pages.
   if (found.memory === undefined || Math.abs(Number(found.memory) - wanted.memoryBytes) > 65536) {
@@ -101,8 +101,21 @@ export async function readBack(pid: number, group: string, wanted: CgroupLimits)
     return `processes are limited to ${found.pids ?? 'nothing'}, not to ${wanted.pids}`
   if (found.cpu !== String(wanted.cpuQuota))
     return `processor time is limited to ${found.cpu ?? 'nothing'}, not to ${wanted.cpuQuota}`
-  if (found.swap !== undefined && found.swap !== '0') return `swap is limited to ${found.swap}, not to 0`
+  if (found.swap !== '0') return `swap is limited to ${found.swap}, not to 0`
   return counters(places)
+}
+
+/** How much a group may swap, in bytes or as `max`. Where the kernel counts no swap, what matters is whether there is any. */
+async function swapOf({ version, memory }: Places): Promise<string> {
+  const limit = await read(join(memory, version === 2 ? 'memory.swap.max' : 'memory.memsw.limit_in_bytes'))
+  if (limit === undefined) {
+    const areas = ((await read('/proc/swaps')) ?? '').split('\n').length - 1
+    return areas > 0 ? 'nothing' : '0'
+  }
+  if (version === 2) return limit
+  // The older interface counts both together.
+  const held = (await read(join(memory, 'memory.limit_in_bytes'))) ?? limit
+  return String(BigInt(limit) - BigInt(held))
 }
 
 export type CgroupCounters = ReturnType<typeof counters>
@@ -143,31 +156,57 @@ async function foldersOf(group: string): Promise<string[]> {
 
 /** Makes a group with these limits and puts a process into it. What the kernel made of it is for `readBack` to say. */
 export async function createGroup(group: string, limits: CgroupLimits, pid: number): Promise<void> {
-  const inParent = `${CGROUP_PARENT}/${group}`
   const memory = String(limits.memoryBytes)
   if ((await requireCgroups()) === 2) {
-    const folder = ROOT + inParent
+    const folder = ROOT + join(CGROUP_PARENT, group)
     await makeFolder(ROOT + CGROUP_PARENT)
     for (const at of [ROOT, ROOT + CGROUP_PARENT]) {
       await writeFile(join(at, 'cgroup.subtree_control'), '+memory +pids +cpu')
     }
     await makeFolder(folder)
     await writeFile(join(folder, 'memory.max'), memory)
-    await writeFile(join(folder, 'memory.swap.max'), '0')
+    await limitSwap(join(folder, 'memory.swap.max'), '0')
     await writeFile(join(folder, 'pids.max'), String(limits.pids))
-    await writeFile(join(folder, 'cpu.max'), `${limits.cpuQuota} ${CPU_PERIOD}`)
-    await writeFile(join(folder, 'cgroup.procs'), String(pid))
+  } else {
+    const [inMemory, inPids, inCpu] = CONTROLLERS.map(name => join(ROOT, name, CGROUP_PARENT, group))
+    for (const folder of [inMemory!, inPids!, inCpu!]) await makeFolder(folder)
+    await writeFile(join(inMemory!, 'memory.limit_in_bytes'), memory)
+    await limitSwap(join(inMemory!, 'memory.memsw.limit_in_bytes'), memory)
+    await writeFile(join(inPids!, 'pids.max'), String(limits.pids))
+  }
+  await limitProcessors(group, limits.cpuQuota)
+  await addToGroup(group, pid)
+}
+
+/** A kernel that counts no swap has no such file; whether it has swap at all is for `readBack` to find out. */
+async function limitSwap(file: string, limit: string): Promise<void> {
+  await writeFile(file, limit).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT' && error.code !== 'EACCES') throw error
+  })
+}
+
+/** Sets the share of processor time of a group that stands. */
+export async function limitProcessors(group: string, cpuQuota: number | 'unlimited'): Promise<void> {
+  if ((await requireCgroups()) === 2) {
+    const quota = cpuQuota === 'unlimited' ? 'max' : cpuQuota
+    await writeFile(join(ROOT + CGROUP_PARENT, group, 'cpu.max'), `${quota} ${CPU_PERIOD}`)
     return
   }
-  const set = async (controller: string, values: Record<string, string>) => {
-    const folder = join(ROOT, controller, inParent)
-    await makeFolder(folder)
-    for (const [file, value] of Object.entries(values)) await writeFile(join(folder, file), value)
-    await writeFile(join(folder, 'cgroup.procs'), String(pid))
-  }
-  await set('memory', { 'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory })
-  await set('pids', { 'pids.max': String(limits.pids) })
-  await set('cpu', { 'cpu.cfs_period_us': String(CPU_PERIOD), 'cpu.cfs_quota_us': String(limits.cpuQuota) })
+  const folder = join(ROOT, 'cpu', CGROUP_PARENT, group)
+  await writeFile(join(folder, 'cpu.cfs_period_us'), String(CPU_PERIOD))
+  await writeFile(join(folder, 'cpu.cfs_quota_us'), String(cpuQuota === 'unlimited' ? -1 : cpuQuota))
+}
+
+/** Puts one more process into a group that stands. */
+export async function addToGroup(group: string, pid: number): Promise<void> {
+  const hierarchies = (await requireCgroups()) === 2 ? [ROOT] : CONTROLLERS.map(name => join(ROOT, name))
+  for (const at of hierarchies) await writeFile(join(at + CGROUP_PARENT, group, 'cgroup.procs'), String(pid))
+}
+
+/** Processes that stand in a group. */
+export async function groupMembers(group: string): Promise<number[]> {
+  const hierarchy = (await requireCgroups()) === 2 ? ROOT : join(ROOT, 'memory')
+  return membersOf(join(hierarchy + CGROUP_PARENT, group))
 }
 
 /** Ends every process of a group, whatever the runtime says of it. */

@@ -30,6 +30,7 @@ export async function testImageFolder({ interpreters = false } = {}): Promise<st
     ...[
       'agent.c',
       'build-image.ts',
+      'image-inputs.ts',
       'cpio.ts',
       'interpreters.ts',
       'package-members.ts',

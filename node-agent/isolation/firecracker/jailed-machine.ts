@@ -1,0 +1,165 @@
+import { chown, type FileHandle, open, rm, rmdir } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
+import { IsolationError } from '../driver.ts'
+import { HOST_IDS } from '../oci/bundle.ts'
+import {
+  addToGroup,
+  type CgroupLimits,
+  createGroup,
+  groupMembers,
+  killGroupMembers,
+  limitProcessors,
+  readBack,
+  removeGroup,
+  requireCgroups,
+} from '../oci/cgroups.ts'
+import { connectVsock, NoAnswerError, sendRequest } from './api-client.ts'
+import { gatedProcess } from './gated-process.ts'
+import { API_SOCKET, JAIL } from './jail-files.ts'
+import { AGENT_PORT, type FirecrackerRequest, jailerArgs } from './requests.ts'
+
+const JAIL_ID = HOST_IDS - 2
+const RETRY_MS = 5
+/** How long its end may take to be heard of, once its socket was closed. */
+const END_SEEN_MS = 500
+
+export interface JailedMachineOptions {
+  id: string
+  /** The jailer, and Firecracker under its own name: of a link the jailer would take the target's. */
+  jailer: string
+  firecracker: string
+  /** In memory; the jail is a folder in it. */
+  base: string
+  limits: CgroupLimits
+  /** Of one attempt to reach the agent. */
+  attemptMs: number
+}
+
+export type JailedMachine = Awaited<ReturnType<typeof jailedMachine>>
+
+/** A jail and the process that will run in it, which stands in its control group and waits for `begin`. */
+export async function jailedMachine(options: JailedMachineOptions) {
+  const { id, jailer, firecracker, base, limits, attemptMs } = options
+  const jail = join(base, basename(firecracker), id)
+  const root = join(jail, 'root')
+  await makeFolder(root, 0o711)
+  const args = jailerArgs({ id, firecracker, base, uid: JAIL_ID, cgroupVersion: await requireCgroups() })
+  const process = gatedProcess(jailer, args)
+  /** Its sockets are named by way of this folder: their whole path may be longer than the 107 bytes that a socket takes. */
+  let folder: FileHandle | undefined
+  let words: string | undefined
+  const ended = process.ended.then(end => {
+    words = end.words
+    return end.words
+  })
+
+  let removal: Promise<void> | undefined
+  const remove = () => (removal ??= removeAll())
+
+  async function removeAll(): Promise<void> {
+    process.child.kill('SIGKILL')
+    await removeGroup(id)
+    await ended
+    await folder?.close()
+    folder = undefined
+    await rm(jail, { recursive: true, force: true })
+    await rmdir(dirname(jail)).catch(() => undefined)
+  }
+
+  async function confirmLimits(pids: readonly number[]): Promise<void> {
+    for (const pid of pids) {
+      const found = await readBack(pid, id, limits)
+      if (typeof found === 'string' && words === undefined)
+        throw new IsolationError('limits_not_in_force', `Nothing was run under firecracker: ${found}.`)
+    }
+  }
+
+  const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
+
+  /** Again and again while nothing answers, for as long as it runs; an answer is an answer, whatever it says. */
+  async function patiently<T>(attempt: (socket: (name: string) => string) => Promise<T>, until: number): Promise<T> {
+    for (;;) {
+      try {
+        return await attempt(name => `/proc/self/fd/${folder!.fd}${name}`)
+      } catch (error) {
+        if (!(error instanceof NoAnswerError)) throw error
+        if (words !== undefined) throw failure(words)
+        if (performance.now() > until) throw failure(`no answer within its time: ${error.message}`)
+        await Promise.race([wait(RETRY_MS), ended])
+      }
+    }
+  }
+
+  async function begin(): Promise<void> {
+    await confirmLimits([process.pid!])
+    process.begin()
+  }
+
+  const machine = {
+    id,
+    root,
+    /** Settles with its last words once nothing of it runs. */
+    ended,
+    hasEnded: () => words !== undefined,
+
+    /** Files for the jail, written by a process of the machine's group, which pays for their memory. */
+    async fill(command: string, args: readonly string[], files: readonly string[], input?: Uint8Array): Promise<void> {
+      const filler = gatedProcess(command, args)
+      try {
+        if (filler.pid !== undefined) await addToGroup(id, filler.pid)
+        // Nothing foreign runs yet, and its share of a processor may be small.
+        await limitProcessors(id, 'unlimited')
+        filler.begin(input)
+        const { code, words: said } = await filler.ended
+        if (code !== 0) throw failure(said)
+        await limitProcessors(id, limits.cpuQuota)
+        for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
+      } finally {
+        filler.child.kill('SIGKILL')
+      }
+    },
+
+    /** Lets the jailer begin, and takes it through the first requests; the first of them waits for it to listen. */
+    async start(requests: readonly FirecrackerRequest[], until: number): Promise<void> {
+      await begin()
+      const [first, ...others] = requests
+      const left = () => Math.max(1, until - performance.now())
+      await patiently(socket => sendRequest(socket(API_SOCKET), first!, left()), until)
+      await machine.send(others, left())
+      await confirmLimits(await groupMembers(id))
+    },
+
+    /** Requests to a process that listens: one that does not answer has ended, and says why. */
+    async send(requests: readonly FirecrackerRequest[], deadlineMs: number): Promise<void> {
+      try {
+        for (const request of requests)
+          await sendRequest(`/proc/self/fd/${folder!.fd}${API_SOCKET}`, request, deadlineMs)
+      } catch (error) {
+        if (!(error instanceof NoAnswerError)) throw error
+        await Promise.race([ended, wait(END_SEEN_MS)])
+        throw failure(words ?? error.message)
+      }
+    },
+
+    /** A connection to the agent, once its kernel runs and it listens. */
+    connect(until: number): Promise<Socket> {
+      return patiently(socket => connectVsock(socket(JAIL.vsock), AGENT_PORT, attemptMs), until)
+    },
+
+    kill: () => killGroupMembers(id),
+    remove,
+  }
+  try {
+    folder = await open(root, 'r')
+    if (process.pid === undefined) throw failure(await ended)
+    await createGroup(id, limits, process.pid)
+    await confirmLimits([process.pid])
+    return machine
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
+import { IsolationError, type Sandbox, type SandboxLimits, type SnapshotRef } from '../driver.ts'
+import { type GuestChannel, guestChannel } from '../guest-channel.ts'
+import { TMP_MB } from '../oci/cgroups.ts'
+import { newOwnedId } from '../owned-id.ts'
+import { sandboxFiles } from '../sandbox-files.ts'
+import type { JailedMachine } from './jailed-machine.ts'
+import { snapshotRequests } from './requests.ts'
+import { newSealKey, SNAPSHOT_FILES, sealFiles } from './sealed-files.ts'
+
+/** For a machine to write its memory, and for its agent to answer again. */
+const SNAPSHOT_MS = 30_000
+const RETRY_MS = 5
+const KILL_GRACE_MS = 1000
+const FILE_MS = 20_000
+
+export interface MachineSandboxOptions {
+  machine: JailedMachine
+  limits: SandboxLimits
+  heartbeatMs: number
+  slowness: number
+  /** When its agent must have answered. */
+  until: number
+  /** What must be the same to bring it back. */
+  key: () => Promise<string>
+  snapshots: string
+  remove: () => Promise<void>
+}
+
+/** A machine that runs, as the place for commands that it is once its agent has answered. */
+export async function machineSandbox(options: MachineSandboxOptions): Promise<Sandbox> {
+  const { machine, limits, heartbeatMs, slowness, key, snapshots, remove } = options
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+  const ports = new Map<number, (stream: Duplex) => void>()
+  let channel: GuestChannel | undefined
+  /** While the machine is written down and its channel is made anew. */
+  let renewal: Promise<void> | undefined
+
+  async function greetOnce(until: number): Promise<{ made: GuestChannel; kernelRelease: string }> {
+    const socket = await machine.connect(until)
+    const made = guestChannel({
+      input: socket,
+      output: socket,
+      heartbeatMs: heartbeatMs * slowness,
+      killGraceMs: KILL_GRACE_MS * slowness,
+      kill: () => void machine.kill(),
+      ended: reason => {
+        if (made === channel) end(reason)
+      },
+    })
+    const hello = {
+      now: new Date(),
+      entropy: randomBytes(32),
+      session: newOwnedId('firecracker'),
+      diskMb: limits.diskMb,
+      tmpMb: TMP_MB,
+      memoryMb: limits.memoryMb + limits.diskMb + TMP_MB,
+      pids: limits.pids,
+    }
+    try {
+      return { made, kernelRelease: await made.hello(hello, until - performance.now()) }
+    } catch (error) {
+      await made.close('it did not answer')
+      throw error
+    }
+  }
+
+  /**
+   * Connects and greets. A snapshot resets the vsock of a machine, and before its version 1.16 Firecracker lets that reset
+   * come behind a connection that is made as soon as it runs again: such a one is lost, and the next is not.
+   */
+  async function greet(until: number): Promise<string> {
+    for (;;) {
+      try {
+        const { made, kernelRelease } = await greetOnce(until)
+        channel = made
+        for (const [port, accept] of ports) await made.serve(port, accept)
+        return kernelRelease
+      } catch (error) {
+        channel = undefined
+        if (machine.hasEnded() || performance.now() > until) throw error
+        await wait(RETRY_MS)
+      }
+    }
+  }
+
+  async function connected(): Promise<GuestChannel> {
+    await renewal
+    if (channel !== undefined) return channel
+    throw new IsolationError('exec_failed', 'The sandbox has ended: it was lost while it was written down.')
+  }
+
+  /** It pauses meanwhile; what it wrote is in memory until it is sealed. */
+  async function writeDown(folder: string): Promise<Uint8Array> {
+    const [pause, create, resume] = snapshotRequests()
+    try {
+      await machine.send([pause], SNAPSHOT_MS)
+      await machine.send([create], SNAPSHOT_MS).finally(() => machine.send([resume], SNAPSHOT_MS))
+      const sealKey = newSealKey()
+      await sealFiles(sealKey, machine.root, folder)
+      return sealKey
+    } finally {
+      for (const file of SNAPSHOT_FILES) await rm(join(machine.root, file), { force: true })
+    }
+  }
+
+  /** Whatever comes of it, the machine goes on with a new channel. */
+  async function writeDownAndGoOn(before: GuestChannel, folder: string): Promise<Uint8Array> {
+    await before.close('the machine is written down')
+    const written = await writeDown(folder).then(
+      sealKey => ({ sealKey }),
+      (error: unknown) => ({ error }),
+    )
+    try {
+      await greet(performance.now() + SNAPSHOT_MS * slowness)
+    } catch (error) {
+      end('it was lost while it was written down')
+      await machine.kill()
+      throw error
+    }
+    if ('error' in written) throw written.error
+    return written.sealKey
+  }
+
+  async function snapshot(): Promise<SnapshotRef> {
+    const before = await connected()
+    if (before.busy() > 0)
+      throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
+    await before.ping()
+    const madeKey = await key()
+    // Named for this process: what it leaves behind is recognised as ownerless.
+    const folder = join(snapshots, newOwnedId('firecracker'))
+    await makeFolder(folder, 0o700)
+    channel = undefined
+    const writing = writeDownAndGoOn(before, folder)
+    renewal = writing.then(
+      () => undefined,
+      () => undefined,
+    )
+    try {
+      return { backend: 'firecracker', key: madeKey, folder, limits, sealKey: await writing }
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  const exec: Sandbox['exec'] = async request => (await connected()).exec(request)
+  const kernelRelease = await greet(options.until)
+  let stopping: Promise<void> | undefined
+  return {
+    id: machine.id,
+    backend: 'firecracker',
+    accel: 'kvm',
+    kernelRelease,
+    ended,
+    exec,
+    async serve(port, accept) {
+      await (await connected()).serve(port, accept)
+      ports.set(port, accept)
+    },
+    ...sandboxFiles(exec, FILE_MS * slowness),
+    snapshot,
+    stop() {
+      stopping ??= (async () => {
+        await channel?.close('the sandbox was stopped')
+        await remove()
+      })()
+      return stopping
+    },
+  }
+}
