@@ -65,7 +65,7 @@ async function examineOne(
   try {
     const probe = await boundedProbe(driver, deadlineMs)
     if (backend !== 'qemu' || probe.available) return probe
-    const kvm = env.NODE_AGENT_QEMU_ACCEL === 'kvm' ? ((await kvmTrouble()) ?? (await kvmRemark())) : undefined
+    const kvm = env.NODE_AGENT_QEMU_ACCEL === 'kvm' ? await kvmRemark() : undefined
     const emulate = 'For development without hardware virtualisation, start the node with NODE_AGENT_QEMU_ACCEL=tcg.'
     return {
       ...probe,

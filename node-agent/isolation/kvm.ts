@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { access, readdir } from 'node:fs/promises'
+import { access, readdir, stat } from 'node:fs/promises'
 
 /** Why hardware virtualisation cannot be used here, or undefined when the device may be opened: a guest still has to boot. */
 export async function kvmTrouble(device = '/dev/kvm'): Promise<string | undefined> {
@@ -10,6 +10,28 @@ export async function kvmTrouble(device = '/dev/kvm'): Promise<string | undefine
   if (may === 'ENOENT') return 'There is no /dev/kvm: this machine offers no hardware virtualisation.'
   if (may !== undefined) return '/dev/kvm may not be opened: add the user of the node to the group kvm.'
   return undefined
+}
+
+/**
+ * Why QEMU cannot use it, and what to do. As root a node starts QEMU as a user of no rights in the group of the device, so
+ * what root may open says nothing.
+ */
+export async function qemuKvmTrouble(
+  device = '/dev/kvm',
+  isRoot = process.getuid?.() === 0,
+): Promise<{ reason: string; install: string } | undefined> {
+  const trouble = await kvmTrouble(device)
+  if (trouble !== undefined)
+    return { reason: trouble, install: 'Use a machine with vmx or svm, or one that passes them on.' }
+  if (!isRoot) return undefined
+  const { mode, gid } = await stat(device)
+  if ((mode & 0o060) === 0o060 && gid !== 0) return undefined
+  if ((mode & 0o006) === 0o006) return undefined
+  const has = `${device} has mode ${(mode & 0o777).toString(8).padStart(4, '0')} and the group ${gid}`
+  return {
+    reason: `${has}: QEMU runs as a user of no rights in the group of the device, which is to be neither root's nor without access.`,
+    install: `Run "groupadd -f -r kvm && chgrp kvm ${device} && chmod 0660 ${device}" as root, and again whenever the device is made anew.`,
+  }
 }
 
 /** A remark on the module behind /dev/kvm where it is known not to run ordinary kernels. */

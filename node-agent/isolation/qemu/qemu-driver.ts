@@ -13,6 +13,7 @@ import {
   type SnapshotRef,
 } from '../driver.ts'
 import { type GuestChannel, guestChannel } from '../guest-channel.ts'
+import { qemuKvmTrouble } from '../kvm.ts'
 import { type CgroupLimits, CPU_PERIOD, listGroups, removeGroup, TMP_MB } from '../oci/cgroups.ts'
 import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { probeByRun } from '../probe-by-run.ts'
@@ -30,6 +31,8 @@ export interface QemuOptions {
   accel: Accel
   binary?: string
   heartbeatMs?: number
+  /** How many times longer than on hardware the host waits for what a guest's kernel does: it may be emulated. */
+  slowness?: number
   /** Machines that wait, paused, for each set of limits that was prepared. */
   poolSize?: number
   /** For snapshots that outlive a sandbox. */
@@ -54,12 +57,17 @@ interface Machine {
 /** Emulated, a kernel takes about two seconds; a machine that shares its processors may take many. */
 const BOOT_MS = 30_000
 const CLONE_MS = 10_000
+const KILL_GRACE_MS = 1000
+const FILE_MS = 20_000
 const QEMU_TASKS = 64
 
 const ramIn = (folder: string) => join(folder, 'ram')
 
 export function qemuDriver(options: QemuOptions): Driver {
   const { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, poolSize = 2, stateDir } = options
+  const { slowness = 1 } = options
+  const bootMs = BOOT_MS * slowness
+  const cloneMs = CLONE_MS * slowness
   const snapshots = join(stateDir, 'qemu', 'snapshots')
   const templates = new Map<number, Promise<Template>>()
   const pools = new Map<string, Promise<Machine>[]>()
@@ -119,7 +127,8 @@ export function qemuDriver(options: QemuOptions): Driver {
       const channel = guestChannel({
         input: qemu.agent,
         output: qemu.agent,
-        heartbeatMs,
+        heartbeatMs: heartbeatMs * slowness,
+        killGraceMs: KILL_GRACE_MS * slowness,
         kill: () => qemu.kill(),
         ended: end,
       })
@@ -138,11 +147,11 @@ export function qemuDriver(options: QemuOptions): Driver {
   async function bootTemplate(ramMb: number): Promise<Template> {
     const machine = await launch(ramMb, 2)
     try {
-      await greet(machine, { memoryMb: 32, cpus: 1, pids: 16, diskMb: 8 }, BOOT_MS)
+      await greet(machine, { memoryMb: 32, cpus: 1, pids: 16, diskMb: 8 }, bootMs)
       await runOnce(machine)
       await machine.qemu.qmp.run('stop')
       const state = { path: join(machine.folder, 'state') }
-      await saveState(machine.qemu.qmp, machine.folder, state, CLONE_MS)
+      await saveState(machine.qemu.qmp, machine.folder, state, cloneMs)
       await machine.channel.close('the template was taken')
       await machine.qemu.remove()
       machines.delete(machine)
@@ -178,7 +187,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       const given = key && pipe ? giveSealed(path, key, pipe) : undefined
       const through = qmp.migrate('migrate-incoming', `fd:${FDS.state}`)
       // All the memory of a machine, not only its devices: as long as it may have taken to save.
-      const deadlineMs = given ? BOOT_MS : CLONE_MS
+      const deadlineMs = given ? bootMs : cloneMs
       await withDeadline(Promise.all([given, through]), deadlineMs, 'the state was not read')
       return machine
     } catch (error) {
@@ -220,14 +229,14 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   async function runOnce({ channel }: Machine): Promise<void> {
-    await (await channel.exec({ argv: ['true'], deadlineMs: BOOT_MS, outputBytes: 1 })).exit
+    await (await channel.exec({ argv: ['true'], deadlineMs: bootMs, outputBytes: 1 })).exit
     await channel.ping()
   }
 
   /** Ahead of its use, so that what it will run next is translated already: 40 ms of a hand-out become a few. */
   async function warmUp(machine: Machine, limits: SandboxLimits): Promise<Machine> {
     try {
-      await greet(machine, limits, CLONE_MS, `${machine.id}-waiting`)
+      await greet(machine, limits, cloneMs, `${machine.id}-waiting`)
       await runOnce(machine)
       await machine.qemu.qmp.run('stop')
       return machine
@@ -253,7 +262,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       ended,
       exec: channel.exec,
       serve: channel.serve,
-      ...sandboxFiles(channel.exec),
+      ...sandboxFiles(channel.exec, FILE_MS * slowness),
       async snapshot() {
         if (channel.busy() > 0)
           throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
@@ -280,7 +289,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       await flush()
       await machine.qemu.qmp.run('stop')
       try {
-        await saveState(machine.qemu.qmp, machine.folder, { path: join(folder, 'state'), key: sealKey }, BOOT_MS)
+        await saveState(machine.qemu.qmp, machine.folder, { path: join(folder, 'state'), key: sealKey }, bootMs)
       } finally {
         await machine.qemu.qmp.run('cont')
       }
@@ -294,6 +303,10 @@ export function qemuDriver(options: QemuOptions): Driver {
   const driver: Driver = {
     backend: 'qemu',
     async probe(deadlineMs) {
+      const trouble = accel === 'kvm' ? await qemuKvmTrouble() : undefined
+      if (trouble !== undefined) {
+        return { backend: 'qemu', available: false, accel, reasons: [trouble.reason], install: [trouble.install] }
+      }
       const probe = await probeByRun(driver, {
         binary,
         versionOf: text => /version (\S+)/.exec(text)?.[1],

@@ -15,13 +15,15 @@ export interface ProbedBackend {
   /** Whether the sandbox outlives a command that used up its memory or its processes. */
   survives: { memory: boolean; pids: boolean }
   startMs: number
+  /** How many times longer than on hardware these may take. */
+  slowness?: number
 }
 
 const code = (value: number) => ({ kind: 'code', code: value })
 const limit = (name: string) => expect.objectContaining({ kind: 'limit', limit: name })
 
 /** What foreign code may try, the same for every backend that runs commands. Run only inside limits that were read back. */
-export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: ProbedBackend): void {
+export function escapeProbes({ driver, limits, ownKernel, survives, startMs, slowness = 1 }: ProbedBackend): void {
   let sandbox: Sandbox
   beforeAll(async () => {
     sandbox = await driver().start(limits, startMs)
@@ -194,12 +196,16 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
     await sandbox.writeFile('more', new Uint8Array(300_000))
   })
 
-  it('contains a command that takes all memory', async () => {
-    const { exit } = await shell(sandbox, 'tail -c 2000000000 /dev/zero', { deadlineMs: 30_000 })
-    expect(exit).toEqual(limit('memory'))
-    if (!survives.memory) await endedAt('memory', 'a process was killed at the memory limit')
-    await aliveOrAnother(survives.memory)
-  }, 45_000)
+  it(
+    'contains a command that takes all memory',
+    async () => {
+      const { exit } = await shell(sandbox, 'tail -c 2000000000 /dev/zero', { deadlineMs: 30_000 })
+      expect(exit).toEqual(limit('memory'))
+      if (!survives.memory) await endedAt('memory', 'a process was killed at the memory limit')
+      await aliveOrAnother(survives.memory)
+    },
+    45_000 * slowness,
+  )
 
   it.skipIf(survives.pids)(
     'ends with a command that takes all processes, and says so to the next',
@@ -209,16 +215,20 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
       await endedAt('pids', 'no more processes could be started')
       await aliveOrAnother(false)
     },
-    45_000,
+    45_000 * slowness,
   )
 
-  it('contains a fork bomb', async () => {
-    const { exit } = await shell(sandbox, 'bomb() { bomb | bomb & bomb; }; bomb', { deadlineMs: 5000 })
-    expect(exit).toMatchObject({ kind: 'limit', limit: expect.stringMatching(/^(?:pids|time|output)$/) })
-    const others = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).length
-    expect(others).toBeLessThan(5000)
-    await aliveOrAnother(survives.pids)
-  }, 30_000)
+  it(
+    'contains a fork bomb',
+    async () => {
+      const { exit } = await shell(sandbox, 'bomb() { bomb | bomb & bomb; }; bomb', { deadlineMs: 5000 })
+      expect(exit).toMatchObject({ kind: 'limit', limit: expect.stringMatching(/^(?:pids|time|output)$/) })
+      const others = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).length
+      expect(others).toBeLessThan(5000)
+      await aliveOrAnother(survives.pids)
+    },
+    30_000 * slowness,
+  )
 
   it(
     'says that it was stopped to a command that still runs',
