@@ -7,8 +7,8 @@ export async function kvmTrouble(device = '/dev/kvm'): Promise<string | undefine
     () => undefined,
     (error: NodeJS.ErrnoException) => error.code,
   )
-  if (may === 'ENOENT') return 'There is no /dev/kvm: this machine offers no hardware virtualisation.'
-  if (may !== undefined) return '/dev/kvm may not be opened: add the user of the node to the group kvm.'
+  if (may === 'ENOENT') return `There is no ${device}: this machine offers no hardware virtualisation.`
+  if (may !== undefined) return `${device} may not be opened: add the user of the node to the group kvm.`
   return undefined
 }
 
@@ -25,13 +25,20 @@ export async function qemuKvmTrouble(
     return { reason: trouble, install: 'Use a machine with vmx or svm, or one that passes them on.' }
   if (!isRoot) return undefined
   const { mode, gid } = await stat(device)
-  if ((mode & 0o060) === 0o060 && gid !== 0) return undefined
-  if ((mode & 0o006) === 0o006) return undefined
+  if (isOpenToAll(mode) || ((mode & 0o060) === 0o060 && gid !== 0)) return undefined
   const has = `${device} has mode ${(mode & 0o777).toString(8).padStart(4, '0')} and the group ${gid}`
   return {
     reason: `${has}: QEMU runs as a user of no rights in the group of the device, which is to be neither root's nor without access.`,
     install: `Run "groupadd -f -r kvm && chgrp kvm ${device} && chmod 0660 ${device}" as root, and again whenever the device is made anew.`,
   }
+}
+
+const isOpenToAll = (mode: number) => (mode & 0o006) === 0o006
+
+/** The group in which QEMU may open the device, where it needs one: never that of root. */
+export async function kvmGroup(device = '/dev/kvm'): Promise<number | undefined> {
+  const { mode, gid } = await stat(device)
+  return isOpenToAll(mode) || gid === 0 ? undefined : gid
 }
 
 /** A remark on the module behind /dev/kvm where it is known not to run ordinary kernels. */

@@ -175,6 +175,7 @@ describe('where firecracker or kata are not installed', () => {
         'The containerd client "ctr" was not found.',
         `containerd does not listen on ${folder}/no.sock.`,
         'The shim "containerd-shim-kata-v2" was not found on PATH.',
+        'The program "kata-runtime" was not found on PATH.',
       ],
     })
     await expect(driver.start(LIMITS, 1000)).rejects.toMatchObject({ code: 'isolation_unavailable' })

@@ -27,6 +27,9 @@ export function kataDriver({ image, socket = '/run/containerd/containerd.sock', 
     if ((await findProgram('containerd-shim-kata-v2', path)) === undefined) {
       lacking.push('The shim "containerd-shim-kata-v2" was not found on PATH.')
     }
+    if ((await findProgram('kata-runtime', path)) === undefined) {
+      lacking.push('The program "kata-runtime" was not found on PATH.')
+    }
     return lacking
   }
 
@@ -34,8 +37,13 @@ export function kataDriver({ image, socket = '/run/containerd/containerd.sock', 
     const until = performance.now() + deadlineMs
     const reasons = await missing()
     if (reasons.length > 0) return { reasons }
-    const check = await runTool('kata-runtime', ['check'], deadlineMs)
-    if (check.code !== 0) return { reasons: [`"kata-runtime check" failed: ${lastLine(check.stderr || check.stdout)}`] }
+    const tool = async (name: string, args: readonly string[]) =>
+      runTool((await findProgram(name, path)) ?? name, args, Math.max(1, until - performance.now()))
+    const check = await tool('kata-runtime', ['check'])
+    if (check.code !== 0) {
+      const end = check.timedOut ? 'it did not end in time' : `it ended with code ${check.code}`
+      return { reasons: [`"kata-runtime check" failed: ${lastLine(check.stderr || check.stdout) || end}`] }
+    }
     const run = [
       '-a',
       socket,
@@ -46,10 +54,11 @@ export function kataDriver({ image, socket = '/run/containerd/containerd.sock', 
       '--rootfs',
       image.rootfs,
       newOwnedId('kata'),
-      'uname',
+      // With a root that is no image the client sets no PATH.
+      '/bin/uname',
       '-r',
     ]
-    const probe = await runTool('ctr', run, Math.max(1, until - performance.now()))
+    const probe = await tool('ctr', run)
     const kernelRelease = probe.stdout.trim()
     if (probe.timedOut) return { reasons: ['The probe container did not end in time, and was killed.'] }
     if (probe.code !== 0) return { reasons: [`The probe container failed: ${lastLine(probe.stderr)}`] }

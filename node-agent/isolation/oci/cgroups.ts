@@ -48,12 +48,12 @@ export async function requireCgroups(): Promise<1 | 2> {
 
 /** Where a process stands, by its own record rather than by what was asked for. */
 async function placesOf(pid: number): Promise<Places | undefined> {
-  const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).split('\n')
+  const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
   const paths = new Map(
-    lines.flatMap(line => {
-      const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
-      return (controllers ?? '').split(',').map(name => [name, path ?? ''] as const)
-    }),
+    // Of version 2 the list of controllers is empty.
+    [...text.matchAll(/^\d+:([^:\n]*):(.*)$/gm)].flatMap(([, controllers, path]) =>
+      controllers!.split(',').map(name => [name, path!] as const),
+    ),
   )
   const version = await cgroupVersion()
   if (version === undefined) return undefined

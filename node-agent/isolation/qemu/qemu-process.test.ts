@@ -39,4 +39,22 @@ describe.runIf(root)('a QEMU that ends while its limits are read back', () => {
       })
     }
   })
+
+  it('gets nothing of the environment of the service, in which secrets stand', async () => {
+    process.env.WAYBILL_TEST_SECRET = 'of the service'
+    const says = join(folder, 'says-its-environment')
+    await writeFile(says, '#!/bin/sh\necho "secret: $WAYBILL_TEST_SECRET." >&2\nexit 1\n', { mode: 0o755 })
+    const machine = {
+      id: `wb-qemu-${process.pid}-environment`,
+      accel: 'tcg',
+      image: NO_IMAGE,
+      ramMb: 64,
+      ram: { kind: 'empty' },
+      incoming: false,
+    } as const
+    await expect(startQemu({ binary: says, machine })).rejects.toMatchObject({
+      message: 'QEMU started no machine: secret: .',
+    })
+    delete process.env.WAYBILL_TEST_SECRET
+  })
 })

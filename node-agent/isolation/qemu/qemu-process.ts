@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
-import { chown, stat } from 'node:fs/promises'
+import { chown } from 'node:fs/promises'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { IsolationError } from '../driver.ts'
+import { kvmGroup } from '../kvm.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
 import type { CgroupLimits } from '../oci/cgroups.ts'
 import { createGroup, readBack, removeGroup } from '../oci/cgroups.ts'
@@ -46,9 +47,11 @@ export async function giveToQemu(path: string): Promise<void> {
 
 /** Starts QEMU without rights, in a group whose limits were read back, and greets its control channel. */
 export async function startQemu({ binary, machine, state: from, cgroup }: QemuProcessOptions): Promise<QemuProcess> {
-  const gid = machine.accel === 'kvm' ? (await stat('/dev/kvm')).gid : QEMU_ID
+  const gid = (machine.accel === 'kvm' ? await kvmGroup() : undefined) ?? QEMU_ID
   const child = spawn(binary, machineArgs(machine), {
     detached: true,
+    // Of this process it would have the secrets, which a guest that took over QEMU could read.
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', from ?? 'ignore'],
     ...(asRoot() && { uid: QEMU_ID, gid }),
   })
