@@ -33,6 +33,8 @@ export function sendRequest(
     const sent = request(
       {
         socketPath,
+        // A kept connection is found by its path, under which another machine may answer by now.
+        agent: false,
         method,
         path,
         headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },

@@ -12,7 +12,7 @@ import {
 } from '../driver.ts'
 import { findProgram } from '../find-program.ts'
 import { kvmRemark, kvmTrouble } from '../kvm.ts'
-import { type CgroupLimits, CPU_PERIOD, removeGroup } from '../oci/cgroups.ts'
+import { type CgroupLimits, CPU_PERIOD, listGroups, removeGroup } from '../oci/cgroups.ts'
 import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { probeByRun } from '../probe-by-run.ts'
 import { ramMbOf } from '../qemu/machine.ts'
@@ -236,6 +236,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       for (const name of await orphansIn(mounts)) {
         for (const id of await reapBase(name)) reaped.push({ backend: 'firecracker', id })
       }
+      for (const id of (await listGroups()).filter(id => isOrphan(id, 'firecracker'))) await removeGroup(id)
       return reaped
     },
     async close() {

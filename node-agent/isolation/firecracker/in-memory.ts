@@ -19,5 +19,6 @@ export async function inMemory(folder: string): Promise<void> {
 /** Gives the folder back with all that is in it. It is a mount of its own but where the folder above is in memory too. */
 export async function outOfMemory(folder: string): Promise<void> {
   if (await isInMemory(folder)) await runTool('umount', [folder], 5000)
-  await rm(folder, { recursive: true, force: true })
+  // Where something still holds it, the next reap tries again.
+  await rm(folder, { recursive: true, force: true }).catch(() => undefined)
 }

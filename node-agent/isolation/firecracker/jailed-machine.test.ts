@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -144,6 +145,22 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     expect(sharedMb).toBeLessThan(FAKE_DATA_MB + 2)
     expect((await stat(join(ref.folder, 'memory'))).size).toBeLessThan((FAKE_DATA_MB + 1) * 2 ** 20)
     await Promise.all([first.stop(), other.stop()])
+  })
+
+  it('is not followed out of its jail by a link in place of its socket', async () => {
+    const sandbox = await (await driverOf()).start(LIMITS, START_MS)
+    const [mount] = mountsIn(join(folder, 'state'))
+    const vsock = join(mount!, 'firecracker', sandbox.id, 'root/agent.vsock')
+    let reached = 0
+    const other = createServer(() => reached++)
+    await new Promise<void>(resolve => other.listen(join(folder, 'of-the-host'), resolve))
+    await rm(vsock)
+    await symlink(join(folder, 'of-the-host'), vsock)
+    await expect(sandbox.snapshot()).rejects.toThrow('is no socket')
+    expect(reached).toBe(0)
+    expect(await sandbox.ended).toContain('lost')
+    await sandbox.stop()
+    other.close()
   })
 
   it.each([

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { chown, type FileHandle, open, rm, rmdir } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { basename, dirname, join } from 'node:path'
@@ -26,6 +27,27 @@ const RETRY_MS = 5
 /** How long its end may take to be heard of, once its socket was closed. */
 const END_SEEN_MS = 500
 
+/** Names a file without opening it; Node has no name for this flag of Linux. */
+const O_PATH = 0x200000
+
+/**
+ * A socket in the jail, under a path that is short however long that of the jail is: a socket takes 107 bytes. The machine's
+ * process may put a link in its place that leads out of the jail; such a one is not followed.
+ */
+async function withSocket<T>(jail: FileHandle, name: string, use: (path: string) => Promise<T>): Promise<T> {
+  const flags = O_PATH | constants.O_NOFOLLOW
+  const socket = await open(`/proc/self/fd/${jail.fd}${name}`, flags).catch((cause: Error) => {
+    throw new NoAnswerError(cause.message, { cause })
+  })
+  try {
+    if (!(await socket.stat()).isSocket())
+      throw new IsolationError('start_failed', `What stands at ${name} in the jail is no socket.`)
+    return await use(`/proc/self/fd/${socket.fd}`)
+  } finally {
+    await socket.close()
+  }
+}
+
 export interface JailedMachineOptions {
   id: string
   /** The jailer, and Firecracker under its own name: of a link the jailer would take the target's. */
@@ -48,7 +70,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
   await makeFolder(root, 0o711)
   const args = jailerArgs({ id, firecracker, base, uid: JAIL_ID, cgroupVersion: await requireCgroups() })
   const process = gatedProcess(jailer, args)
-  /** Its sockets are named by way of this folder: their whole path may be longer than the 107 bytes that a socket takes. */
+  /** Its sockets are opened by way of this folder. */
   let folder: FileHandle | undefined
   let words: string | undefined
   const ended = process.ended.then(end => {
@@ -80,10 +102,10 @@ export async function jailedMachine(options: JailedMachineOptions) {
   const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
 
   /** Again and again while nothing answers, for as long as it runs; an answer is an answer, whatever it says. */
-  async function patiently<T>(attempt: (socket: (name: string) => string) => Promise<T>, until: number): Promise<T> {
+  async function patiently<T>(attempt: () => Promise<T>, until: number): Promise<T> {
     for (;;) {
       try {
-        return await attempt(name => `/proc/self/fd/${folder!.fd}${name}`)
+        return await attempt()
       } catch (error) {
         if (!(error instanceof NoAnswerError)) throw error
         if (words !== undefined) throw failure(words)
@@ -92,6 +114,9 @@ export async function jailedMachine(options: JailedMachineOptions) {
       }
     }
   }
+
+  const ask = (request: FirecrackerRequest, deadlineMs: number) =>
+    withSocket(folder!, API_SOCKET, path => sendRequest(path, request, deadlineMs))
 
   async function begin(): Promise<void> {
     await confirmLimits([process.pid!])
@@ -127,16 +152,21 @@ export async function jailedMachine(options: JailedMachineOptions) {
       await begin()
       const [first, ...others] = requests
       const left = () => Math.max(1, until - performance.now())
-      await patiently(socket => sendRequest(socket(API_SOCKET), first!, left()), until)
+      await patiently(() => ask(first!, left()), until)
       await machine.send(others, left())
-      await confirmLimits(await groupMembers(id))
+      const pids = await groupMembers(id)
+      if (pids.length === 0) {
+        await Promise.race([ended, wait(END_SEEN_MS)])
+        if (words !== undefined) throw failure(words)
+        throw new IsolationError('limits_not_in_force', 'Nothing was run under firecracker: it left its control group.')
+      }
+      await confirmLimits(pids)
     },
 
     /** Requests to a process that listens: one that does not answer has ended, and says why. */
     async send(requests: readonly FirecrackerRequest[], deadlineMs: number): Promise<void> {
       try {
-        for (const request of requests)
-          await sendRequest(`/proc/self/fd/${folder!.fd}${API_SOCKET}`, request, deadlineMs)
+        for (const request of requests) await ask(request, deadlineMs)
       } catch (error) {
         if (!(error instanceof NoAnswerError)) throw error
         await Promise.race([ended, wait(END_SEEN_MS)])
@@ -146,7 +176,8 @@ export async function jailedMachine(options: JailedMachineOptions) {
 
     /** A connection to the agent, once its kernel runs and it listens. */
     connect(until: number): Promise<Socket> {
-      return patiently(socket => connectVsock(socket(JAIL.vsock), AGENT_PORT, attemptMs), until)
+      const attempt = () => withSocket(folder!, JAIL.vsock, path => connectVsock(path, AGENT_PORT, attemptMs))
+      return patiently(attempt, until)
     },
 
     kill: () => killGroupMembers(id),

@@ -35,6 +35,7 @@ export interface MachineSandboxOptions {
 /** A machine that runs, as the place for commands that it is once its agent has answered. */
 export async function machineSandbox(options: MachineSandboxOptions): Promise<Sandbox> {
   const { machine, limits, heartbeatMs, slowness, key, snapshots, remove } = options
+  const snapshotMs = SNAPSHOT_MS * slowness
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
   const ports = new Map<number, (stream: Duplex) => void>()
   let channel: GuestChannel | undefined
@@ -83,7 +84,8 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
         return kernelRelease
       } catch (error) {
         channel = undefined
-        if (machine.hasEnded() || performance.now() > until) throw error
+        const isFinal = error instanceof IsolationError && error.code !== 'start_failed'
+        if (isFinal || machine.hasEnded() || performance.now() > until) throw error
         await wait(RETRY_MS)
       }
     }
@@ -99,8 +101,8 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
   async function writeDown(folder: string): Promise<Uint8Array> {
     const [pause, create, resume] = snapshotRequests()
     try {
-      await machine.send([pause], SNAPSHOT_MS)
-      await machine.send([create], SNAPSHOT_MS).finally(() => machine.send([resume], SNAPSHOT_MS))
+      await machine.send([pause], snapshotMs)
+      await machine.send([create], snapshotMs).finally(() => machine.send([resume], snapshotMs))
       const sealKey = newSealKey()
       await sealFiles(sealKey, machine.root, folder)
       return sealKey
@@ -117,7 +119,7 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
       (error: unknown) => ({ error }),
     )
     try {
-      await greet(performance.now() + SNAPSHOT_MS * slowness)
+      await greet(performance.now() + snapshotMs)
     } catch (error) {
       end('it was lost while it was written down')
       await machine.kill()

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -48,6 +48,16 @@ describe('what a machine of firecracker wrote of itself', () => {
       code: 'start_failed',
       message: expect.stringContaining('not what was written down'),
     })
+  })
+
+  it('is not looked for outside of the jail, whatever the machine put in its place', async () => {
+    await writeFile(at('of-the-host'), 'a key of the node')
+    await rm(at('jail', JAIL.memory))
+    await symlink(at('of-the-host'), at('jail', JAIL.memory))
+    await expect(sealFiles(newSealKey(), at('jail'), at('kept'))).rejects.toMatchObject({ code: 'ELOOP' })
+    await rm(at('jail', JAIL.memory))
+    spawnSync('mkfifo', [at('jail', JAIL.memory)])
+    await expect(sealFiles(newSealKey(), at('jail'), at('kept'))).rejects.toThrow('is no file')
   })
 
   it('starts nothing with the files changed for each other, or with another key', async () => {

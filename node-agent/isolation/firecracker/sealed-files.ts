@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, createWriteStream, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, createWriteStream, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { openPieces, SEALED_PIECE, sealPieces } from '../../sealed-pieces.ts'
+import { IsolationError } from '../driver.ts'
 import { asStartFailure } from '../spoiled-snapshot.ts'
 import { JAIL } from './jail-files.ts'
 import { withoutZeros, writeRuns } from './zero-runs.ts'
@@ -32,10 +33,18 @@ async function* blocksOf(file: FileHandle): AsyncGenerator<Buffer> {
   }
 }
 
+/** The machine's process may have put a link in its place, which is not followed out of the jail. */
+async function openWritten(path: string): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  if ((await file.stat()).isFile()) return file
+  await file.close()
+  throw new IsolationError('start_failed', `What stands at ${path} is no file.`)
+}
+
 /** What a machine has written of itself into its jail, sealed, without the pages that hold nothing. */
 export async function sealFiles(key: Uint8Array, root: string, folder: string): Promise<void> {
   for (const [index, name] of SNAPSHOT_FILES.entries()) {
-    const from = await open(join(root, name))
+    const from = await openWritten(join(root, name))
     try {
       const to = createWriteStream(join(folder, name), { mode: 0o600, flush: true })
       await pipeline(sealPieces(keyAt(key, index), withoutZeros(blocksOf(from))), to)
