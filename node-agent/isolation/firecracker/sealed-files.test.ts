@@ -56,7 +56,7 @@ describe('what a machine of firecracker wrote of itself', () => {
     await symlink(at('of-the-host'), at('jail', JAIL.memory))
     await expect(sealFiles(newSealKey(), at('jail'), at('kept'))).rejects.toMatchObject({ code: 'ELOOP' })
     await rm(at('jail', JAIL.memory))
-    spawnSync('mkfifo', [at('jail', JAIL.memory)])
+    await mkdir(at('jail', JAIL.memory))
     await expect(sealFiles(newSealKey(), at('jail'), at('kept'))).rejects.toThrow('is no file')
   })
 
