@@ -23,7 +23,7 @@ describe.runIf(process.getuid?.() === 0)('the device of KVM, for the user that a
     await chown(device, 0, group)
     await chmod(device, mode)
     expect(await qemuKvmTrouble(device)).toEqual({
-      reason: expect.stringMatching(`has mode 0${mode.toString(8)} and the group ${group}: QEMU runs as a user`),
+      reason: expect.stringMatching(`has mode 0${mode.toString(8)} and the group ${group}. QEMU runs as a user`),
       install: expect.stringContaining(`chgrp kvm ${device} && chmod 0660 ${device}`),
     })
   })

@@ -26,9 +26,9 @@ export async function qemuKvmTrouble(
   if (!isRoot) return undefined
   const { mode, gid } = await stat(device)
   if (isOpenToAll(mode) || ((mode & 0o060) === 0o060 && gid !== 0)) return undefined
-  const has = `${device} has mode ${(mode & 0o777).toString(8).padStart(4, '0')} and the group ${gid}`
+  const found = `${device} has mode ${(mode & 0o777).toString(8).padStart(4, '0')} and the group ${gid}`
   return {
-    reason: `${has}: QEMU runs as a user of no rights in the group of the device, which is to be neither root's nor without access.`,
+    reason: `${found}. QEMU runs as a user without rights in the group of the device, which must have access and must not be root's.`,
     install: `Run "groupadd -f -r kvm && chgrp kvm ${device} && chmod 0660 ${device}" as root, and again whenever the device is made anew.`,
   }
 }

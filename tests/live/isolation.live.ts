@@ -17,7 +17,7 @@ const LIMITS: SandboxLimits = { memoryMb: 64, cpus: 1, pids: 24, diskMb: 16 }
 /** Of a session that says nothing else. */
 const SESSION: SandboxLimits = { memoryMb: 512, cpus: 1, pids: 128, diskMb: 1024 }
 const START_MS = 30_000
-const RESTORES = 5
+const RESTORES = 12
 const TICKS_A_SECOND = 100
 
 let stateDir: string
