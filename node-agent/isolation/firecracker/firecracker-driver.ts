@@ -19,7 +19,7 @@ import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
 import { inMemory, outOfMemory } from './in-memory.ts'
 import { JAIL } from './jail-files.ts'
-import { type JailedMachine, jailedMachine } from './jailed-machine.ts'
+import { type JailedMachine, type JailFiller, jailedMachine } from './jailed-machine.ts'
 import { machineSandbox } from './machine-sandbox.ts'
 import { bootRequests, type FirecrackerRequest, requestFault, restoreRequests } from './requests.ts'
 import { SNAPSHOT_FILES } from './sealed-files.ts'
@@ -121,7 +121,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
   async function startMachine(
     limits: SandboxLimits,
     requests: FirecrackerRequest[],
-    { times, files, fill }: { times: number; files: string[]; fill: (machine: JailedMachine) => Promise<void> },
+    { times, fillers }: { times: number; fillers: (root: string) => JailFiller[] },
     deadlineMs: number,
   ): Promise<Sandbox> {
     const until = performance.now() + deadlineMs
@@ -141,13 +141,16 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     }
     try {
       if (closed) throw new IsolationError('start_failed', 'The driver was closed.')
-      await fill(machine)
+      const own = fillers(machine.root)
+      for (const filler of own) await machine.fill(filler, until)
       await machine.start(requests, until)
       const key = () => keyOf(limits)
       const sandbox = await machineSandbox({ machine, limits, heartbeatMs, slowness, until, key, snapshots, remove })
       // It has read them, or holds them; what is no longer named is given back with its end.
-      for (const file of files) await rm(join(machine.root, file))
+      for (const file of own.flatMap(({ files }) => files)) await rm(join(machine.root, file))
       machines.set(machine, sandbox)
+      // One that ended by itself gives back its jail, which is memory.
+      void sandbox.ended.then(() => sandbox.stop()).catch(() => undefined)
       return sandbox
     } catch (error) {
       await remove()
@@ -202,11 +205,10 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
         bootRequests(limits, image),
         {
           times: 2,
-          files: [JAIL.kernel, JAIL.initrd],
-          async fill(machine) {
-            await machine.fill('cp', ['--', kernel, join(machine.root, JAIL.kernel)], [JAIL.kernel])
-            await machine.fill('cp', ['--', image.initramfs, join(machine.root, JAIL.initrd)], [JAIL.initrd])
-          },
+          fillers: root => [
+            { command: 'cp', args: ['--', kernel, join(root, JAIL.kernel)], files: [JAIL.kernel] },
+            { command: 'cp', args: ['--', image.initramfs, join(root, JAIL.initrd)], files: [JAIL.initrd] },
+          ],
         },
         deadlineMs,
       ),
@@ -221,9 +223,14 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
         restoreRequests(),
         {
           times: 3,
-          files: SNAPSHOT_FILES,
-          fill: machine =>
-            machine.fill(process.execPath, [openingProcess(), ref.folder, machine.root], SNAPSHOT_FILES, sealKey),
+          fillers: root => [
+            {
+              command: process.execPath,
+              args: [openingProcess(), ref.folder, root],
+              files: SNAPSHOT_FILES,
+              input: sealKey,
+            },
+          ],
         },
         deadlineMs,
       )

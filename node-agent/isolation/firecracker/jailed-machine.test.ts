@@ -114,12 +114,13 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
 
   it('takes commands that come while it is written down, after that', async () => {
     const sandbox = await (await driverOf()).start(LIMITS, START_MS)
-    const [ref, output] = await Promise.all([sandbox.snapshot(), said(sandbox)]).catch(async () => {
-      // The command was first: then there is no snapshot under it.
-      const output = await said(sandbox)
-      return [undefined, output] as const
-    })
-    expect([typeof ref, output]).toEqual(['object', 'command 1\n'])
+    const taken = sandbox.snapshot()
+    expect([await said(sandbox), await said(sandbox)]).toEqual(['command 1\n', 'command 2\n'])
+    const { folder: written } = await taken
+    expect(existsSync(written)).toBe(true)
+    const command = sandbox.exec({ argv: ['x'], deadlineMs: 5000, outputBytes: 100 })
+    const [, exit] = await Promise.all([sandbox.snapshot().catch(() => undefined), command.then(exec => exec.exit)])
+    expect(exit).toEqual({ kind: 'code', code: 0 })
     await sandbox.stop()
   })
 
@@ -179,10 +180,11 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     await expect(wide).rejects.toMatchObject({ code: 'start_failed', message: expect.stringContaining('vcpu_count') })
   })
 
-  it('that ends under a command is lost at once', async () => {
+  it('that ends by itself is lost at once, and gives back its jail', async () => {
     const sandbox = await (await driverOf()).start(LIMITS, START_MS)
     for (const pid of await groupMembers(sandbox.id)) process.kill(pid, 'SIGKILL')
     expect(await sandbox.ended).toContain('closed its channel')
+    await expect.poll(async () => (await jailsIn(join(folder, 'state'))).join()).not.toContain(sandbox.id)
     await expect(said(sandbox)).rejects.toMatchObject({ code: 'exec_failed' })
     await sandbox.stop()
   })

@@ -26,6 +26,7 @@ const JAIL_ID = HOST_IDS - 2
 const RETRY_MS = 5
 /** How long its end may take to be heard of, once its socket was closed. */
 const END_SEEN_MS = 500
+const REMOVAL_MS = 5000
 
 /** Names a file without opening it; Node has no name for this flag of Linux. */
 const O_PATH = 0x200000
@@ -60,6 +61,14 @@ export interface JailedMachineOptions {
   attemptMs: number
 }
 
+/** A program that writes files into the jail. */
+export interface JailFiller {
+  command: string
+  args: readonly string[]
+  files: readonly string[]
+  input?: Uint8Array
+}
+
 export type JailedMachine = Awaited<ReturnType<typeof jailedMachine>>
 
 /** A jail and the process that will run in it, which stands in its control group and waits for `begin`. */
@@ -84,7 +93,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
   async function removeAll(): Promise<void> {
     process.child.kill('SIGKILL')
     await removeGroup(id)
-    await ended
+    await Promise.race([ended, wait(REMOVAL_MS)])
     await folder?.close()
     folder = undefined
     await rm(jail, { recursive: true, force: true })
@@ -115,8 +124,13 @@ export async function jailedMachine(options: JailedMachineOptions) {
     }
   }
 
+  function inJail(): FileHandle {
+    if (folder !== undefined) return folder
+    throw failure('it was removed')
+  }
+
   const ask = (request: FirecrackerRequest, deadlineMs: number) =>
-    withSocket(folder!, API_SOCKET, path => sendRequest(path, request, deadlineMs))
+    withSocket(inJail(), API_SOCKET, path => sendRequest(path, request, deadlineMs))
 
   async function begin(): Promise<void> {
     await confirmLimits([process.pid!])
@@ -131,8 +145,9 @@ export async function jailedMachine(options: JailedMachineOptions) {
     hasEnded: () => words !== undefined,
 
     /** Files for the jail, written by a process of the machine's group, which pays for their memory. */
-    async fill(command: string, args: readonly string[], files: readonly string[], input?: Uint8Array): Promise<void> {
+    async fill({ command, args, files, input }: JailFiller, until: number): Promise<void> {
       const filler = gatedProcess(command, args)
+      const late = setTimeout(() => filler.child.kill('SIGKILL'), until - performance.now())
       try {
         if (filler.pid !== undefined) await addToGroup(id, filler.pid)
         // Nothing foreign runs yet, and its share of a processor may be small.
@@ -143,6 +158,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
         await limitProcessors(id, limits.cpuQuota)
         for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
       } finally {
+        clearTimeout(late)
         filler.child.kill('SIGKILL')
       }
     },
@@ -176,7 +192,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
 
     /** A connection to the agent, once its kernel runs and it listens. */
     connect(until: number): Promise<Socket> {
-      const attempt = () => withSocket(folder!, JAIL.vsock, path => connectVsock(path, AGENT_PORT, attemptMs))
+      const attempt = () => withSocket(inJail(), JAIL.vsock, path => connectVsock(path, AGENT_PORT, attemptMs))
       return patiently(attempt, until)
     },
 

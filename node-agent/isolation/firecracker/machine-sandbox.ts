@@ -39,8 +39,10 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
   const ports = new Map<number, (stream: Duplex) => void>()
   let channel: GuestChannel | undefined
-  /** While the machine is written down and its channel is made anew. */
+  /** While the machine is written down and its channel is made anew: what comes meanwhile waits for that. */
   let renewal: Promise<void> | undefined
+  /** Calls on their way to the agent. */
+  const calls = new Set<Promise<unknown>>()
 
   async function greetOnce(until: number): Promise<{ made: GuestChannel; kernelRelease: string }> {
     const socket = await machine.connect(until)
@@ -91,10 +93,13 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     }
   }
 
-  async function connected(): Promise<GuestChannel> {
-    await renewal
-    if (channel !== undefined) return channel
-    throw new IsolationError('exec_failed', 'The sandbox has ended: it was lost while it was written down.')
+  async function call<T>(use: (channel: GuestChannel) => Promise<T>): Promise<T> {
+    while (renewal !== undefined) await renewal
+    if (channel === undefined)
+      throw new IsolationError('exec_failed', 'The sandbox has ended: it was lost while it was written down.')
+    const made = use(channel)
+    calls.add(made)
+    return made.finally(() => calls.delete(made))
   }
 
   /** It pauses meanwhile; what it wrote is in memory until it is sealed. */
@@ -129,8 +134,10 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     return written.sealKey
   }
 
-  async function snapshot(): Promise<SnapshotRef> {
-    const before = await connected()
+  async function takeSnapshot(): Promise<SnapshotRef> {
+    await Promise.allSettled(calls)
+    const before = channel
+    if (before === undefined) throw new IsolationError('start_failed', 'The sandbox has ended.')
     if (before.busy() > 0)
       throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
     await before.ping()
@@ -139,20 +146,27 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     const folder = join(snapshots, newOwnedId('firecracker'))
     await makeFolder(folder, 0o700)
     channel = undefined
-    const writing = writeDownAndGoOn(before, folder)
-    renewal = writing.then(
-      () => undefined,
-      () => undefined,
-    )
     try {
-      return { backend: 'firecracker', key: madeKey, folder, limits, sealKey: await writing }
+      return { backend: 'firecracker', key: madeKey, folder, limits, sealKey: await writeDownAndGoOn(before, folder) }
     } catch (error) {
       await rm(folder, { recursive: true, force: true })
       throw error
     }
   }
 
-  const exec: Sandbox['exec'] = async request => (await connected()).exec(request)
+  async function snapshot(): Promise<SnapshotRef> {
+    while (renewal !== undefined) await renewal
+    const { promise, resolve } = Promise.withResolvers<void>()
+    renewal = promise
+    try {
+      return await takeSnapshot()
+    } finally {
+      renewal = undefined
+      resolve()
+    }
+  }
+
+  const exec: Sandbox['exec'] = request => call(channel => channel.exec(request))
   const kernelRelease = await greet(options.until)
   let stopping: Promise<void> | undefined
   return {
@@ -163,7 +177,7 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     ended,
     exec,
     async serve(port, accept) {
-      await (await connected()).serve(port, accept)
+      await call(channel => channel.serve(port, accept))
       ports.set(port, accept)
     },
     ...sandboxFiles(exec, FILE_MS * slowness),
