@@ -24,6 +24,7 @@ import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
 import { droppedRungs } from './enforce/dropped-rungs.ts'
 import type { EnforceDeps } from './enforce/enforce.ts'
+import { heldResponses } from './enforce/held-responses.ts'
 import { refusalLines } from './enforce/refusals.ts'
 import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/store-feedback.ts'
@@ -161,6 +162,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     ledger,
     breakers: breakers(clock, breakerLines(log.target('router.policy'), clock)),
     sessions: sessions(clock.monotonic),
+    held: heldResponses(clock.monotonic, sha256),
     learner: learning.learner,
     shadows,
     answers,

@@ -23,7 +23,8 @@ const SHARED_CODES: Record<string, RouterErrorCase> = {
 /** The error shape that a caller of this path can read. */
 export function dialectOf(path: string): ErrorDialect {
   if (path.startsWith('/v1/messages')) return 'messages'
-  return path.startsWith('/v1/chat/completions') ? 'chat' : 'elsewhere'
+  // The Responses API has the errors of chat.
+  return path.startsWith('/v1/chat/completions') || path === '/v1/responses' ? 'chat' : 'elsewhere'
 }
 
 /** What a caller gets instead of an answer. */

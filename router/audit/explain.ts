@@ -42,7 +42,9 @@ function routeStep({ mode, route_ix, policy, request }: UnsealedTrace): Step {
       route_ix === null
         ? 'no route of the config matches, or there is no config'
         : mode === 'observe'
-          ? 'this route, a header or ROUTER_MODE asks for observe'
+          ? request.features.background === true
+            ? 'a response that is made in the background is passed through'
+            : 'this route, a header or ROUTER_MODE asks for observe'
           : `it is the first route whose match holds; its profile is ${policy.mode_profile}`,
     numbers: { requested_model, agent, api: request.api, tool_count, image_count, stream, body_bytes },
   }
@@ -64,6 +66,7 @@ const OVERRIDES: Record<Override, string> = {
   tools: 'tools need at least min_rung_tools',
   images: 'images need at least min_rung_images',
   thinking_floor: 'thinking blocks of an earlier turn must go back to the rung that made them',
+  conversation: 'the provider and model that made the response hold the conversation',
   sticky: 'the session stays on the rung that served it last',
   breaker: 'the breaker of a cheaper provider is open',
   budget: 'the budget does not cover a higher start',

@@ -26,12 +26,15 @@ export interface Caller {
   readonly hasKey: boolean
 }
 
+const speaks = ({ dialect, responses }: Provider, api: InboundApi): boolean =>
+  dialect === api || (api === 'responses' && responses)
+
 /**
  * docs/spec/router.md §6.6: a client's key goes to `passthrough` providers of the inbound dialect and nowhere else, and
  * for a built-in provider it wins over a key of the router's own.
  */
 export function credentialFor(provider: Provider, caller: Caller, env: Vars): Credential {
   const takesClientKey = provider.auth === 'passthrough' || (provider.builtin && provider.auth === 'env')
-  if (takesClientKey && caller.hasKey && caller.api === provider.dialect) return 'passthrough'
+  if (takesClientKey && caller.hasKey && speaks(provider, caller.api)) return 'passthrough'
   return heldCredential(provider, env)
 }

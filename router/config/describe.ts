@@ -32,6 +32,7 @@ export function describeConfig(
     providers: Object.values(config.providers).map(provider => ({
       id: provider.id,
       dialect: provider.dialect,
+      responses: provider.responses,
       auth: provider.auth,
       base_host: new URL(provider.baseUrl).host,
       credential: describeCredential(provider, live.env),

@@ -36,6 +36,10 @@ export const providerWords: Words<ProviderTable> = {
     unset: 'required with `oauth`',
   },
   headers: { about: 'Headers for every call. None of them may carry a key.', unset: 'none' },
+  responses: {
+    about: 'Whether a chat provider takes the Responses API (`/v1/responses`) at the same address.',
+    unset: '`true` for `openai`, else `false`',
+  },
   inject_usage: {
     about: 'Asks a chat provider for usage on streams, and keeps what comes of it from the client.',
     unset: '`false`',

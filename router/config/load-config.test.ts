@@ -188,7 +188,7 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
   [
     'an api that is none',
     '[[route]]\nmatch = { api = ["chat", "mesages"] }\n',
-    'r.toml:2:26: "api" #2 in match of [[route]] #1: neither messages nor chat matches "mesages" - did you mean "messages"?',
+    'r.toml:2:26: "api" #2 in match of [[route]] #1: none of messages, chat, responses matches "mesages" - did you mean "messages"?',
   ],
 
   [

@@ -53,6 +53,9 @@ export function checkMatch(problems: Problems, path: Path, table: MatchTable): v
   apis.forEach((glob, i) => {
     if (inboundApis.some(api => globMatches(glob, api))) return
     const at = typeof table.api === 'string' ? [...path, 'api'] : [...path, 'api', i]
-    problems.atValue(at, `${nameOf(at)}: neither messages nor chat matches "${glob}"${suggestion(glob, inboundApis)}`)
+    problems.atValue(
+      at,
+      `${nameOf(at)}: none of ${inboundApis.join(', ')} matches "${glob}"${suggestion(glob, inboundApis)}`,
+    )
   })
 }

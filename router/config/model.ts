@@ -7,7 +7,10 @@ export interface Model {
   /** `provider/model` as the config has it. */
   readonly model: string
   readonly provider: string
+  /** What a call to it is written in. */
   readonly dialect: InboundApi
+  /** Its provider takes the Responses API as well. */
+  readonly responses: boolean
   /** What goes upstream in `model`. */
   readonly upstreamModel: string
   readonly tools: boolean
@@ -16,6 +19,11 @@ export interface Model {
   readonly maxOutputTokens: number
   /** null only with `unpriced = "null"`. */
   readonly price: ModelPrice | null
+}
+
+/** A model as it is called for a client: in the client's own words, where its provider takes them. */
+export function spokenTo<M extends Model>(model: M, client: InboundApi): M {
+  return client === 'responses' && model.responses ? { ...model, dialect: client } : model
 }
 
 export interface ModelPrice extends Price {

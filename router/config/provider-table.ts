@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expected, text } from '../../shared/wire/bounds.ts'
-import { inboundApis } from '../../shared/wire/router/conventions.ts'
+import { providerDialects } from '../../shared/wire/router/conventions.ts'
 import { timeoutKeys } from './service-tables.ts'
 import { choice, envName, flag, id, modelRef, whole } from './table-fields.ts'
 
@@ -9,7 +9,7 @@ const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
 /** docs/spec/router.md §6.6. `dialect` and `base_url` are required for a provider that is not built in. */
 export const providerTable = z.strictObject({
   id,
-  dialect: choice(inboundApis).optional(),
+  dialect: choice(providerDialects).optional(),
   base_url: text(1, 2048).optional(),
   auth: choice(providerAuths).optional(),
   api_key_env: envName.optional(),
@@ -20,6 +20,7 @@ export const providerTable = z.strictObject({
   token_url: text(1, 2048).optional(),
   credentials_env: envName.optional(),
   headers: z.record(text(1, 256), text(0, 8192), { error: expected('a table of header names and values') }).optional(),
+  responses: flag.optional(),
   inject_usage: flag.optional(),
   allow_http: flag.optional(),
   legacy_max_tokens: flag.optional(),

@@ -62,6 +62,7 @@ export function modelResolver({ problems, providers, models, prices, pricing, bu
         model: ref,
         provider: id,
         dialect: provider.dialect,
+        responses: provider.responses,
         upstreamModel,
         tools: table?.tools ?? true,
         images: table?.images ?? true,

@@ -1,3 +1,4 @@
+import type { ProviderDialect } from '../../shared/wire/router/conventions.ts'
 import { urlProblem } from './base-url.ts'
 import { type Named, named } from './frozen.ts'
 import { isCredentialHeader, isHeaderName, isOwnedHeader } from './header-names.ts'
@@ -71,6 +72,7 @@ function withDefaults(table: ProviderTable, base: Base, limits: Limits): Provide
     tokenUrl: table.token_url ?? null,
     credentialsEnv: table.credentials_env ?? null,
     headers: named(Object.entries(table.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])),
+    responses: table.responses ?? (builtin && base.dialect === 'chat'),
     injectUsage: table.inject_usage ?? false,
     legacyMaxTokens: table.legacy_max_tokens ?? false,
     timeouts: {
@@ -82,6 +84,9 @@ function withDefaults(table: ProviderTable, base: Base, limits: Limits): Provide
     },
   }
 }
+
+const dialectOf = ({ id, dialect }: ProviderTable): ProviderDialect | undefined =>
+  dialect ?? (id === 'anthropic' || id === 'openai' ? BUILTIN[id].dialect : undefined)
 
 function checkProvider(problems: Problems, path: Path, table: ProviderTable, bad: ReadonlySet<string>): void {
   const at = (key: keyof ProviderTable): Path => [...path, key]
@@ -97,6 +102,8 @@ function checkProvider(problems: Problems, path: Path, table: ProviderTable, bad
   }
   if ((table.auth === 'sigv4' || table.auth === 'oauth') && table.dialect === 'chat')
     say('dialect', `auth = "${table.auth}" is for hosts of the messages dialect: expected "messages"`)
+  if (table.responses === true && dialectOf(table) === 'messages')
+    say('responses', 'only a provider of the chat dialect takes the Responses API: expected false')
   if (table.auth === 'sigv4') need('region', ': auth = "sigv4" signs for a region')
   if (table.auth === 'oauth') {
     need('project', ': auth = "oauth" calls a project')

@@ -7,7 +7,7 @@ export const matchWords: Words<MatchTable> = {
   agent: { about: 'The program that calls: `x-router-agent`, else the first word of `user-agent`.', unset: ALWAYS },
   subagent: { about: '`x-router-subagent`.', unset: ALWAYS },
   model: { about: 'The model that the request names.', unset: ALWAYS },
-  api: { about: 'The dialect of the request: `messages` or `chat`.', unset: ALWAYS },
+  api: { about: 'The dialect of the request: `messages`, `chat` or `responses`.', unset: ALWAYS },
   tenant: { about: 'The tenant of the key.', unset: ALWAYS },
   task: { about: '`x-router-task`.', unset: ALWAYS },
   language: { about: '`x-router-language`.', unset: ALWAYS },

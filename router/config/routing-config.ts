@@ -1,5 +1,5 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
-import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
+import type { Mode, Profile, ProviderDialect } from '../../shared/wire/router/conventions.ts'
 import type { ModeValue } from '../../shared/wire/router/headers.ts'
 import type { GateConfig } from '../gates/gate-kinds.ts'
 import type { Named } from './frozen.ts'
@@ -161,7 +161,9 @@ export type ProviderAuth = 'passthrough' | 'env' | 'none' | 'sigv4' | 'oauth'
 export interface Provider {
   readonly id: string
   readonly builtin: boolean
-  readonly dialect: InboundApi
+  readonly dialect: ProviderDialect
+  /** A provider of the chat dialect that takes the Responses API at the same address. */
+  readonly responses: boolean
   readonly baseUrl: string
   readonly auth: ProviderAuth
   /** Name of the variable that holds the key. */

@@ -102,8 +102,8 @@ export async function callUpstream(
   request: CallRequest,
   { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
 ): Promise<CallResult> {
-  const { provider, choices, follow, shown = rawOf } = request
-  const dialect = dialects[provider.dialect]
+  const { rung, provider, choices, follow, shown = rawOf } = request
+  const dialect = dialects[rung.dialect]
   const startedAt = clock.monotonic()
   /** Of an answer that comes in pieces. */
   let meter: ReturnType<typeof dialect.meter> | undefined
@@ -210,7 +210,7 @@ export async function callUpstream(
         const before = textBytes
         textBytes = counting.reading().textBytes
         // What the meter does not count is read once more, which is rare.
-        const isWord = (frame: SseFrame) => saysSomething(provider.dialect, eventOf(frame))
+        const isWord = (frame: SseFrame) => saysSomething(rung.dialect, eventOf(frame))
         if (textBytes > before || passed.some(isWord)) saidAt = clock.monotonic()
         // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
         if (accumulator.failure) break

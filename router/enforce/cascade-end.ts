@@ -1,8 +1,9 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
+import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { BudgetRefusal, BudgetScope } from '../budget/ledger.ts'
 import { isSameModel } from '../config/model.ts'
-import type { Provider, Route, Rung } from '../config/routing-config.ts'
+import type { Route, Rung } from '../config/routing-config.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
 import { OF_REQUEST } from '../policy/next-rung.ts'
 import type { AnsweredCall, RefusedCall } from './call-upstream.ts'
@@ -11,7 +12,7 @@ import type { Tried } from './receipt.ts'
 /** How it ended; the attempts stand in `tried` whatever the end. */
 export type CascadeEnd =
   | { kind: 'answer'; servedFrom: 'attempt' | 'best_attempt' | 'cache'; served: Tried & { call: AnsweredCall } }
-  | { kind: 'refusal'; refused: RefusedCall; from: Provider['dialect'] }
+  | { kind: 'refusal'; refused: RefusedCall; from: InboundApi }
   | { kind: 'error'; error: RouterErrorCase; message: string }
   | { kind: 'aborted' }
 

@@ -156,7 +156,7 @@ export async function cascade(
         url: upstreamUrl(plan.inbound, provider, rung),
         headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
         body: sent,
-        size: { mediaBytes, mediaCount, maxTokens, n },
+        size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
         shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
         follow: out,
       },

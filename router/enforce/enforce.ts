@@ -1,8 +1,10 @@
+import { heldByAnswer } from '../../shared/dialects/responses/held.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
+import { inputTokens } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
-import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
@@ -11,6 +13,7 @@ import type { Lesson } from '../learning/experience.ts'
 import { decidedOn, type Hashing } from '../receipt/request-part.ts'
 import type { Unhashed } from '../receipt/unhashed.ts'
 import type { Shadows } from '../shadow/shadows.ts'
+import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type AnsweredCall, ranOut } from './call-upstream.ts'
 import { type CascadeResult, cascade } from './cascade.ts'
@@ -19,12 +22,14 @@ import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { type Answer, commitResponse, type Flowing, type Outcome } from './commit-response.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { earlyFrames } from './early-frames.ts'
+import type { HeldResponses, Holding } from './held-responses.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type RenderOptions, renderAnswer, renderRefusal, streamHeaders } from './render-answer.ts'
 import { sayRouted } from './routed-line.ts'
 import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
+import type { Inbound } from './upstream-request.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
   /** Gets one line for each call. */
@@ -32,6 +37,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   clock: Clock
   hashing: Hashing
   sessions: Sessions
+  held: HeldResponses
   outHeaders: boolean
   shadows: Shadows
   answers: AnswerCache<Tried & { call: AnsweredCall }>
@@ -43,7 +49,10 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   record: (make: () => Unhashed) => Promise<void>
 }
 
-export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features'> & { arrivedAt: Date; arrived: number }
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features' | 'holding'> & {
+  arrivedAt: Date
+  arrived: number
+}
 
 /** Serves one request by the cascade and leaves its receipt. `stop` is aborted by the host when the client is gone, and here when the time is over. */
 export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: AbortController): Promise<Answer> {
@@ -73,10 +82,11 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   })()
 
   async function decide(): Promise<Outcome> {
-    const request = decidedOn(inbound, deps.hashing)
+    const holding = inbound.held && deps.held.find(input.tenantId, inbound.held)
+    const request = requestOf(inbound, holding, deps.hashing)
     const { session_id: sessionId, features } = request
     const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
-    const planned = planCascade({ ...input, sessionId, session: session.find(), features }, deps)
+    const planned = planCascade({ ...input, holding, sessionId, session: session.find(), features }, deps)
     deps.dropped(route.ix, planned.policy.dropped)
     if (!planned.ok) {
       await leave(
@@ -105,6 +115,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     if (result.end.kind === 'answer' && !kept) {
       const { rung, tokens } = result.end.served
       session.served(rung.rung, tokens?.cache_read)
+      remember(result.end.served, sessionId)
     }
     sampled(planned.plan, result, calling)
     const { algorithm, discount } = config.learning
@@ -118,6 +129,14 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       made.outcome.kind === 'served' ? made.outcome.served.status : undefined,
     )
     return made.outcome
+  }
+
+  /** Keeps in mind who made a response, for the requests that go on with it. */
+  function remember({ rung, call, tokens }: Tried & { call: AnsweredCall }, sessionId: string): void {
+    if (rung.dialect !== 'responses') return
+    const { provider, model } = rung
+    const used = tokens === null ? 0 : inputTokens(tokens) + tokens.output
+    deps.held.keep(input.tenantId, heldByAnswer(call.json), { provider, model, sessionId, tokens: used })
   }
 
   function keyParts() {
@@ -260,6 +279,14 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     },
     gone: () => stop.abort(),
   })
+}
+
+/** What the decision reads of a request; one that goes on with a response is of the session of that response, unless it names its own. */
+function requestOf(inbound: Inbound, holding: Holding | undefined, hashing: Hashing): CascadeLog['request'] {
+  const decided = decidedOn(inbound, hashing)
+  const held = holding?.holders[0]?.sessionId
+  if (held === undefined || headerValue(inbound.headers, requestHeaders.session)) return decided
+  return { ...decided, session_id: held }
 }
 
 /** What the attempts of a request teach about their rungs: the answers that were judged, at their whole cost. */

@@ -1,4 +1,4 @@
-import type { Model } from '../config/model.ts'
+import { type Model, spokenTo } from '../config/model.ts'
 import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { ModelCall, ModelCalls } from '../gates/model-calls.ts'
 import { judgeRequest } from './judge-request.ts'
@@ -46,13 +46,14 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       )
     },
     async repeat(asked, signal) {
-      const model = asked ?? rung
+      const model = asked === null ? rung : spokenTo(asked, inbound.dialect)
       const provider = providerOf(model)
       const made = rungBody(inbound, model, provider, route)
       if (!made.ok) return unmade('untranslatable')
       const { body } = made
       const credential = input.credential(model)
       const { mediaBytes, mediaCount, maxTokens = model.maxOutputTokens, n } = facts
+      const heldTokens = input.heldTokens(model)
       return call(
         {
           model,
@@ -60,7 +61,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
           body,
           url: upstreamUrl(inbound, provider, model),
           headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
-          size: { mediaBytes, mediaCount, maxTokens, n },
+          size: { mediaBytes, mediaCount, maxTokens, n, heldTokens },
         },
         signal,
       )

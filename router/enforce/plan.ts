@@ -18,6 +18,7 @@ import { type Session, type Start, startRung } from '../policy/start-rung.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { CascadePlan } from './cascade-plan.ts'
+import { type Holding, heldTokens } from './held-responses.ts'
 import { type Inbound, rungBody } from './upstream-request.ts'
 
 export interface PlanDeps {
@@ -36,6 +37,8 @@ export interface PlanInput {
   traceId: string
   tenantId: string
   sessionId: string
+  /** Who made what the request leaves to its provider to know. */
+  holding: Holding | undefined
   /** What is remembered of it on this route. */
   session: Session | undefined
   inbound: Inbound
@@ -51,7 +54,7 @@ export type Planned =
 
 /** Everything that is decided before the first call (docs/spec/router.md §4, steps 3 and 4). */
 export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
-  const { inbound, route, profile, tenantId } = input
+  const { inbound, route, profile, tenantId, holding } = input
   const { config } = deps
   const { facts, headers, dialect } = inbound
   const knobs = resolveKnobs(profile, route, config.learning, input.profileByHeader)
@@ -69,9 +72,11 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
       const body = rungBody(inbound, rung, config.providers[rung.provider]!, route)
       return body.ok ? [] : body.refused
     },
+    heldBy: rung => holding?.makers.find(({ provider }) => provider !== rung.provider)?.provider,
     credential,
   })
   const { traceId, features, session } = input
+  const models = holding?.holders.map(({ model }) => model) ?? []
   const start = startRung({
     route,
     knobs,
@@ -80,6 +85,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     hasTools: facts.toolCount > 0,
     hasImages: facts.imageCount > 0,
     hasThinkingHistory: facts.hasThinkingHistory,
+    held: route.ladder.findLast(({ model }) => models.includes(model))?.rung,
     requestedModel: facts.model.value,
     session,
     draw: deps.learner.draw({
@@ -128,6 +134,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     eligible: eligibility.rungs,
     passChance: rung => deps.learner.passChance({ tenantId, route, features, settings: config.learning }, rung),
     credential,
+    heldTokens: model => (holding === undefined ? 0 : heldTokens(holding, model.maxInputTokens)),
     fingerprint,
     account: deps.ledger.open(
       { tenantId, sessionId: input.sessionId, route: route.fingerprint },

@@ -41,6 +41,8 @@ export interface Payer {
   /** Null where nothing has a cap: then nothing need be reserved. */
   boundFactors: BoundFactors | null
   credential: (model: Model) => Credential
+  /** Input that the provider adds from what it keeps. */
+  heldTokens: (model: Model) => number
   /** Whose key is refused or limited; a fingerprint, never the key. */
   fingerprint: (model: Model) => string
 }
@@ -74,7 +76,7 @@ export async function pricedCall(
       : costBound(
           model.price,
           tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
-          cacheWritesOf(body, provider.dialect),
+          cacheWritesOf(body, model.dialect),
         )
   const reserved = account.reserve(bound)
   if (!reserved.ok) {

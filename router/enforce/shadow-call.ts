@@ -25,7 +25,7 @@ export async function askTop(
       body,
       url: upstreamUrl(inbound, provider, top),
       headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
-      size: { mediaBytes, mediaCount, maxTokens, n },
+      size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(top) },
     },
     plan,
     { ...deps, limits: config.limits },

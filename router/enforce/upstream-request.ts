@@ -3,6 +3,7 @@ import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
 import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.ts'
 import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
+import type { HeldState } from '../../shared/dialects/responses/held.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
 import { betasOf, cloudBody, cloudHost, cloudUrl } from '../cloud/cloud-request.ts'
@@ -21,6 +22,8 @@ export interface Inbound {
   headers: HeaderList
   body: Uint8Array
   facts: RequestFacts & { model: NonNullable<RequestFacts['model']> }
+  /** What only its provider knows; undefined where it brings all that it is about. */
+  held?: HeldState | undefined
 }
 
 export type RungBody =
@@ -42,10 +45,12 @@ function dialectBody(inbound: Inbound, rung: Model, provider: Provider, route: R
   const { dialect, body, facts } = inbound
   if (rung.dialect === dialect) {
     let sent = spliceModel(body, facts.model, rung.upstreamModel)
-    if (route.thinkingPolicy === 'strip' && facts.hasThinkingHistory) sent = withoutThinking(sent)
+    if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)
+      sent = withoutThinking(sent)
     if (injectsUsage(inbound, provider)) sent = askForUsage(sent)
     return { ok: true, body: owned(sent), dropped: [] }
   }
+  if (dialect === 'responses') return { ok: false, refused: ['the Responses API is not translated'] }
   const made =
     rung.dialect === 'messages'
       ? requestToMessages(body, {
@@ -72,16 +77,16 @@ export function injectsUsage({ dialect, facts }: Inbound, provider: Provider): b
 export function generationUrl(provider: Provider, model: Model): string {
   const host = cloudHost(provider)
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, false)
-  return joinUpstream(provider.baseUrl, PATH[provider.dialect])
+  return joinUpstream(provider.baseUrl, PATH[model.dialect])
 }
 
-/** The two dialects' only generation paths; a query belongs to the dialect it was written for. */
-const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions' }
+/** The only generation path of each dialect; a query belongs to the dialect it was written for. */
+const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions', responses: '/v1/responses' }
 
 export function upstreamUrl({ dialect, target, facts }: Inbound, provider: Provider, model: Model): string {
   const host = cloudHost(provider)
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, facts.stream)
-  return joinUpstream(provider.baseUrl, provider.dialect === dialect ? target : PATH[provider.dialect])
+  return joinUpstream(provider.baseUrl, model.dialect === dialect ? target : PATH[model.dialect])
 }
 
 /** The headers of a call that is ours and not the client's: of its own it carries no more than its key, where that may go. */
@@ -115,8 +120,10 @@ export function upstreamHeaders(
   { credential, bytes, first }: { credential: Credential; bytes: number; first: boolean },
 ): HeaderList {
   // Cloud hosts read version and betas from the body.
-  const own = provider.dialect === dialect && cloudHost(provider) !== 'sigv4'
-  const foreign = own ? undefined : FOREIGN[dialect]
+  // The Responses API is of the vendor of chat, and has its headers.
+  const family = dialect === 'responses' ? 'chat' : dialect
+  const own = provider.dialect === family && cloudHost(provider) !== 'sigv4'
+  const foreign = own ? undefined : FOREIGN[family]
   const sent = toUpstream(headers, low => {
     if (credential === 'passthrough' && (low === 'authorization' || low === 'x-api-key')) return true
     // A key makes the upstream answer a second attempt with the first one's answer.

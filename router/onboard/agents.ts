@@ -20,7 +20,7 @@ export const AGENTS: readonly Agent[] = [
   {
     id: 'codex',
     command: 'codex',
-    api: 'chat',
+    api: 'responses',
     // Versions since 0.118 read no variable for it.
     args: origin => ['-c', `openai_base_url="${origin}/v1"`],
     note: 'newer versions read no variable: start it with `router launch codex`; its config is not touched',
@@ -43,8 +43,9 @@ export function baseUrls(origin: string, apis: readonly InboundApi[], agents: re
     apis.includes(api) ? variables.map(name => ({ name, api })) : [],
   )
   const known = [
-    { name: 'ANTHROPIC_BASE_URL', api: 'messages' as const },
-    { name: 'OPENAI_BASE_URL', api: 'chat' as const },
-  ].filter(({ api }) => apis.includes(api))
+    ...(apis.includes('messages') ? [{ name: 'ANTHROPIC_BASE_URL', api: 'messages' as const }] : []),
+    // One address for both APIs of that vendor.
+    ...(apis.includes('chat') || apis.includes('responses') ? [{ name: 'OPENAI_BASE_URL', api: 'chat' as const }] : []),
+  ]
   return [...known, ...own].map(({ name, api }) => ({ name, value: api === 'messages' ? origin : `${origin}/v1` }))
 }

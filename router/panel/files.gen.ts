@@ -1162,7 +1162,7 @@ export const TRACE          = {
     ...open('api method path prompt_hash body_sha256_in body_sha256_out'),
     features: {
       ...open('requested_model agent subagent task language tool_count image_count has_thinking_history stream'),
-      ...open('body_bytes size_bucket message_count max_tokens n'),
+      ...open('background body_bytes size_bucket message_count max_tokens n'),
     },
   },
   policy: {

@@ -1,3 +1,4 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -27,6 +28,8 @@ export interface CallSize {
   /** The client's limit; the model's own where it named none. */
   readonly maxTokens: number
   readonly n: number
+  /** What a provider adds from a conversation that it keeps. */
+  readonly heldTokens?: number
 }
 
 export interface TokenBound {
@@ -38,7 +41,7 @@ export interface TokenBound {
 export function tokenBound(size: CallSize, factors: BoundFactors): TokenBound {
   const text = Math.max(0, size.bodyBytes - size.mediaBytes)
   return {
-    input: Math.ceil(text * factors.tokensPerByte) + size.mediaCount * factors.mediaTokenBound,
+    input: Math.ceil(text * factors.tokensPerByte) + size.mediaCount * factors.mediaTokenBound + (size.heldTokens ?? 0),
     output: Math.max(0, size.maxTokens) * Math.max(1, size.n),
   }
 }
@@ -55,8 +58,8 @@ const ESCAPES = [2, 3, 4, 5, 6, 7].map(high => utf8(`\\u00${high}`))
  * The dearest cache write that a body can ask for. In the messages dialect nothing is written without `cache_control`, and for an
  * hour only where its ttl says so; where the words could be spelled in escapes, all is possible. Chat hosts write as they like.
  */
-export function cacheWritesOf(body: Uint8Array, dialect: 'messages' | 'chat'): CacheWrites {
-  if (dialect === 'chat' || ESCAPES.some(words => holds(body, words))) return '1h'
+export function cacheWritesOf(body: Uint8Array, dialect: DialectName): CacheWrites {
+  if (dialect !== 'messages' || ESCAPES.some(words => holds(body, words))) return '1h'
   if (!holds(body, NAME)) return 'none'
   return holds(body, HOUR) ? '1h' : '5m'
 }

@@ -36,6 +36,7 @@ const wanted = (over: Partial<Wanted> = {}): Wanted => ({
   hasImages: false,
   inputTokens: 50,
   refusals: () => [],
+  heldBy: () => undefined,
   credential: () => 'passthrough',
   ...over,
 })

@@ -16,6 +16,8 @@ export interface Wanted {
   readonly inputTokens: number
   /** What stands in the way of putting the request into the rung's dialect; empty when nothing does. */
   readonly refusals: (rung: Rung) => readonly string[]
+  /** The provider that holds the conversation of the request, where it is another one. */
+  readonly heldBy: (rung: Rung) => string | undefined
   readonly credential: (rung: Rung) => Credential
 }
 
@@ -61,6 +63,8 @@ function obstacle(rung: Rung, wanted: Wanted): Pick<DroppedRung, 'reason' | 'bec
       reason: 'untranslatable',
       because: `not expressible in the ${rung.dialect} dialect: ${refusals.join('; ')}`,
     }
+  const holder = wanted.heldBy(rung)
+  if (holder !== undefined) return { reason: 'conversation', because: `the conversation is held by provider ${holder}` }
   if (wanted.credential(rung) === 'missing')
     return { reason: 'no_credential', because: `no credential for provider ${rung.provider}` }
   return undefined

@@ -29,6 +29,8 @@ export interface StartInput {
   readonly hasTools: boolean
   readonly hasImages: boolean
   readonly hasThinkingHistory: boolean
+  /** The rung that holds the conversation of the request. */
+  readonly held?: number | undefined
   readonly requestedModel: string | undefined
   readonly session: Session | undefined
   readonly breakerOpen: (rung: number) => boolean
@@ -68,7 +70,7 @@ export function startRung(input: StartInput): Start {
     propensity: draw === undefined ? 1 : chanceOf(input, bounds, draw, rung),
     explored: draw?.explored === true,
     drawn: draw !== undefined,
-    forced: overrides.has('header') || overrides.has('thinking_floor'),
+    forced: overrides.has('header') || overrides.has('thinking_floor') || overrides.has('conversation'),
   }
 }
 
@@ -78,22 +80,32 @@ interface Bounds {
   readonly tools: number
   readonly images: number
   readonly thinking: number
+  readonly held: number
   /** The rung of the model the client asked for, where the route listens to that. */
   readonly hinted: number | null
 }
 
-function boundsOf({ route, hasTools, hasImages, hasThinkingHistory, requestedModel, session }: StartInput): Bounds {
+function boundsOf(input: StartInput): Bounds {
+  const { route, hasTools, hasImages, hasThinkingHistory, requestedModel, session, held = 0 } = input
   const top = route.ladder.length - 1
   const requested = rungOfModel(route.ladder, requestedModel)
   const hinted = route.modelHint === 'ignore' ? null : requested
   // A client that is given the model it asks for gets that model and no other.
   if (route.modelHint === 'pin' && hinted !== null)
-    return { floor: hinted, ceiling: hinted, tools: 0, images: 0, thinking: 0, hinted }
+    return { floor: hinted, ceiling: hinted, tools: 0, images: 0, thinking: 0, held: 0, hinted }
   const tools = hasTools ? route.minRungTools : 0
   const images = hasImages ? route.minRungImages : 0
-  const held = hasThinkingHistory && route.thinkingPolicy !== 'strip'
-  const thinking = held ? Math.min(top, servedBefore(session) ?? requested ?? top) : 0
-  return { floor: Math.min(top, Math.max(tools, images, thinking)), ceiling: top, tools, images, thinking, hinted }
+  const thinks = hasThinkingHistory && route.thinkingPolicy !== 'strip'
+  const thinking = thinks ? Math.min(top, servedBefore(session) ?? requested ?? top) : 0
+  return {
+    floor: Math.min(top, Math.max(tools, images, thinking, held)),
+    ceiling: top,
+    tools,
+    images,
+    thinking,
+    held,
+    hinted,
+  }
 }
 
 const servedBefore = (session: Session | undefined): number | null =>
@@ -135,6 +147,7 @@ function place(input: StartInput, bounds: Bounds, drawn: number | undefined): Pl
   const sticky = stickyRung(input, base)
   if (sticky !== null) move(Math.max(rung, sticky), 'sticky')
   if (bounds.thinking > rung) move(bounds.thinking, 'thinking_floor')
+  if (bounds.held > rung) move(bounds.held, 'conversation')
   rung = within(rung)
 
   const eligible = input.eligible.filter(one => one >= floor && one <= ceiling)

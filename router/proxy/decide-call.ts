@@ -1,9 +1,11 @@
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
+import { heldByRequest } from '../../shared/dialects/responses/held.ts'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Profile } from '../../shared/wire/router/conventions.ts'
+import type { InboundApi, Profile } from '../../shared/wire/router/conventions.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { ActiveConfig } from '../active-config.ts'
+import { spokenTo } from '../config/model.ts'
 import type { Route } from '../config/routing-config.ts'
 import type { EnforceInput } from '../enforce/enforce.ts'
 import type { Target } from '../observe/target.ts'
@@ -36,12 +38,13 @@ export function decideCall(
   { tenantId }: { tenantId: string },
 ): { observe: number | null } | { enforce: EnforceInput } {
   const { headers, body } = call
-  const scan = dialects[to.dialect].scan(body)
+  const dialect: InboundApi = to.api === 'responses' ? 'responses' : to.dialect
+  const scan = dialects[dialect].scan(body)
   const facts = scan.ok ? scan.facts : undefined
-  const route = facts && routeFor(facts, call, to, active, tenantId)
+  const route = facts && routeFor(facts, call, dialect, active, tenantId)
   const resolved = resolveMode(headerValue(headers, requestHeaders.mode), route)
   if ('error' in resolved) throw new ApiError('bad_request', resolved.error)
-  if (resolved.mode === 'observe') {
+  if (resolved.mode === 'observe' || facts?.background === true) {
     // An observed body need not parse; but where routes wait for it, a malformed body is the caller's to mend.
     if (!scan.ok && resolved.byHeader === null)
       throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
@@ -54,9 +57,16 @@ export function decideCall(
     enforce: {
       traceId: call.traceId,
       tenantId,
-      inbound: { dialect: to.dialect, target: call.target, headers, body, facts: { ...facts, model: facts.model } },
+      inbound: {
+        dialect,
+        target: call.target,
+        headers,
+        body,
+        facts: { ...facts, model: facts.model },
+        held: dialect === 'responses' ? heldByRequest(body) : undefined,
+      },
       // Enforce is only ever resolved for a route that has a ladder.
-      route: route!,
+      route: dialect === 'responses' ? speaking(route!, dialect) : route!,
       profile: resolved.profile as Profile,
       profileByHeader: resolved.byHeader === 'profile',
       arrivedAt: call.arrivedAt,
@@ -65,10 +75,15 @@ export function decideCall(
   }
 }
 
+/** A route whose models are called in the client's own words, where their providers take them. */
+function speaking(route: Route, client: InboundApi): Route {
+  return { ...route, ladder: route.ladder.map(rung => spokenTo(rung, client)) }
+}
+
 function routeFor(
   facts: RequestFacts,
   { headers, body }: ReadCall,
-  { dialect }: Target,
+  dialect: InboundApi,
   { config }: ActiveConfig,
   tenant: string,
 ): Route | undefined {

@@ -116,7 +116,7 @@ function jsonHead(body: Uint8Array, traceId: string, deps: CallDeps): HeaderList
 
 /** Without a config and without a header there is nothing to decide, so a body passes unread. */
 function readsBody({ api }: Target, headers: HeaderList, active: ActiveConfig): boolean {
-  const routable = api === 'messages' || api === 'chat'
+  const routable = api === 'messages' || api === 'chat' || api === 'responses'
   return routable && (mayRoute(active) || headerValue(headers, requestHeaders.mode) !== undefined)
 }
 

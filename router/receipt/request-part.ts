@@ -157,6 +157,7 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
     image_count: facts?.imageCount ?? 0,
     has_thinking_history: facts?.hasThinkingHistory ?? false,
     stream: facts?.stream ?? false,
+    ...(facts?.background && { background: true }),
     ...sizeOf(body.length),
     message_count: facts?.messageCount ?? 0,
     ...(facts?.maxTokens !== undefined && { max_tokens: Math.max(0, Math.trunc(facts.maxTokens)) }),

@@ -1,4 +1,4 @@
-export type DialectName = 'messages' | 'chat'
+export type DialectName = 'messages' | 'chat' | 'responses'
 
 /** Token counts by price class; `output` holds reasoning too. The names are those of the receipt. */
 export interface Tokens {
@@ -30,7 +30,7 @@ export interface CandidateChoice {
   readonly extras: readonly string[]
 }
 
-/** One complete answer of a model, the same shape for both dialects; gates and translation read this. */
+/** One complete answer of a model, the same shape for all dialects; gates and translation read this. */
 export interface Candidate {
   readonly dialect: DialectName
   readonly id: string | null

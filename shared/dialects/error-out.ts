@@ -24,6 +24,11 @@ function chatError({ message, chatType, chatCode, param }: OutError): JsonObject
   return { error: { message, type: chatType, param: param ?? null, code: chatCode } }
 }
 
+/** In a stream the Responses API has the members of its errors beside the type of the event. The router counts no events of an upstream. */
+function responsesError({ message, chatType, chatCode, param }: OutError): JsonObject {
+  return { type: 'error', code: chatCode ?? chatType, message, param: param ?? null, sequence_number: 0 }
+}
+
 /** The body of an HTTP error. */
 export function errorBody(dialect: DialectName, error: OutError): Uint8Array {
   return jsonBytes(dialect === 'messages' ? messagesError(error) : chatError(error))
@@ -31,5 +36,6 @@ export function errorBody(dialect: DialectName, error: OutError): Uint8Array {
 
 /** The last frame of a stream that fails after its head has gone out; nothing may follow it. */
 export function errorEvent(dialect: DialectName, error: OutError): Uint8Array {
-  return dialect === 'messages' ? sseFrame('error', messagesError(error)) : sseFrame(undefined, chatError(error))
+  if (dialect === 'messages') return sseFrame('error', messagesError(error))
+  return dialect === 'chat' ? sseFrame(undefined, chatError(error)) : sseFrame('error', responsesError(error))
 }

@@ -18,7 +18,7 @@ export function writtenBytes({ dialect, choices }: Candidate): number {
   for (const { text, thinking, refusal, toolCalls } of choices) {
     bytes += utf8Bytes(text) + utf8Bytes(thinking)
     // In the messages dialect a refusal is the text itself.
-    if (dialect === 'chat' && refusal !== null) bytes += utf8Bytes(refusal)
+    if (dialect !== 'messages' && refusal !== null) bytes += utf8Bytes(refusal)
     for (const call of toolCalls) bytes += utf8Bytes(call.name) + utf8Bytes(call.arguments)
   }
   return bytes

@@ -24,6 +24,8 @@ export interface RequestFacts {
   readonly mediaBytes: number
   readonly messageCount: number
   readonly hasThinkingHistory: boolean
+  /** The client does not wait for the answer and asks for it later (responses only). */
+  readonly background?: boolean
   readonly system: Span | undefined
   readonly messages: Span | undefined
   readonly tools: Span | undefined
@@ -53,7 +55,7 @@ export interface BlockKinds<N extends string> {
   readonly thinking: ReadonlySet<string>
 }
 
-const MESSAGE = keyTable(['role', 'content', 'type'])
+const MESSAGE = keyTable(['role', 'content', 'type', 'output'])
 const ROLES = keyTable(['user'])
 const BLOCK = keyTable(['type', 'content'])
 /** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
@@ -85,7 +87,7 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
   let isUser = false
   eachMember(c, MESSAGE, key => {
     if (key === 'role') isUser = readName(c, ROLES) === 'user'
-    else if (key === 'content') readBlocks(c, kinds, facts, BLOCK_LEVELS)
+    else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
     else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
   if (isUser) facts.firstUser ??= { start, end: c.at }

@@ -6,6 +6,7 @@ export function saysSomething(dialect: DialectName, event: JsonObject): boolean 
   if (dialect === 'messages') {
     return event.type === 'content_block_delta' ? hasContent(event.delta) : event.type !== 'ping'
   }
+  if (dialect === 'responses') return event.type !== 'keepalive' && event.delta !== ''
   return asArray(event.choices)
     .map(asObject)
     .some(({ delta, finish_reason: finish }) => hasContent(delta) || (finish !== undefined && finish !== null))

@@ -8,7 +8,7 @@ import { sseReader } from '../http/sse-read.ts'
 import type { Decoded, DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
 import { CUT_SHORT } from './messages/stop.ts'
-import { chatAnswer, concat, cutAt, messagesAnswer } from './testing/answers.ts'
+import { chatAnswer, concat, cutAt, messagesAnswer, responsesAnswer } from './testing/answers.ts'
 import { translateAnswer } from './translate/answer.ts'
 
 const encoder = new TextEncoder()
@@ -56,13 +56,22 @@ const clients: Record<DialectName, Client> = {
     const stream = client.chat.completions.stream({ model: 'm', messages: [{ role: 'user', content: 'x' }] })
     return plain(await stream.finalChatCompletion())
   },
+  async responses(pieces, socket = false) {
+    served = pieces
+    const options = { apiKey: 'x', maxRetries: 0, logLevel: 'off' } as const
+    const client = new OpenAI(socket ? { ...options, baseURL: `${base}/v1` } : { ...options, fetch: inProcess })
+    const stream = client.responses.stream({ model: 'm', input: 'x' })
+    return plain(await stream.finalResponse())
+  },
 }
 
 /** What a client built, as JSON, without the members it adds for its own parsing. */
 function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, member) =>
-      ['parsed', 'parsed_output', 'parsed_arguments', '_request_id'].includes(key) ? undefined : member,
+      ['parsed', 'parsed_output', 'parsed_arguments', '_request_id', 'output_text', 'output_parsed'].includes(key)
+        ? undefined
+        : member,
     ),
   )
 }
@@ -148,33 +157,80 @@ const richCompletion = {
   },
   system_fingerprint: 'fp_1',
 }
-const rich: Record<DialectName, unknown> = { messages: richMessage, chat: richCompletion }
+const richResponse = {
+  id: 'resp_1',
+  object: 'response',
+  created_at: 1_700_000_000,
+  status: 'completed',
+  error: null,
+  incomplete_details: null,
+  model: 'a-model',
+  output: [
+    {
+      id: 'rs_1',
+      type: 'reasoning',
+      summary: [{ type: 'summary_text', text: 'hm… 漢字😀' }],
+      encrypted_content: 'x==',
+    },
+    {
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      status: 'completed',
+      content: [
+        { type: 'output_text', text: `long ${'x😀'.repeat(3000)}`, annotations: [], logprobs: [] },
+        { type: 'refusal', refusal: 'I will not.' },
+      ],
+    },
+    { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'add', arguments: '{"a": 1.0}', status: 'completed' },
+    { id: 'ctc_1', type: 'custom_tool_call', call_id: 'call_2', name: 'patch', input: '*** é', status: 'completed' },
+    { id: 'x_1', type: 'made_up_item', whole: { nested: [1, 2] } },
+  ],
+  parallel_tool_calls: true,
+  usage: {
+    input_tokens: 1200,
+    input_tokens_details: { cached_tokens: 1000 },
+    output_tokens: 50,
+    output_tokens_details: { reasoning_tokens: 10 },
+    total_tokens: 1250,
+  },
+}
+const rich: Record<DialectName, unknown> = {
+  messages: richMessage,
+  chat: richCompletion,
+  responses: richResponse,
+}
 
-describe.each(['messages', 'chat'] as const)('the official client of the %s dialect, over a socket', name => {
-  it.each(Object.entries(chunkings))('rebuilds a synthesised answer sent in %s', async (_label, chunk) => {
-    const pieces = chunk(concat([dialects[name].keepAlive, ...emitted(name, rich[name])]))
-    expect(await clients[name](pieces, true)).toEqual(rich[name])
-    expect(decodedJson(name, pieces)).toEqual(rich[name])
-  })
+describe.each(['messages', 'chat', 'responses'] as const)(
+  'the official client of the %s dialect, over a socket',
+  name => {
+    it.each(Object.entries(chunkings))('rebuilds a synthesised answer sent in %s', async (_label, chunk) => {
+      const pieces = chunk(concat([dialects[name].keepAlive, ...emitted(name, rich[name])]))
+      expect(await clients[name](pieces, true)).toEqual(rich[name])
+      expect(decodedJson(name, pieces)).toEqual(rich[name])
+    })
 
-  it('throws on a cut stream, which the accumulator calls bad too', async () => {
-    const frames = emitted(name, rich[name])
-    // Chat: the finish of a choice is needed, the end mark is not.
-    const cut = frames.slice(0, name === 'chat' ? -3 : -1)
-    await expect(clients[name](cut, true)).rejects.toThrow()
-    expect(decode(name, cut)).toMatchObject({ ok: false, reason: 'truncated' })
-  })
+    it('throws on a cut stream, which the accumulator calls bad too', async () => {
+      const frames = emitted(name, rich[name])
+      // Chat: the finish of a choice is needed, the end mark is not.
+      const cut = frames.slice(0, name === 'chat' ? -3 : -1)
+      // The client of the Responses API leaves it to its caller to look at the status.
+      if (name === 'responses') expect(await clients[name](cut, true)).toMatchObject({ status: 'in_progress' })
+      else await expect(clients[name](cut, true)).rejects.toThrow()
+      expect(decode(name, cut)).toMatchObject({ ok: false, reason: 'truncated' })
+    })
 
-  it('throws on an error event in the middle and at the end', async () => {
-    const frames = emitted(name, rich[name])
-    const event = dialects[name].routerErrorEvent('upstream', 'The upstream closed the connection.', 'trace-1')
-    for (const at of [2, frames.length - 1]) {
-      const stream = [...frames.slice(0, at), event]
-      await expect(clients[name](stream, true)).rejects.toThrow('closed the connection')
-      expect(decode(name, stream)).toMatchObject({ ok: false, reason: 'upstream_error' })
-    }
-  })
-})
+    it('throws on an error event in the middle and at the end', async () => {
+      const frames = emitted(name, rich[name])
+      const event = dialects[name].routerErrorEvent('upstream', 'The upstream closed the connection.', 'trace-1')
+      for (const at of [2, frames.length - 1]) {
+        const stream = [...frames.slice(0, at), event]
+        await expect(clients[name](stream, true)).rejects.toThrow('closed the connection')
+        expect(decode(name, stream)).toMatchObject({ ok: false, reason: 'upstream_error' })
+      }
+    })
+  },
+)
 
 describe('what official clients refuse', () => {
   it('a second message_start', async () => {
@@ -196,6 +252,7 @@ describe('what official clients refuse', () => {
 describe.each([
   ['messages', messagesAnswer],
   ['chat', chatAnswer],
+  ['responses', responsesAnswer],
 ] as const)('any answer of the %s dialect', (name, answers) => {
   const cuts = fc.array(fc.nat(5000), { maxLength: 12 })
 

@@ -20,9 +20,16 @@ const CHAT: ReadonlyMap<string, FinishKind> = new Map([
   ['content_filter', 'refusal'],
 ])
 
+const RESPONSES: ReadonlyMap<string, FinishKind> = new Map([
+  ['completed', 'complete'],
+  ['max_output_tokens', 'length'],
+  ['content_filter', 'refusal'],
+])
+const KINDS = { messages: MESSAGES, chat: CHAT, responses: RESPONSES }
+
 /** An unknown word is passed through, and gates run on its answer. */
 export function finishKind(dialect: DialectName, finish: string): FinishKind {
-  return (dialect === 'messages' ? MESSAGES : CHAT).get(finish) ?? 'unknown'
+  return KINDS[dialect].get(finish) ?? 'unknown'
 }
 
 const TO_MESSAGES: Partial<Record<FinishKind, string>> = {

@@ -1,3 +1,4 @@
+import type { DialectName } from '../dialects/candidate.ts'
 import { classPrices, type ListPrice, type Price } from './price.ts'
 
 /** Where the bundled table comes from; stands beside its hash on every record. */
@@ -8,7 +9,7 @@ type ListedPrice = number | InstanceType<Table['TieredPrices']> | undefined
 
 export interface BuiltinPrices {
   /** The price of a model on a day, or undefined when the table does not know it. */
-  find(provider: string, model: string, dialect: 'messages' | 'chat', on?: Date): Price | undefined
+  find(provider: string, model: string, dialect: DialectName, on?: Date): Price | undefined
 }
 
 export interface BuiltinTable extends BuiltinPrices {
@@ -33,7 +34,7 @@ export async function loadBuiltinPrices(): Promise<BuiltinTable> {
 function fromTable(
   model: string,
   listed: Record<string, ListedPrice>,
-  dialect: 'messages' | 'chat',
+  dialect: DialectName,
 ): Price | undefined {
   // A model of embeddings writes no tokens; of any other, a missing price is not known, and not free.
   const isPriced = listed.output_mtok !== undefined || /embed/i.test(model)

@@ -1,4 +1,4 @@
-import type { Tokens } from '../dialects/candidate.ts'
+import type { DialectName, Tokens } from '../dialects/candidate.ts'
 import { type NanoUsd, nanoFromPico } from '../money/money.ts'
 
 /**
@@ -32,9 +32,9 @@ export class PriceError extends RangeError {
   override name = 'PriceError'
 }
 
-export function classPrices(list: ListPrice, dialect: 'messages' | 'chat'): ClassPrices {
+export function classPrices(list: ListPrice, dialect: DialectName): ClassPrices {
   const input = picoPerToken(list.input)
-  const factors = CACHE_DEFAULTS[dialect]
+  const factors = CACHE_DEFAULTS[dialect === 'messages' ? 'messages' : 'chat']
   const cache = (listed: number | undefined, percent: bigint) =>
     listed === undefined ? (input * percent + 50n) / 100n : picoPerToken(listed)
   return {

@@ -23,8 +23,8 @@ const CASES = Object.entries(Object.groupBy(EVERY, ({ fault }) => fault.group)).
   slice(`faults: ${group}`, cases, Math.ceil(cases.length / 8)),
 )
 const BY_ID = new Map(CASES.map(one => [one.id, one]))
-const PATHS = { messages: '/v1/messages', chat: '/v1/chat/completions' }
-const OTHER = { messages: 'chat', chat: 'messages' } as const
+const PATHS = { messages: '/v1/messages', chat: '/v1/chat/completions', responses: '/v1/responses' }
+const OTHER = { messages: 'chat', chat: 'messages', responses: 'messages' } as const
 
 const lines = <T>(list: readonly T[], line: (one: T) => string) => list.map(line).join('\n  ')
 

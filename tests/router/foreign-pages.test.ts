@@ -7,6 +7,7 @@ import { serveRouter } from '../../router/host/node.ts'
 import edge from '../../router/host/worker.ts'
 import { listen } from '../../shared/host/serve.ts'
 import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
+import { responsesAnswer } from '../upstream/responses.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { callSdk } from './sdk-clients.ts'
 import { servedRouter } from './served-routers.ts'
@@ -30,10 +31,10 @@ const config = (mode: string) => `
 price = [{ model = "mess/m", input_per_mtok = 1, output_per_mtok = 5 }, { model = "talk/m", input_per_mtok = 1, output_per_mtok = 5 }]
 provider = [
   { id = "mess", dialect = "messages", base_url = "${upstream.origin}", auth = "env", api_key_env = "OPERATOR_KEY" },
-  { id = "talk", dialect = "chat", base_url = "${upstream.origin}/v1", auth = "env", api_key_env = "OPERATOR_KEY" },
+  { id = "talk", dialect = "chat", responses = true, base_url = "${upstream.origin}/v1", auth = "env", api_key_env = "OPERATOR_KEY" },
 ]
 [[route]]
-match = { api = "chat" }
+match = { api = ["chat", "responses"] }
 mode = "${mode}"
 ladder = ["talk/m"]
 [[route]]
@@ -46,7 +47,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-pages-'))
   upstream = await scriptedUpstream()
   upstream.always((response, seen, asked) => {
-    const body = seen.url.includes('/chat/') ? chatAnswer('ok') : messagesAnswer('ok')
+    const made = seen.url.endsWith('/responses') ? responsesAnswer : messagesAnswer
+    const body = seen.url.includes('/chat/') ? chatAnswer('ok') : made('ok')
     return answer(200, JSON.stringify(body))(response, seen, asked)
   })
   const env = {

@@ -234,7 +234,7 @@ export const CROSS: readonly Crossing[] = [
   },
 ]
 
-const MODEL = { messages: 'claude-haiku-4-5', chat: 'gpt-4.1-mini' }
+const MODEL = { messages: 'claude-haiku-4-5', chat: 'gpt-4.1-mini', responses: 'gpt-4.1-mini' }
 export const bodyOf = ({ dialect, request }: Scenario) => ({
   model: MODEL[dialect],
   max_tokens: 100,

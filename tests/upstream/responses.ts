@@ -46,20 +46,23 @@ const open = () => ({ ...responsesAnswer(''), status: 'in_progress', output: [],
 /** The same as a stream: its events in the order in which the provider sends them. */
 export function responsesFrames(pieces: readonly string[]): string[] {
   const text = pieces.join('')
-  const at = { item_id: 'msg_01', output_index: 0, content_index: 0 }
+  const at = { item_id: 'msg_01', output_index: 1, content_index: 0 }
   const item = { id: 'msg_01', type: 'message', role: 'assistant' }
+  const [search] = responsesAnswer('').output
   const part = { type: 'output_text', annotations: [], logprobs: [] }
   return [
     ['response.created', { response: open() }] as const,
     ['response.in_progress', { response: open() }] as const,
-    ['response.output_item.added', { output_index: 0, item: { ...item, status: 'in_progress', content: [] } }] as const,
+    ['response.output_item.added', { output_index: 0, item: { ...search, status: 'in_progress' } }] as const,
+    ['response.output_item.done', { output_index: 0, item: search }] as const,
+    ['response.output_item.added', { output_index: 1, item: { ...item, status: 'in_progress', content: [] } }] as const,
     ['response.content_part.added', { ...at, part: { ...part, text: '' } }] as const,
     ...pieces.map(delta => ['response.output_text.delta', { ...at, delta, logprobs: [] }] as const),
     ['response.output_text.done', { ...at, text, logprobs: [] }] as const,
     ['response.content_part.done', { ...at, part: { ...part, text } }] as const,
     [
       'response.output_item.done',
-      { output_index: 0, item: { ...item, status: 'completed', content: [{ ...part, text }] } },
+      { output_index: 1, item: { ...item, status: 'completed', content: [{ ...part, text }] } },
     ] as const,
     ['response.completed', { response: responsesAnswer(text) }] as const,
   ].map(([type, data], i) => event(type, i, data))

@@ -11,6 +11,7 @@ export function modelOf(model: string, upstreamModel = model.slice(model.indexOf
     model,
     provider: model.slice(0, model.indexOf('/')),
     dialect: 'chat',
+    responses: false,
     upstreamModel,
     tools: true,
     images: true,

@@ -1,13 +1,13 @@
 import type { SseFrame } from '../../http/sse-read.ts'
-import type { Tokens, UpstreamError } from '../candidate.ts'
+import type { UpstreamError } from '../candidate.ts'
 import { JsonSyntaxError } from '../json-scan.ts'
 import { tryParseJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
-import { asArray, asObject, asString, isObject, tryParse } from '../json-value.ts'
+import { asArray, asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'
 import { utf8Bytes } from '../text-pieces.ts'
-import { tokenCount } from '../token-count.ts'
 import { errorIn } from '../upstream-error.ts'
+import { isWebSearch, responsesFinish, responsesTokens } from './usage.ts'
 
 /** The last event of a stream holds the whole response, also where it failed or came to a limit. */
 const LAST = new Set(['response.completed', 'response.incomplete', 'response.failed'])
@@ -50,7 +50,7 @@ function readResponse(answer: JsonObject): MeterReading {
   return {
     id: asString(answer.id),
     model: asString(answer.model),
-    finish: asString(asObject(answer.incomplete_details).reason) ?? status,
+    finish: responsesFinish(answer),
     tokens: isObject(answer.usage) ? responsesTokens(answer.usage) : null,
     serviceTier: asString(answer.service_tier),
     webSearches: asArray(answer.output).filter(isWebSearch).length,
@@ -58,18 +58,4 @@ function readResponse(answer: JsonObject): MeterReading {
     complete: error === null && (status === 'completed' || status === 'incomplete'),
     error,
   }
-}
-
-/** The input count includes the cached part, which is taken out here, and the output count the reasoning. */
-function responsesTokens(usage: JsonObject): Tokens | null {
-  const [input, output] = [tokenCount(usage.input_tokens), tokenCount(usage.output_tokens ?? 0)]
-  if (input === undefined || output === undefined) return null
-  const read = tokenCount(asObject(usage.input_tokens_details).cached_tokens) ?? 0
-  return { uncached: Math.max(0, input - read), cache_write_5m: 0, cache_write_1h: 0, cache_read: read, output }
-}
-
-/** To open a page and to look into it are actions of the same item, and no searches. */
-function isWebSearch(item: unknown): boolean {
-  const { type, action } = isObject(item as JsonObject) ? (item as JsonObject) : ({} as JsonObject)
-  return type === 'web_search_call' && (asObject(action).type ?? 'search') === 'search'
 }

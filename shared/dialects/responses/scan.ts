@@ -15,7 +15,7 @@ import { limitOf, looserLimit } from '../output-limit.ts'
 import type { HistoryFacts, ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
 import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
 
-const TOP = keyTable(['model', 'stream', 'max_output_tokens', 'instructions', 'input', 'tools'])
+const TOP = keyTable(['model', 'stream', 'max_output_tokens', 'instructions', 'input', 'tools', 'background'])
 const KINDS = {
   types: keyTable(['input_image', 'input_audio', 'input_file', 'reasoning']),
   images: new Set(['input_image']),
@@ -38,6 +38,7 @@ function readInput(c: Cursor): HistoryFacts {
 function read(body: Uint8Array): RequestFacts {
   let model: ModelLiteral | null = null
   let stream = false
+  let background = false
   let maxTokens: number | undefined
   let system: Span | undefined
   let tools: Span | undefined
@@ -52,6 +53,9 @@ function read(body: Uint8Array): RequestFacts {
           break
         case 'stream':
           stream = readTrue(c)
+          break
+        case 'background':
+          background = readTrue(c)
           break
         case 'max_output_tokens':
           maxTokens = looserLimit(maxTokens, readNumber(c))
@@ -83,6 +87,7 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
+    ...(background ? { background } : {}),
     system,
     messages: history.span,
     tools,

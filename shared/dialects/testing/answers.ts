@@ -120,6 +120,70 @@ export const chatAnswer = fc
   )
   .map(answer => ({ ...answer, choices: answer.choices.map((one, index) => ({ ...one, index })) }))
 
+const status = fc.constant('completed')
+const outputText = fc.record({
+  type: fc.constant('output_text'),
+  text,
+  annotations: fc.array(fc.record({ type: fc.constant('url_citation'), url: name }), { maxLength: 2 }),
+  logprobs: odds,
+})
+const item = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('message'),
+      role: fc.constant('assistant'),
+      status,
+      content: fc.array(fc.oneof(outputText, fc.record({ type: fc.constant('refusal'), refusal: someText })), {
+        maxLength: 2,
+      }),
+    }),
+  },
+  fc.record({
+    type: fc.constant('function_call'),
+    call_id: name,
+    name,
+    arguments: fc.oneof(fc.json({ maxDepth: 2 }), text),
+    status,
+  }),
+  fc.record({ type: fc.constant('custom_tool_call'), call_id: name, name, input: text, status }),
+  fc.record({
+    type: fc.constant('reasoning'),
+    summary: fc.array(fc.record({ type: fc.constant('summary_text'), text }), { maxLength: 2 }),
+    encrypted_content: fc.option(name),
+  }),
+  fc.record({ type: fc.constant('web_search_call'), status, action: fc.record({ type: fc.constant('search') }) }),
+)
+
+/** Answers of the Responses API as it gives them without streaming. */
+export const responsesAnswer = fc
+  .record({
+    id: name.map(n => `resp_${n}`),
+    object: fc.constant('response'),
+    created_at: fc.nat(2_000_000_000),
+    error: fc.constant(null),
+    incomplete_details: fc.constantFrom(null, { reason: 'max_output_tokens' }, { reason: 'content_filter' }),
+    model: name,
+    output: fc.array(item, { maxLength: 4 }),
+    service_tier: fc.constant('default'),
+    usage: fc.record({
+      input_tokens: count,
+      input_tokens_details: fc.record({ cached_tokens: count }),
+      output_tokens: count,
+      output_tokens_details: fc.record({ reasoning_tokens: count }),
+      total_tokens: count,
+    }),
+  })
+  .map(answer => ({
+    ...answer,
+    status: answer.incomplete_details === null ? 'completed' : 'incomplete',
+    output: answer.output.map((one, i) => ({
+      ...one,
+      id: `item_${i}`,
+      ...('call_id' in one ? { call_id: `call_${i}` } : {}),
+    })),
+  }))
+
 /** The parts of a stream, cut at the given places. */
 export function cutAt(bytes: Uint8Array, points: readonly number[]): Uint8Array[] {
   const places = [...new Set(points.map(point => point % (bytes.length + 1)))].sort((a, b) => a - b)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { count, freeForm } from '../bounds.ts'
 import { named } from '../named.ts'
 import { calibrationState } from './calibration.ts'
-import { inboundApis, mode, profile } from './conventions.ts'
+import { inboundApis, mode, profile, providerDialects } from './conventions.ts'
 import { outcomes, verdicts } from './feedback.ts'
 
 /** A profile with its resolved knobs (docs/spec/router.md §6.7). */
@@ -26,7 +26,9 @@ export const capabilities = named(
     providers: z.array(
       z.object({
         id: z.string(),
-        dialect: z.enum(inboundApis),
+        dialect: z.enum(providerDialects),
+        /** It takes the Responses API as well. */
+        responses: z.boolean(),
         auth: z.enum(['passthrough', 'env', 'none', 'sigv4', 'oauth']),
         base_host: z.string(),
         credential: z.enum(['passthrough', 'env', 'signed', 'missing']),

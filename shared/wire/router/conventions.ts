@@ -29,7 +29,11 @@ export const profiles = ['cost', 'balanced', 'quality', 'latency', 'max'] as con
 export const profile = z.enum(profiles)
 export type Profile = z.infer<typeof profile>
 
-export const inboundApis = ['messages', 'chat'] as const
+/** What a provider is configured to speak; one that speaks chat may take the Responses API as well. */
+export const providerDialects = ['messages', 'chat'] as const
+export type ProviderDialect = (typeof providerDialects)[number]
+
+export const inboundApis = [...providerDialects, 'responses'] as const
 export type InboundApi = (typeof inboundApis)[number]
 
 /** A moment in a query: a day (UTC) or an ISO 8601 time with a zone. */

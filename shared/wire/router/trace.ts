@@ -33,6 +33,7 @@ export const overrides = [
   'tools',
   'images',
   'thinking_floor',
+  'conversation',
   'sticky',
   'breaker',
   'budget',
@@ -66,6 +67,8 @@ export const features = z.strictObject({
   image_count: count,
   has_thinking_history: z.boolean(),
   stream: z.boolean(),
+  /** Of the Responses API: the client asks for the answer later, so the call is observed whatever the route says. */
+  background: z.literal(true).optional(),
   body_bytes: count,
   /** floor(log2(max(1, body_bytes))) */
   size_bucket: count,
@@ -128,7 +131,14 @@ export const attempt = named(
 )
 export type Attempt = z.infer<typeof attempt>
 
-export const dropReasons = ['tools', 'images', 'max_input_tokens', 'untranslatable', 'no_credential'] as const
+export const dropReasons = [
+  'tools',
+  'images',
+  'max_input_tokens',
+  'untranslatable',
+  'conversation',
+  'no_credential',
+] as const
 export type DropReason = (typeof dropReasons)[number]
 
 /** A rung that could not take the request, so that it was never asked. */

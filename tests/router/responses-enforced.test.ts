@@ -1,0 +1,263 @@
+import OpenAI from 'openai'
+import { zodTextFormat } from 'openai/helpers/zod'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { failedFrames, responsesAnswer, responsesFrames } from '../upstream/responses.ts'
+import { answer, type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
+import { type ServedRouter, servedRouter } from './served-routers.ts'
+
+let upstream: ScriptedUpstream
+let running: ServedRouter | undefined
+beforeEach(async () => {
+  upstream = await scriptedUpstream()
+})
+afterEach(async () => {
+  await running?.stop()
+  running = undefined
+  await upstream.close()
+})
+
+/** Two providers that take the Responses API, and two models at the first. */
+async function start(route: string, more = ''): Promise<OpenAI> {
+  const provider = (id: string) =>
+    `{ id = "${id}", dialect = "chat", responses = true, base_url = "${upstream.origin}/${id}", auth = "none" }`
+  const price = (model: string, usd: number) =>
+    `{ model = "${model}", input_per_mtok = ${usd}, output_per_mtok = ${usd * 5} }`
+  running = await servedRouter({
+    env: { ROUTER_UPSTREAM_CHAT: upstream.origin },
+    config: `
+price = [${price('a/small', 1)}, ${price('a/large', 10)}, ${price('b/other', 5)}]
+provider = [${provider('a')}, ${provider('b')}]
+${more}
+[[route]]
+match = { api = "responses" }
+mode = "enforce"
+${route}
+`,
+  })
+  return new OpenAI({ apiKey: 'sk-test', baseURL: `${running.origin}/v1`, maxRetries: 0 })
+}
+
+async function receipts() {
+  const stopped = await running!.stop()
+  running = undefined
+  return stopped.receipts
+}
+
+const LADDER = 'ladder = ["a/small", "a/large"]\ngates = ["non-empty"]'
+const json = (value: object, status = 200) => upstream.queue(answer(status, JSON.stringify(value)))
+const made = (id: string, text: string) => ({ ...responsesAnswer(text), id })
+/** An answer without a word in it. */
+const empty = (id: string) => ({ ...responsesAnswer(''), id, output: [] })
+const sentModels = () => upstream.seen.map(({ url, body }) => `${url} ${String(JSON.parse(String(body)).model)}`)
+
+describe('an enforced call of the Responses API', () => {
+  it('goes up the ladder with nothing but the model changed, and comes back with the bytes of the provider', async () => {
+    const client = await start(LADDER)
+    json(empty('resp_1'))
+    const whole = JSON.stringify(made('resp_2', 'A cat.'), null, 1)
+    upstream.queue(answer(200, whole))
+    const body = '{ "model":"auto", "input": "hi",\n "store":false, "unknown": [1.0] }'
+    const got = await fetch(`${running!.origin}/v1/responses`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
+    expect(await got.text()).toBe(whole)
+    expect(got.headers.get('x-router-served-model')).toBe('a/large')
+    expect(upstream.seen.map(one => String(one.body))).toEqual([
+      body.replace('"auto"', '"small"'),
+      body.replace('"auto"', '"large"'),
+    ])
+    expect(upstream.seen.map(({ url }) => url)).toEqual(['/a/v1/responses', '/a/v1/responses'])
+    expect(client).toBeDefined()
+    const [receipt] = await receipts()
+    expect(receipt).toMatchObject({
+      mode: 'enforce',
+      request: { api: 'responses' },
+      attempts: [
+        { gate: 'fail', finish: 'completed', tokens: { uncached: 200, cache_read: 1000, output: 50 } },
+        { gate: 'pass', cost: 0.0145 },
+      ],
+      final: { served_rung: 1, escalations: 1, response_id: 'resp_2', status: 200 },
+    })
+  })
+
+  it('replays the events of a provider byte for byte, and makes them of an answer that was not streamed', async () => {
+    const client = await start(LADDER)
+    const frames = responsesFrames(['A ', 'cat.'])
+    upstream.queue(stream(frames))
+    const asked = { method: 'POST', body: JSON.stringify({ model: 'auto', input: 'hi', stream: true }) }
+    expect(await (await fetch(`${running!.origin}/v1/responses`, asked)).text()).toBe(frames.join(''))
+    json(made('resp_2', 'A dog.'))
+    const built = await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()
+    expect(built.output_text).toBe('A dog.')
+    expect(built.status).toBe('completed')
+  })
+
+  it('climbs from a stream that fails in the middle, and from one that is cut', async () => {
+    const client = await start('ladder = ["a/small", "b/other"]\ngates = ["non-empty"]')
+    upstream.queue(stream(failedFrames), stream(responsesFrames(['From ', 'b.'])))
+    expect((await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()).output_text).toBe('From b.')
+    upstream.queue(stream(responsesFrames(['cut']).slice(0, 7)), stream(responsesFrames(['whole'])))
+    expect((await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()).output_text).toBe('whole')
+    const all = await receipts()
+    expect(all.map(({ attempts }) => attempts.map(({ error_class }) => error_class))).toEqual([
+      ['upstream_5xx', undefined],
+      ['bad_response', undefined],
+    ])
+  })
+
+  it('reads refusals, limits and calls of tools as the gates of other dialects do', async () => {
+    const client = await start(
+      'ladder = ["a/small", "a/large"]\ngates = ["non-empty", "args"]',
+      'gate = [{ id = "args", kind = "tool-args" }]',
+    )
+    const item = (content: object) => ({
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      status: 'completed',
+      content,
+    })
+    json({ ...made('resp_1', ''), output: [item([{ type: 'refusal', refusal: 'No.' }])] })
+    json(made('resp_2', 'Yes.'))
+    expect((await client.responses.create({ model: 'auto', input: 'hi' })).output_text).toBe('Yes.')
+    const call = (args: string) => ({
+      ...made('resp_3', ''),
+      output: [
+        { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'look', arguments: args, status: 'completed' },
+      ],
+    })
+    json(call('{"q": 1}'))
+    json(call('{"q": "cats"}'))
+    const parameters = { type: 'object', properties: { q: { type: 'string' } } }
+    const tools = [{ type: 'function' as const, name: 'look', parameters, strict: false }]
+    const called = await client.responses.create({ model: 'auto', input: 'hi', tools })
+    expect(called.output).toMatchObject([{ type: 'function_call', arguments: '{"q": "cats"}' }])
+    const limited = {
+      ...made('resp_4', '{"a":'),
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+    }
+    json(limited)
+    expect((await client.responses.create({ model: 'auto', input: 'hi' })).status).toBe('incomplete')
+    const all = await receipts()
+    expect(all.map(({ attempts }) => attempts.map(({ gate, finish }) => `${gate} ${finish}`))).toEqual([
+      ['fail completed', 'pass completed'],
+      ['fail completed', 'pass completed'],
+      ['pass max_output_tokens'],
+    ])
+  })
+
+  it('serves a parsed answer of the SDK', async () => {
+    const client = await start(LADDER)
+    json(made('resp_1', '{"animal":"cat"}'))
+    const format = zodTextFormat(z.object({ animal: z.string() }), 'seen')
+    const parsed = await client.responses.parse({ model: 'auto', input: 'hi', text: { format } })
+    expect(parsed.output_parsed).toEqual({ animal: 'cat' })
+  })
+
+  it('hands on a refusal of the provider as it came, and says its own errors as clients of the dialect read them', async () => {
+    const client = await start('ladder = ["a/small"]\ngates = ["non-empty"]\non_exhausted = "error"')
+    json({ error: { type: 'invalid_request_error', code: 'bad_thing', param: 'input', message: 'no' } }, 400)
+    await expect(client.responses.create({ model: 'small', input: 'hi' })).rejects.toMatchObject({
+      status: 400,
+      code: 'bad_thing',
+      param: 'input',
+    })
+    json(empty('resp_1'))
+    await expect(client.responses.create({ model: 'auto', input: 'hi' })).rejects.toMatchObject({
+      status: 422,
+      code: 'gate_failed',
+    })
+    const bad = await fetch(`${running!.origin}/v1/responses`, { method: 'POST', body: '{"model":' })
+    expect(await bad.json()).toMatchObject({ error: { code: 'router_bad_request' } })
+  })
+
+  it('makes no call that the budget does not cover', async () => {
+    const client = await start(LADDER, 'budget = { per_day_usd = 0.000001 }')
+    await expect(client.responses.create({ model: 'auto', input: 'hi' })).rejects.toMatchObject({ status: 402 })
+    expect(upstream.seen).toEqual([])
+  })
+
+  it('lets go of events early where the gates allow it, and ends them with an error event', async () => {
+    const client = await start(
+      'ladder = ["a/small", "a/large"]\ngates = ["short"]\nearly_release = true',
+      'gate = [{ id = "short", kind = "length", max_chars = 8 }]',
+    )
+    upstream.queue(stream(responsesFrames(['A cat', ' of some length.'])))
+    const types: string[] = []
+    const read = async () => {
+      for await (const event of await client.responses.create({ model: 'auto', input: 'hi', stream: true }))
+        types.push(event.type)
+    }
+    await expect(read()).rejects.toThrow('gate')
+    expect(types).toContain('response.output_text.delta')
+    expect(types).not.toContain('response.completed')
+  })
+
+  it('passes what is made in the background through, and says so', async () => {
+    const client = await start(LADDER)
+    json({ ...made('resp_1', ''), status: 'queued', output: [], usage: null })
+    expect((await client.responses.create({ model: 'small', input: 'hi', background: true })).status).toBe('queued')
+    const [receipt] = await receipts()
+    expect(receipt).toMatchObject({ mode: 'observe', route_ix: 0, request: { features: { background: true } } })
+  })
+})
+
+describe('a conversation that a provider holds', () => {
+  const TWO = 'ladder = ["a/small", "a/large", "b/other"]\ngates = ["non-empty"]'
+
+  it('goes on at the model that made its last response, and fails over to no other provider', async () => {
+    const client = await start(TWO)
+    json(empty('resp_1'))
+    json(made('resp_2', 'From large.'))
+    await client.responses.create({ model: 'auto', input: 'hi' })
+    json({ error: { message: 'down', type: 'server_error' } }, 500)
+    const next = client.responses.create({ model: 'auto', input: 'on', previous_response_id: 'resp_2' })
+    await expect(next).rejects.toMatchObject({ status: 500 })
+    expect(sentModels()).toEqual(['/a/v1/responses small', '/a/v1/responses large', '/a/v1/responses large'])
+    const [first, second] = await receipts()
+    expect(second).toMatchObject({
+      session_id: first!.session_id,
+      policy: {
+        start_rung: 1,
+        overrides: ['conversation'],
+        dropped: [{ rung: 2, reason: 'conversation', because: 'the conversation is held by provider a' }],
+      },
+    })
+  })
+
+  it('starts where the route does if its id is not known, and reserves for what it may hold', async () => {
+    const client = await start(TWO, 'budget = { per_request_usd = 0.1 }')
+    json(made('resp_2', 'ok'))
+    await client.responses.create({ model: 'auto', input: 'hi', max_output_tokens: 10 })
+    const unknown = { model: 'auto', input: 'hi', max_output_tokens: 10, previous_response_id: 'resp_none' }
+    await expect(client.responses.create(unknown)).rejects.toMatchObject({ status: 402 })
+    json(made('resp_3', 'ok'))
+    await client.responses.create({ ...unknown, previous_response_id: 'resp_2' })
+    expect(sentModels()).toEqual(['/a/v1/responses small', '/a/v1/responses small'])
+  })
+
+  it('keeps items and sealed reasoning with the provider that made them', async () => {
+    const client = await start('ladder = ["b/other", "a/small"]\ngates = ["non-empty"]')
+    const reasoning = { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'c2VhbGVk' }
+    const output = [reasoning, ...responsesAnswer('From a.').output.slice(1)]
+    json({ error: { message: 'down', type: 'server_error' } }, 500)
+    json({ ...made('resp_1', ''), output })
+    await client.responses.create({ model: 'auto', input: 'hi', store: false })
+    json(made('resp_2', 'Again from a.'))
+    const sealed = { type: 'reasoning' as const, id: 'rs_1', summary: [], encrypted_content: 'c2VhbGVk' }
+    await client.responses.create({ model: 'auto', input: [sealed, { role: 'user', content: 'on' }], store: false })
+    json(made('resp_3', 'And again.'))
+    const named = { type: 'item_reference' as const, id: 'rs_1' }
+    await client.responses.create({ model: 'auto', input: [named, { role: 'user', content: 'on' }] })
+    expect(sentModels()).toEqual([
+      '/b/v1/responses other',
+      '/a/v1/responses small',
+      '/a/v1/responses small',
+      '/a/v1/responses small',
+    ])
+  })
+})
