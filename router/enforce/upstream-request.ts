@@ -4,6 +4,7 @@ import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.t
 import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { HeldState } from '../../shared/dialects/responses/held.ts'
+import { responsesToChat, responsesToMessages } from '../../shared/dialects/translate/from-responses.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
 import { betasOf, cloudBody, cloudHost, cloudUrl } from '../cloud/cloud-request.ts'
@@ -50,20 +51,21 @@ function dialectBody(inbound: Inbound, rung: Model, provider: Provider, route: R
     if (injectsUsage(inbound, provider)) sent = askForUsage(sent)
     return { ok: true, body: owned(sent), dropped: [] }
   }
-  if (dialect === 'responses') return { ok: false, refused: ['the Responses API is not translated'] }
-  const made =
-    rung.dialect === 'messages'
-      ? requestToMessages(body, {
-          model: rung.upstreamModel,
-          maxOutputTokens: rung.maxOutputTokens,
-          jsonByGate: route.jsonByGate,
-        })
-      : requestToChat(body, {
-          model: rung.upstreamModel,
-          stripThinking: route.thinkingPolicy === 'strip',
-          legacyMaxTokens: provider.legacyMaxTokens,
-        })
+  const options = {
+    model: rung.upstreamModel,
+    maxOutputTokens: rung.maxOutputTokens,
+    jsonByGate: route.jsonByGate,
+    stripThinking: route.thinkingPolicy === 'strip',
+    legacyMaxTokens: provider.legacyMaxTokens,
+  }
+  const made = translatorOf(dialect, rung.dialect)(body, options)
   return made.ok ? { ...made, body: owned(made.body) } : made
+}
+
+/** Of the rungs of a ladder only those of the client's own dialect speak responses. */
+function translatorOf(from: DialectName, to: DialectName) {
+  if (from === 'responses') return to === 'messages' ? responsesToMessages : responsesToChat
+  return to === 'messages' ? requestToMessages : requestToChat
 }
 
 /** Whether a call asks for usage in the client's place; what comes because of that is not the client's to see. */

@@ -7,7 +7,7 @@ import { costlyKeywords } from './schema-cost.ts'
 
 /** How the arguments of one tool are to be checked. */
 export type ToolCheck =
-  /** Free text, as of a chat tool of type `custom`. */
+  /** Free text, as of a tool of type `custom` (chat and responses). */
   | { readonly kind: 'text' }
   /** JSON of any shape: the request says no more, as for a tool that the provider defines. */
   | { readonly kind: 'any' }
@@ -24,7 +24,7 @@ export interface DeclaredTools {
 /** By request body: several gates and several rungs ask the same request. */
 const known = new WeakMap<Uint8Array, DeclaredTools>()
 
-/** The tools a request declares, in either dialect. A schema is read when its tool is called. */
+/** The tools a request declares, in any dialect. A schema is read when its tool is called. */
 export function declaredTools(request: GateRequest): DeclaredTools {
   let tools = known.get(request.body)
   if (tools === undefined) {
@@ -55,7 +55,8 @@ function readTools({ body, facts, dialect }: GateRequest): DeclaredTools {
       const made = checks.get(name)
       const tool = declarations.get(name)
       if (made !== undefined || tool === undefined) return made
-      const check = tool.type === 'custom' && isObject(tool.custom) ? TEXT : checkOf(schemaOf(tool))
+      const isText = tool.type === 'custom' && (isObject(tool.custom) || dialect === 'responses')
+      const check = isText ? TEXT : checkOf(schemaOf(tool))
       checks.set(name, check)
       return check
     },

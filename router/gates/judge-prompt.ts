@@ -71,7 +71,7 @@ function requestText(gateId: string, input: GateInput): string {
 }
 
 function isMedia(holder: unknown, key: string, value: string): boolean {
-  if (key === 'file_data' || (key === 'url' && value.startsWith('data:'))) return true
+  if (key === 'file_data' || ((key === 'url' || key === 'image_url') && value.startsWith('data:'))) return true
   return key === 'data' && isObject(holder) && (holder.type === 'base64' || 'format' in holder)
 }
 

@@ -14,6 +14,8 @@ export interface ToolCall {
   readonly name: string
   /** The text the model wrote, never re-serialised; it may be invalid JSON when the answer was cut by a token limit. */
   readonly arguments: string
+  /** Its tool takes free text (chat and responses). */
+  readonly custom?: true
 }
 
 export interface CandidateChoice {

@@ -307,9 +307,12 @@ describe.each([
   })
 })
 
+const oneChoice = chatAnswer.map(answer => ({ ...answer, choices: answer.choices.slice(0, 1) }))
 describe.each([
   ['messages', 'chat', messagesAnswer],
-  ['chat', 'messages', chatAnswer.map(answer => ({ ...answer, choices: answer.choices.slice(0, 1) }))],
+  ['chat', 'messages', oneChoice],
+  ['messages', 'responses', messagesAnswer],
+  ['chat', 'responses', oneChoice],
 ] as const)('an answer of a %s upstream for a client of the %s dialect', (from, to, answers) => {
   it('is rebuilt by that client from the stream we make of it', async () => {
     let passed = 0

@@ -2,6 +2,7 @@ import OpenAI from 'openai'
 import { zodTextFormat } from 'openai/helpers/zod'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { chatAnswer, chatFrames, messagesAnswer } from '../upstream/answers.ts'
 import { failedFrames, responsesAnswer, responsesFrames } from '../upstream/responses.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
 import { type ServedRouter, servedRouter } from './served-routers.ts'
@@ -259,5 +260,87 @@ describe('a conversation that a provider holds', () => {
       '/a/v1/responses small',
       '/a/v1/responses small',
     ])
+  })
+})
+
+describe('a request of the Responses API on rungs that do not speak it', () => {
+  /** A host of chat alone, one of messages, and one that takes the Responses API. */
+  async function mixed(ladder: string): Promise<OpenAI> {
+    const provider = (id: string, more: string) =>
+      `{ id = "${id}", ${more}, base_url = "${upstream.origin}/${id}", auth = "none" }`
+    const price = (model: string) => `{ model = "${model}", input_per_mtok = 1, output_per_mtok = 5 }`
+    running = await servedRouter({
+      config: `
+price = [${['talk/m', 'mess/claude-haiku-4-5', 'full/m'].map(price).join(', ')}]
+provider = [
+  ${provider('talk', 'dialect = "chat"')},
+  ${provider('mess', 'dialect = "messages"')},
+  ${provider('full', 'dialect = "chat", responses = true')},
+]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ${ladder}
+gates = ["non-empty"]
+`,
+    })
+    return new OpenAI({ apiKey: 'sk-test', baseURL: `${running.origin}/v1`, maxRetries: 0 })
+  }
+  const look = { type: 'function' as const, name: 'look', parameters: { type: 'object' }, strict: false }
+
+  it('runs a loop of tools over a chat host and a messages host, streamed', async () => {
+    const client = await mixed('["talk/m", "mess/claude-haiku-4-5"]')
+    // The first turn: the chat host says nothing, the messages host calls a tool.
+    upstream.queue(stream(chatFrames([], { model: 'm' })))
+    const use = { type: 'tool_use', id: 'toolu_1', name: 'look', input: { q: 'cat' } }
+    json({
+      ...messagesAnswer('Let me see.'),
+      content: [{ type: 'text', text: 'Let me see.' }, use],
+      stop_reason: 'tool_use',
+    })
+    const asked = { model: 'auto', store: false, tools: [look], include: ['reasoning.encrypted_content' as const] }
+    const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'hi' }]
+    const first = await client.responses.stream({ ...asked, input }).finalResponse()
+    expect(first.output).toMatchObject([
+      { type: 'message', content: [{ type: 'output_text', text: 'Let me see.' }] },
+      { type: 'function_call', call_id: 'toolu_1', name: 'look', arguments: '{"q":"cat"}' },
+    ])
+    // The second turn goes to the chat host, with the history in its words.
+    json(chatAnswer('It is a cat.'))
+    const output = { type: 'function_call_output' as const, call_id: 'toolu_1', output: 'A cat.' }
+    const history = [...input, ...(first.output as OpenAI.Responses.ResponseInput), output]
+    const second = await client.responses.create({ ...asked, input: history })
+    expect(second.output_text).toBe('It is a cat.')
+    expect(second.usage).toMatchObject({ input_tokens: 1200, input_tokens_details: { cached_tokens: 1000 } })
+    expect(upstream.seen.map(({ url }) => url)).toEqual([
+      '/talk/v1/chat/completions',
+      '/mess/v1/messages',
+      '/talk/v1/chat/completions',
+    ])
+    expect(JSON.parse(String(upstream.seen[2]!.body)).messages).toMatchObject([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'Let me see.', tool_calls: [{ id: 'toolu_1' }] },
+      { role: 'tool', tool_call_id: 'toolu_1', content: 'A cat.' },
+    ])
+  })
+
+  it('leaves such rungs out where the answer is to be kept, and says why', async () => {
+    const client = await mixed('["talk/m", "full/m"]')
+    json(made('resp_1', 'Kept.'))
+    expect((await client.responses.create({ model: 'auto', input: 'hi' })).output_text).toBe('Kept.')
+    expect(sentModels()).toEqual(['/full/v1/responses m'])
+    const [receipt] = await receipts()
+    expect(receipt!.policy.dropped).toEqual([
+      { rung: 0, model: 'talk/m', reason: 'untranslatable', because: expect.stringContaining('store: ') },
+    ])
+  })
+
+  it('hands on errors of such hosts in the words of the dialect', async () => {
+    const client = await mixed('["mess/claude-haiku-4-5"]')
+    json({ type: 'error', error: { type: 'overloaded_error', message: 'busy' } }, 529)
+    const asked = client.responses.create({ model: 'auto', input: 'hi', store: false })
+    await expect(asked).rejects.toMatchObject({ status: 503, type: 'server_error' })
+    const bad = { model: 'auto', input: 'hi', store: true }
+    await expect(client.responses.create(bad)).rejects.toMatchObject({ status: 422, code: 'untranslatable' })
   })
 })

@@ -56,7 +56,7 @@ export function callId(choice: number, position: number): string {
 function readToolCall(call: JsonObject, fallbackId: string): ToolCall {
   const id = asString(call.id) || fallbackId
   return call.type === 'custom'
-    ? readFunction(id, asObject(call.custom), 'input')
+    ? { ...readFunction(id, asObject(call.custom), 'input'), custom: true as const }
     : readFunction(id, asObject(call.function), 'arguments')
 }
 

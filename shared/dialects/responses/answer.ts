@@ -66,6 +66,7 @@ function toolCallOf(item: JsonObject): ToolCall[] {
       id: asString(item.call_id) ?? fail('bad_frame', 'a tool call has no call_id'),
       name: asString(item.name) ?? fail('bad_frame', 'a tool call has no name'),
       arguments: asString(item[text]) ?? fail('bad_frame', `a tool call has no ${text}`),
+      ...(type === 'custom_tool_call' ? { custom: true as const } : {}),
     },
   ]
 }

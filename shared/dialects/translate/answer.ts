@@ -6,7 +6,8 @@ import type { JsonObject } from '../json-value.ts'
 import { chatFinish, messagesStop } from '../stop-reasons.ts'
 import type { Translation } from './ledger.ts'
 import { toolInput } from './to-messages-history.ts'
-import { chatUsageOf, messagesUsageOf } from './usage.ts'
+import { toResponses } from './to-responses.ts'
+import { chatUsageOf, messagesUsageOf, responsesUsageOf } from './usage.ts'
 
 export interface AnswerOptions {
   /** Ids in the answer are made from it; the upstream's own id stays on the receipt. */
@@ -28,6 +29,10 @@ export function translateAnswer(candidate: Candidate, to: DialectName, options: 
   // A count of zero would be taken for one, so an unknown count is estimated.
   const tokens = options.tokens ?? candidate.tokens ?? atLeast(null, writtenBytes(candidate))
   const id = options.traceId.replaceAll('-', '')
+  if (to === 'responses') {
+    const { model, dialect } = candidate
+    return toResponses(choice, dialect, { id, created: options.created, model, usage: responsesUsageOf(tokens) })
+  }
   return to === 'messages'
     ? toMessages(choice, { id: `msg_${id}`, model: candidate.model, usage: messagesUsageOf(tokens) })
     : toChat(choice, {

@@ -21,7 +21,7 @@ export function translateError(
 
 /** 529 is a status of the messages dialect only. */
 export function errorStatus(to: DialectName, status: number): number {
-  return to === 'chat' && status === 529 ? 503 : status
+  return to !== 'messages' && status === 529 ? 503 : status
 }
 
 /** An upstream's error in the words of both dialects; also for an error that came inside a stream. */

@@ -15,6 +15,19 @@ export function messagesUsageOf(tokens: Tokens): JsonObject {
   }
 }
 
+/** Token classes as a usage object of the Responses API. */
+export function responsesUsageOf(tokens: Tokens): JsonObject {
+  const written = tokens.cache_write_5m + tokens.cache_write_1h
+  const input = tokens.uncached + written + tokens.cache_read
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: tokens.cache_read, cache_write_tokens: written },
+    output_tokens: tokens.output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input + tokens.output,
+  }
+}
+
 /** Token classes as a usage object of the chat dialect, whose prompt count includes the cached parts. */
 export function chatUsageOf(tokens: Tokens): JsonObject {
   const prompt = tokens.uncached + tokens.cache_write_5m + tokens.cache_write_1h + tokens.cache_read

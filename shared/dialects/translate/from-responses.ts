@@ -1,0 +1,171 @@
+import { jsonBytes, tryParseJson } from '../json-text.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { asArray, asString, isObject } from '../json-value.ts'
+import { readResponsesInput } from './from-responses-input.ts'
+import { toolChoiceFromResponses, toolsFromResponses } from './from-responses-tools.ts'
+import type { Ledger, Translation } from './ledger.ts'
+import { ledger } from './ledger.ts'
+import { requestToMessages, type ToMessagesOptions } from './to-messages.ts'
+
+export interface FromResponsesOptions {
+  /** The wire name of the rung's model. */
+  readonly model: string
+  /** Reasoning of earlier turns may be left out, although its maker would read it. */
+  readonly stripThinking?: boolean
+  /** The host knows `max_tokens` only. */
+  readonly legacyMaxTokens?: boolean
+}
+
+/** Fields without a counterpart: dropped with a value that changes nothing of the answer, refused with any other. */
+const WITHOUT_EFFECT: Readonly<Record<string, (value: Json) => boolean>> = {
+  background: value => value === false,
+  client_metadata: () => true,
+  conversation: () => false,
+  max_tool_calls: () => true,
+  metadata: () => true,
+  previous_response_id: () => false,
+  prompt: () => false,
+  prompt_cache_key: () => true,
+  prompt_cache_options: () => true,
+  prompt_cache_retention: () => true,
+  safety_identifier: () => true,
+  service_tier: value => value === 'auto' || value === 'default',
+  stream_options: () => true,
+  top_logprobs: value => value === 0,
+  truncation: value => value === 'disabled',
+}
+
+const MAPPED = [
+  'model',
+  'input',
+  'instructions',
+  'stream',
+  'store',
+  'include',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'max_output_tokens',
+  'temperature',
+  'top_p',
+  'reasoning',
+  'text',
+  'user',
+]
+
+/** A request of the Responses API as a chat request (dialects 5.4). */
+export function responsesToChat(body: Uint8Array, options: FromResponsesOptions): Translation {
+  const book = ledger()
+  const { verbosity, ...request } = chatOf(body, options, book)
+  return closed({ ...request, ...(verbosity === undefined ? {} : { verbosity }) }, book)
+}
+
+/** The same as a messages request: what is left of it as a chat request goes on from there. */
+export function responsesToMessages(body: Uint8Array, options: FromResponsesOptions & ToMessagesOptions): Translation {
+  const book = ledger()
+  // A wish that the messages dialect has no word for.
+  const { verbosity, ...request } = chatOf(body, options, book)
+  if (verbosity !== undefined) book.drop('text.verbosity')
+  const made = closed(request, book)
+  if (!made.ok) return made
+  const translated = requestToMessages(made.body, options)
+  return translated.ok ? { ...translated, dropped: [...made.dropped, ...translated.dropped] } : translated
+}
+
+function closed(request: JsonObject, book: Ledger): Translation {
+  if (book.refused.length > 0) return { ok: false, refused: book.refused }
+  return { ok: true, body: jsonBytes(request), dropped: book.dropped }
+}
+
+function chatOf(body: Uint8Array, options: FromResponsesOptions, book: Ledger): JsonObject {
+  const request = tryParseJson(body)
+  if (!isObject(request)) {
+    book.refuse('body', 'expected a JSON object')
+    return {}
+  }
+  book.only(request, '', [...MAPPED, ...Object.keys(WITHOUT_EFFECT)])
+  for (const [name, harmless] of Object.entries(WITHOUT_EFFECT)) {
+    const value = request[name]
+    if (value === undefined) continue
+    if (value === null || harmless(value)) book.drop(name)
+    else book.refuse(name, 'only the Responses API can do this')
+  }
+  if (request.store === false) book.drop('store')
+  else book.refuse('store', 'the answer could not be kept for later, which is the default: expected false')
+  readInclude(request.include, book)
+  const messages = [
+    ...readInstructions(request.instructions, book),
+    ...readResponsesInput(request.input, options.stripThinking === true, book),
+  ]
+  const tools = toolsFromResponses(request.tools, book)
+  const limit = options.legacyMaxTokens === true ? 'max_tokens' : 'max_completion_tokens'
+  return {
+    model: options.model,
+    messages,
+    ...(tools === undefined ? {} : { tools }),
+    ...toolChoiceFromResponses(request, tools !== undefined, book),
+    ...present('max_output_tokens', limit, request, book),
+    ...present('temperature', 'temperature', request, book),
+    ...present('top_p', 'top_p', request, book),
+    ...present('user', 'user', request, book),
+    ...readReasoning(request.reasoning, book),
+    ...readText(request.text, book),
+    ...(request.stream === true ? { stream: true, stream_options: { include_usage: true } } : {}),
+  }
+}
+
+/** A member under its other name; one that is null says nothing. */
+function present(name: string, chatName: string, request: JsonObject, book: Ledger): JsonObject {
+  const value = request[name]
+  if (value === null) book.drop(name)
+  return value === undefined || value === null ? {} : { [chatName]: value }
+}
+
+function readInstructions(instructions: Json | undefined, book: Ledger): JsonObject[] {
+  if (instructions === null) book.drop('instructions')
+  if (instructions === undefined || instructions === null || instructions === '') return []
+  if (typeof instructions !== 'string') book.refuse('instructions', 'expected text')
+  return [{ role: 'system', content: instructions }]
+}
+
+/** What is to be shown of tools that run at the provider, which are refused anyhow, and of reasoning, which is not handed on. */
+function readInclude(include: Json | undefined, book: Ledger): void {
+  asArray(include).forEach((name, i) => {
+    if (name === 'message.output_text.logprobs') book.refuse(`include[${i}]`, 'the answer would have no logprobs')
+    else book.drop(`include[${i}]`)
+  })
+}
+
+function readReasoning(reasoning: Json | undefined, book: Ledger): JsonObject {
+  if (!isObject(reasoning)) {
+    if (reasoning === null) book.drop('reasoning')
+    else if (reasoning !== undefined) book.refuse('reasoning', 'expected an object')
+    return {}
+  }
+  book.only(reasoning, 'reasoning', ['effort', 'summary', 'generate_summary'])
+  for (const name of ['summary', 'generate_summary']) if (reasoning[name] !== undefined) book.drop(`reasoning.${name}`)
+  return reasoning.effort == null ? {} : { reasoning_effort: reasoning.effort }
+}
+
+function readText(text: Json | undefined, book: Ledger): JsonObject {
+  if (!isObject(text)) {
+    if (text === null) book.drop('text')
+    else if (text !== undefined) book.refuse('text', 'expected an object')
+    return {}
+  }
+  book.only(text, 'text', ['format', 'verbosity'])
+  return { ...readFormat(text.format, book), ...(text.verbosity == null ? {} : { verbosity: text.verbosity }) }
+}
+
+function readFormat(format: Json | undefined, book: Ledger): JsonObject {
+  const type = isObject(format) ? asString(format.type) : null
+  if (format === undefined || format === null || type === 'text') return {}
+  if (isObject(format) && type === 'json_schema') {
+    const { type: _, ...schema } = format
+    book.only(format, 'text.format', ['type', 'name', 'description', 'schema', 'strict'])
+    return { response_format: { type, json_schema: schema } }
+  }
+  if (type === 'json_object') return { response_format: { type } }
+  book.refuse('text.format', 'expected text, json_object or json_schema')
+  return {}
+}
