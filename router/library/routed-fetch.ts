@@ -10,10 +10,10 @@ export interface RoutedFetchOptions {
   fallback?: typeof fetch
 }
 
-const INBOUND: ReadonlySet<string> = new Set(['/v1/messages', '/v1/chat/completions'])
+const INBOUND: ReadonlySet<string> = new Set(['/v1/messages', '/v1/chat/completions', '/v1/responses'])
 
 /**
- * A `fetch` for the provider SDKs: requests to the two inbound paths, whatever their host, run through the router in
+ * A `fetch` for the provider SDKs: requests to the inbound paths, whatever their host, run through the router in
  * this process; every other request goes to `fallback`.
  */
 export function routedFetch(router: Pick<Router, 'fetch'>, options: RoutedFetchOptions = {}): typeof fetch {
