@@ -25,6 +25,7 @@ export async function callSdk(
   options: ClientOptions,
 ): Promise<Seen> {
   try {
+    if (dialect === 'responses') return await callResponses(body, stream, options)
     return dialect === 'messages' ? await callMessages(body, stream, options) : await callChat(body, stream, options)
   } catch (error) {
     const { status, error: said, requestID } = error as { status?: unknown; error?: unknown; requestID?: unknown }
@@ -70,9 +71,23 @@ async function callChat(body: object, stream: boolean, options: ClientOptions): 
   return { events, final: plain(await completions.stream(asked, more).finalChatCompletion()) }
 }
 
+async function callResponses(body: object, stream: boolean, options: ClientOptions): Promise<Seen> {
+  const { responses } = new OpenAI({ ...common(options), baseURL: `${options.origin}/v1` })
+  const ask = body as OpenAI.Responses.ResponseCreateParamsNonStreaming
+  const more = options.signal && { signal: options.signal }
+  if (!stream) {
+    const { data, request_id } = await responses.create(ask, more).withResponse()
+    return { answer: plain(data), requestId: request_id }
+  }
+  const events: unknown[] = []
+  for await (const event of await responses.create({ ...ask, stream: true }, more)) events.push(plain(event))
+  const { stream: _, ...asked } = ask
+  return { events, final: plain(await responses.stream(asked, more).finalResponse()) }
+}
+
 /** As JSON, without the members that clients add for their own parsing. */
 function plain(value: unknown): unknown {
   if (value === undefined) return undefined
-  const added = ['parsed', 'parsed_output', 'parsed_arguments', '_request_id']
+  const added = ['parsed', 'parsed_output', 'parsed_arguments', 'output_parsed', '_request_id']
   return JSON.parse(JSON.stringify(value, (key, member) => (added.includes(key) ? undefined : member))) as unknown
 }

@@ -43,13 +43,13 @@ ladder = ["second-messages/m"]
 match = { api = "messages", header = { x-ladder = "two" } }
 ladder = ["anthropic/claude-haiku-4-5", "second-messages/m"]
 [[route]]
-match = { api = "chat", header = { x-ladder = "two" } }
+match = { api = ["chat", "responses"], header = { x-ladder = "two" } }
 ladder = ["openai/gpt-4.1-mini", "second-chat/m"]
 [[route]]
 match = { api = "messages" }
 ladder = ["anthropic/claude-haiku-4-5"]
 [[route]]
-match = { api = "chat" }
+match = { api = ["chat", "responses"] }
 ladder = ["openai/gpt-4.1-mini"]
 `
 
@@ -112,6 +112,8 @@ describe.each(Object.entries(MODES))(
       ['messages', 'a stream, before the head', true],
       ['chat', 'JSON, before the head', false],
       ['chat', 'a stream, before the head', true],
+      ['responses', 'JSON, before the head', false],
+      ['responses', 'a stream, before the head', true],
     ] as const)(
       '%s: an abort of %s ends the upstream call within a second, and nothing more is tried',
       async (dialect, _form, stream) => {
@@ -120,7 +122,7 @@ describe.each(Object.entries(MODES))(
       },
     )
 
-    it.each(['messages', 'chat'] as const)(
+    it.each(['messages', 'chat', 'responses'] as const)(
       '%s: an abort in the middle of a stream ends the upstream call within a second',
       async dialect => {
         const scenario = ANSWERS.find(one => one.dialect === dialect)!
@@ -146,8 +148,8 @@ describe.each(Object.entries(MODES))(
     }
 
     const keepsIds = async () => {
-      const [messages, chat] = (['messages', 'chat'] as const).map(dialect => refusal(dialect, 404, 'not_found_error'))
-      for (const scenario of [messages!, chat!]) {
+      const dialects = ['messages', 'chat', 'responses'] as const
+      for (const scenario of dialects.map(dialect => refusal(dialect, 404, 'not_found_error'))) {
         script = asked => wireOf(scenario, asked)
         calls++
         const seen = await callSdk(scenario.dialect, bodyOf(scenario), false, {

@@ -1,6 +1,13 @@
 import { expect } from 'vitest'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
-import { completionFrames, completionOf, messageFrames, messageOf } from '../upstream/frames.ts'
+import {
+  completionFrames,
+  completionOf,
+  messageFrames,
+  messageOf,
+  responseFrames,
+  responseOf,
+} from '../upstream/frames.ts'
 import { json, sse, type Wire } from '../upstream/wire.ts'
 
 export type Json = Record<string, unknown>
@@ -19,6 +26,15 @@ export interface Scenario {
 const TOOLS = {
   messages: [
     { name: 'look', description: 'Looks.', input_schema: { type: 'object', properties: { q: { type: 'string' } } } },
+  ],
+  responses: [
+    {
+      type: 'function',
+      name: 'look',
+      description: 'Looks.',
+      parameters: { type: 'object', properties: { q: { type: 'string' } } },
+      strict: false,
+    },
   ],
   chat: [
     {
@@ -52,6 +68,34 @@ const C = (name: string, messages: readonly Json[], request: Json = {}, finish?:
   name,
   request,
   answer: completionOf(messages, finish),
+})
+
+const R = (name: string, items: readonly Json[], request: Json = {}, rest: Json = {}): Scenario => ({
+  dialect: 'responses',
+  name,
+  request,
+  answer: responseOf(items, rest),
+})
+const item = (...content: readonly Json[]) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content,
+})
+const outputText = (value: string, annotations: readonly Json[] = []) => ({
+  type: 'output_text',
+  text: value,
+  annotations,
+  logprobs: [],
+})
+const functionCall = (id: string, args: string) => ({
+  id: `fc_${id}`,
+  type: 'function_call',
+  status: 'completed',
+  call_id: `call_${id}`,
+  name: 'look',
+  arguments: args,
 })
 
 export const ANSWERS: readonly Scenario[] = [
@@ -113,6 +157,46 @@ export const ANSWERS: readonly Scenario[] = [
   C('logprobs', [{ content: 'yes', logprobs: { content: [odds('yes')], refusal: null } }], { logprobs: true }),
   C('a refusal', [{ refusal: 'I will not do that.' }]),
   C('the token limit', [{ content: 'cut' }], {}, 'length'),
+  R('text', [item(outputText('Grüße, 世界 😀.'))]),
+  R('two parts of a text', [item(outputText('Grüße, '), outputText('世界.'))]),
+  R('tools', [item(outputText('Let me see.')), functionCall('a', '{"q": "世界", "n": 1.50}')], {
+    tools: TOOLS.responses,
+  }),
+  R('parallel tools', [functionCall('a', '{"q":"one"}'), functionCall('b', '{}'), functionCall('c', '{"q":"three"}')], {
+    tools: TOOLS.responses,
+    tool_choice: 'required',
+  }),
+  R('images', [item(outputText('One pixel.'))], {
+    input: [
+      {
+        role: 'user',
+        content: [
+          { type: 'input_image', image_url: `data:image/png;base64,${PIXEL}` },
+          { type: 'input_text', text: 'What is it?' },
+        ],
+      },
+    ],
+  }),
+  R(
+    'reasoning',
+    [{ id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'b3BhcXVl' }, item(outputText('Done.'))],
+    { reasoning: { effort: 'low' }, include: ['reasoning.encrypted_content'], store: false },
+  ),
+  R('a search of the provider', [
+    { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'x' } },
+    item(outputText('Found.')),
+  ]),
+  R('a refusal', [item({ type: 'refusal', refusal: 'I will not do that.' })]),
+  R(
+    'the token limit',
+    [item(outputText('cut'))],
+    {},
+    {
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+    },
+  ),
+  R('an item that is not known', [{ id: 'x_1', type: 'hologram', cubes: [1, 2] }, item(outputText('see'))]),
 ]
 
 export const refusal = (
@@ -130,7 +214,7 @@ export const refusal = (
       ? { type: 'error', error: { type, message: `this is a ${status}` }, request_id: `req_${status}` }
       : { error: { message: `this is a ${status}`, type, param: null, code: null } },
 })
-export const ERRORS: readonly Scenario[] = (['messages', 'chat'] as const).flatMap(dialect => [
+export const ERRORS: readonly Scenario[] = (['messages', 'chat', 'responses'] as const).flatMap(dialect => [
   refusal(dialect, 400, 'invalid_request_error'),
   refusal(dialect, 401, 'authentication_error'),
   refusal(dialect, 404, 'not_found_error'),
@@ -237,8 +321,9 @@ export const CROSS: readonly Crossing[] = [
 const MODEL = { messages: 'claude-haiku-4-5', chat: 'gpt-4.1-mini', responses: 'gpt-4.1-mini' }
 export const bodyOf = ({ dialect, request }: Scenario) => ({
   model: MODEL[dialect],
-  max_tokens: 100,
-  messages: [{ role: 'user', content: 'hi' }],
+  ...(dialect === 'responses'
+    ? { max_output_tokens: 100, input: 'hi' }
+    : { max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }),
   ...request,
 })
 
@@ -251,6 +336,8 @@ export const COUNTED_STREAM: Asked = { stream: true, stream_options: { include_u
 
 export function wireOf({ dialect, answer: whole, status = 200, headers = {} }: Scenario, asked: Asked): Wire {
   if (status !== 200 || asked.stream !== true) return json(whole, status, headers)
+  const ids = { 'request-id': 'req_stream', 'x-request-id': 'req_stream' }
+  if (dialect === 'responses') return sse(responseFrames(whole as ReturnType<typeof responseOf> & Json), ids)
   // A chat upstream counts in a stream only when it is asked to.
   const { usage: _, ...uncounted } = whole
   const answer = dialect === 'chat' && asked.stream_options?.include_usage !== true ? uncounted : whole
@@ -258,6 +345,6 @@ export function wireOf({ dialect, answer: whole, status = 200, headers = {} }: S
     dialect === 'messages'
       ? messageFrames(answer as ReturnType<typeof messageOf> & Json)
       : completionFrames(answer as ReturnType<typeof completionOf> & Json),
-    { 'request-id': 'req_stream', 'x-request-id': 'req_stream' },
+    ids,
   )
 }

@@ -1,4 +1,5 @@
 import { chatAnswer, messagesAnswer } from './answers.ts'
+import { responsesAnswer } from './responses.ts'
 
 type Json = Record<string, unknown>
 
@@ -133,4 +134,59 @@ function halves(text: string): string[] {
   const points = [...text]
   const middle = Math.ceil(points.length / 2)
   return [points.slice(0, middle).join(''), points.slice(middle).join('')].filter(piece => piece !== '')
+}
+
+/** A response with these items. */
+export const responseOf = (items: readonly Json[], rest: Json = {}) => ({
+  ...responsesAnswer(''),
+  output: items,
+  ...rest,
+})
+
+/** The frames that a provider sends for a response. */
+export function responseFrames(answer: Json & { output: readonly Json[] }): string[] {
+  const begun = { ...answer, status: 'in_progress', output: [], usage: null, incomplete_details: null }
+  const events: [string, Json][] = [
+    ['response.created', { response: begun }],
+    ['response.in_progress', { response: begun }],
+    ...answer.output.flatMap((item, i) => itemEvents(item, i)),
+    [answer.status === 'incomplete' ? 'response.incomplete' : 'response.completed', { response: answer }],
+  ]
+  return events.map(([name, rest], sequence_number) => event(name, { sequence_number, ...rest }))
+}
+
+function itemEvents(item: Json, output_index: number): [string, Json][] {
+  const at = { item_id: item.id, output_index }
+  const { shell, pieces } = ITEMS[String(item.type)]?.(item, at) ?? { shell: item, pieces: [] }
+  return [
+    ['response.output_item.added', { output_index, item: shell }],
+    ...pieces,
+    ['response.output_item.done', { output_index, item }],
+  ]
+}
+
+const ITEMS: Record<string, (item: Json, at: Json) => { shell: Json; pieces: [string, Json][] }> = {
+  message: (item, at) => ({
+    shell: { ...item, status: 'in_progress', content: [] },
+    pieces: (item.content as Json[]).flatMap((part, content_index): [string, Json][] => {
+      const [member, name] = part.type === 'refusal' ? ['refusal', 'refusal'] : ['text', 'output_text']
+      const where = { ...at, content_index }
+      return [
+        ['response.content_part.added', { ...where, part: { ...part, [member]: '' } }],
+        ...halves(String(part[member])).map((delta): [string, Json] => [`response.${name}.delta`, { ...where, delta }]),
+        [`response.${name}.done`, { ...where, [member]: part[member] }],
+        ['response.content_part.done', { ...where, part }],
+      ]
+    }),
+  }),
+  function_call: (item, at) => ({
+    shell: { ...item, status: 'in_progress', arguments: '' },
+    pieces: [
+      ...halves(String(item.arguments)).map((delta): [string, Json] => [
+        'response.function_call_arguments.delta',
+        { ...at, delta },
+      ]),
+      ['response.function_call_arguments.done', { ...at, name: item.name, arguments: item.arguments }],
+    ],
+  }),
 }
