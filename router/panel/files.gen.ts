@@ -458,6 +458,234 @@ export async function checkSignature({ sig, ...body }            , keys         
   }
 }
 `,
+  "db-fault.js": `/**
+ * What a failed statement says about the database:
+ * - \`busy\`: nothing was written and the same statement may succeed in a moment;
+ * - \`statement\`: nothing was written because the database (or our own code before it) refused the statement or its values;
+ * - \`unknown\`: the connection, the disk or the server failed. A commit may or may not have happened, so it must not be repeated blindly.
+ */
+
+// TRANSACTION_ACTIVE: the single local connection is held by an interactive transaction; it frees up.
+const busyCodes = new Set(['SQLITE_BUSY', 'SQLITE_LOCKED', 'TRANSACTION_ACTIVE'])
+
+// SQLITE_UNKNOWN is how a libSQL server reports a plain SQL error such as a missing table.
+const statementCodes = new Set([
+  'SQLITE_CONSTRAINT',
+  'SQLITE_ERROR',
+  'SQLITE_MISMATCH',
+  'SQLITE_TOOBIG',
+  'SQLITE_RANGE',
+  'SQLITE_READONLY',
+  'SQLITE_UNKNOWN',
+  'SQL_PARSE_ERROR',
+  'SQL_NO_STATEMENT',
+  'SQL_MANY_STATEMENTS',
+  'ARGS_INVALID',
+])
+
+/** Sorts an error of a libSQL client (or of code that ran before it) into one of three; anything unrecognised from a client is \`unknown\`. */
+export function dbFault(error         )          {
+  const code = errorCode(error)
+  if (code !== undefined) {
+    if (busyCodes.has(code)) return 'busy'
+    return statementCodes.has(code) ? 'statement' : 'unknown'
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  if (/database (table )?is locked|SQLITE_BUSY/i.test(message)) return 'busy'
+  // \`fetch\` has no error codes; these are the words of Node, workerd and browsers, and of the native driver's own failures.
+  if (/fetch|network|socket|connection|timed? ?out|aborted|closed/i.test(message)) return 'unknown'
+  return 'statement'
+}
+
+function errorCode(error         )                     {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  // The native driver leaves an empty code on failures it has no number for.
+  return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
+}
+
+/** Nothing was written: another process held the lock for longer than is waited for. */
+export class StoreLockedError extends Error {
+           name = 'StoreLockedError'
+           code = 'SQLITE_BUSY'
+
+  constructor(cause          ) {
+    super('The store is locked by another process: end what holds its file, or try again later.', { cause })
+  }
+}
+
+/** Runs \`act\`, again after a growing pause while the database says busy. Six retries wait about 1.3 s in all. */
+export async function retryBusy   (
+  act                  ,
+  { retries = 6, afterWaiting = false, wait = pause }            = {},
+)             {
+  for (let tried = 0; ; tried++) {
+    try {
+      return await act()
+    } catch (error) {
+      if (tried >= retries || dbFault(error) !== 'busy') throw error
+      if (error instanceof StoreLockedError && !afterWaiting) throw error
+      // Half fixed, half random, so two processes that collided do not collide again in step.
+      const ceiling = Math.min(500, 20 * 2 ** tried)
+      await wait(ceiling / 2 + (Math.random() * ceiling) / 2)
+    }
+  }
+}
+
+export function pause(ms        )                {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
+`,
+  "db-open-error.js": `// not an address this program can open
+
+/** A database that could not be opened. The message is one sentence for the person at the terminal: print it without a stack. */
+export class DbOpenError extends Error {
+           name = 'DbOpenError'
+           problem
+
+  constructor(problem               , message        , options                      ) {
+    super(message, options)
+    this.problem = problem
+  }
+}
+`,
+  "db.js": `import { retryBusy, StoreLockedError } from './db-fault.js'
+import { DbOpenError } from './db-open-error.js'
+import { guardedClient } from './guarded-client.js'
+import { lockWaits } from './lock-waits.js'
+import { reads } from './read-statement.js'
+import { storeFaults } from './store-faults.js'
+import { markUnavailable } from './store-unavailable.js'
+import { writeQueue } from './write-queue.js'
+
+/** \`file\` and \`memory\` are in this process, \`remote\` is a libSQL server, \`replica\` is a local copy that follows a server. */
+
+/**
+ * One database. Stores write through \`execute\` and \`write\`; neither holds a lock across an \`await\` of the caller's.
+ * Interactive transactions (\`client.transaction\`) take the single local connection and make every other statement fail until they end.
+ */
+
+/** A commit of another process is over by then. */
+export const COMMIT_MS = 20
+/** How long a caller is kept waiting for the write lock. */
+const ASKED_MS = 1000
+
+/**
+ * Every setting of a local connection, each with its reason. A server sets its own (it refuses these statements) and so does a replica.
+ * The client must use one connection (\`concurrency: 1\`): settings belong to a connection, and with more than one the local driver opens
+ * further ones, with defaults, whenever two statements overlap (tried: \`synchronous\` was back at FULL on four of five).
+ */
+function connectionSettings(options                )           {
+  const { kind, synchronous = 'full', readOnly = false, checkpointPages = 4000 } = options
+  if (kind === 'remote' || kind === 'replica') return []
+  return [
+    // The engine waits inside the thread: as long as a commit takes, so that two processes rarely notice each other. What takes longer is
+    // waited for outside of it (lock-waits.ts). First, because the settings below may need the lock.
+    \`pragma busy_timeout = \${kind === 'file' ? COMMIT_MS : 5000}\`,
+    // The driver's build has it on; said here so that a change of driver does not silently turn off references.
+    'pragma foreign_keys = on',
+    // FULL: a commit in WAL mode is on the disk before the promise resolves, which "intent first" stands on. NORMAL syncs at checkpoints only.
+    \`pragma synchronous = \${synchronous}\`,
+    // Sorting and temporary tables in memory: no spill of run data into a temporary folder.
+    'pragma temp_store = memory',
+    // A schema cannot call functions with side effects through views or triggers that came with a foreign file.
+    'pragma trusted_schema = off',
+    ...(kind === 'file' && !readOnly
+      ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
+        ['pragma journal_size_limit = 67108864', \`pragma wal_autocheckpoint = \${checkpointPages}\`]
+      : []),
+    // Last: enforced by the engine, also for statements that only look like reads.
+    ...(readOnly ? ['pragma query_only = on'] : []),
+  ]
+}
+
+/** Makes a client ready for use: settings, write guard, and one first statement so that a bad database fails here and not later. */
+export async function prepareDb(client        , options                )              {
+  const { kind, readOnly = false } = options
+  if (kind === 'replica' && !readOnly) {
+    // Tried: a failing script sent through an embedded replica left half of itself committed on the server.
+    throw new DbOpenError(
+      'bad_url',
+      'A replica is read-only: write through its server, or open the replica with readOnly.',
+    )
+  }
+  const settings = connectionSettings(options)
+  if (kind === 'file' && !readOnly) await useWal(client, options.name ?? 'the database')
+  for (const sql of settings) await retryBusy(() => client.execute(sql))
+  // Reading the schema touches the first page, which is where a file that is no database shows.
+  await retryBusy(() => client.execute('select count(*) from sqlite_master'))
+
+  const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
+  const faults = storeFaults()
+  const waits = kind === 'file' ? lockWaits() : undefined
+  const guarded =
+    settings.length > 0 || refuseWrites
+      ? guardedClient(client, { settings, refuseWrites, waits, failed: faults.note })
+      : client
+  const reached = kind === 'remote' ? markUnavailable :    (act                  ) => act()
+  const turns = kind === 'remote' ? writeQueue() : undefined
+  const written =    (act                  ) => (turns ? reached(() => turns(act)) : act())
+  let orm
+  let taken
+  return {
+    kind,
+    readOnly,
+    client: guarded,
+    orm() {
+      orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
+      return orm
+    },
+    execute(statement) {
+      const sql = typeof statement === 'string' ? statement : statement.sql
+      return (turns && !reads(sql) ? written : reached)(() => guarded.execute(statement))
+    },
+    write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
+    read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
+    async writable() {
+      if (faults.current !== undefined) throw new Error(faults.current)
+      if (!waits || readOnly) return
+      // The lock and nothing more; callers that ask meanwhile get the result of the same try.
+      taken ??= guarded.batch([], 'write').finally(() => {
+        taken = undefined
+      })
+      let late
+      const tooLong = new Promise       ((_, reject) => {
+        late = setTimeout(() => reject(new StoreLockedError()), ASKED_MS)
+      })
+      await Promise.race([taken, tooLong]).finally(() => clearTimeout(late))
+    },
+    async sync() {
+      if (kind === 'replica') await guarded.sync()
+    },
+    close: () => guarded.close(),
+  }
+}
+
+/** WAL: readers and the writer do not wait for each other, and one commit costs one sync. Kept in the file, so once per file is enough. */
+async function useWal(client        , name        ) {
+  await client.execute('pragma busy_timeout = 5000')
+  // Only a new file takes it. A commit of many small rows dirties fewer pages of 8 KiB than of 4 (measured: a quarter less time).
+  await client.execute('pragma page_size = 8192')
+  // Two processes that switch a new file at the same moment: one may be told busy without the timeout being honoured.
+  const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
+  const mode = rowsOf                          (result)[0]?.journal_mode
+  if (mode !== 'wal') {
+    throw new DbOpenError(
+      'not_a_file',
+      \`\${name} cannot use write-ahead logging (it stays in "\${mode}" mode): put it on a local disk, not on a network share.\`,
+    )
+  }
+}
+
+/** What a whole row of a table holds, by the names of its columns. */
+
+/**
+ * The rows of an answer with the types of their columns. Every table is strict, so a value has the type that its column declares; \`R\` names
+ * the columns that the statement selects.
+ */
+export function rowsOf                  ({ rows }                         )               {
+  return rows
+}
+`,
   "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
 
 /** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
@@ -944,6 +1172,112 @@ export function flowView({ moves, served_by_rung }                              
   ]
 }
 `,
+  "guarded-client.js": `import { reads } from './read-statement.js'
+
+/** A write was attempted through a database that was opened read-only. */
+export class ReadOnlyDbError extends Error {
+           name = 'ReadOnlyDbError'
+           code = 'SQLITE_READONLY'
+}
+
+/**
+ * The same client, with settings that survive the loss of a connection. The local driver drops a connection it cannot roll back and
+ * opens another one with default settings without telling anyone; \`reconnect()\` does the same. So after a failure, and after
+ * \`reconnect()\`, the settings are applied again before the next statement runs.
+ */
+export function guardedClient(inner        , { settings, refuseWrites, waits, failed }             )         {
+  let doubtful = false
+  let restoring
+
+  async function restore() {
+    try {
+      for (const sql of settings) await inner.execute(sql)
+      doubtful = false
+    } finally {
+      restoring = undefined
+    }
+  }
+
+  const run =    (act                  , onlyReads                = () => false)             =>
+    waits ? waits.run(() => once(act), onlyReads) : once(act)
+
+  async function once   (act                  )             {
+    if (doubtful) {
+      restoring ??= restore()
+      await restoring
+    }
+    try {
+      return await act()
+    } catch (error) {
+      doubtful = settings.length > 0
+      failed?.(error)
+      throw error
+    }
+  }
+
+  function check(statements                                              ) {
+    if (!refuseWrites) return
+    for (const statement of statements) {
+      const sql = textOf(statement)
+      if (!reads(sql)) throw new ReadOnlyDbError(\`This database was opened read-only and cannot run: \${brief(sql)}\`)
+    }
+  }
+
+  return {
+    async execute(statement             , args         ) {
+      check([statement])
+      return run(
+        () => (typeof statement === 'string' ? inner.execute(statement, args) : inner.execute(statement)),
+        () => reads(textOf(statement)),
+      )
+    },
+    async batch(statements                                     , mode                  ) {
+      check(statements)
+      return run(
+        () => inner.batch(statements, mode),
+        () => mode === 'read',
+      )
+    },
+    async migrate(statements               ) {
+      check(statements)
+      return run(() => inner.migrate(statements))
+    },
+    async transaction(mode                  = 'write') {
+      // A server accepts an insert inside BEGIN READONLY (tried), so a transaction handed out here could not be kept read-only.
+      if (refuseWrites) {
+        throw new ReadOnlyDbError(
+          'A read-only server or replica takes no interactive transactions: use batch() instead.',
+        )
+      }
+      return run(() => inner.transaction(mode))
+    },
+    async executeMultiple(sql        ) {
+      if (refuseWrites) throw new ReadOnlyDbError('This database was opened read-only and runs no scripts.')
+      return run(() => inner.executeMultiple(sql))
+    },
+    sync: () => inner.sync(),
+    reconnect() {
+      doubtful = settings.length > 0
+      return inner.reconnect()
+    },
+    close: () => inner.close(),
+    get closed() {
+      return inner.closed
+    },
+    protocol: inner.protocol,
+  }
+}
+
+function textOf(statement                                 )         {
+  if (typeof statement === 'string') return statement
+  return Array.isArray(statement) ? statement[0] : statement.sql
+}
+
+function brief(sql        )         {
+  const line = sql.replace(/\\s+/g, ' ').trim()
+  return line.length > 80 ? \`\${line.slice(0, 80)}…\` : line
+}
+`,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
 `,
   "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
@@ -1094,6 +1428,8 @@ function problemIn(value         , path        )                             {
 `,
   "keys.js": `import { fromBase64, toBase64 } from './bytes.js'
 
+import {                      rowsOf } from './db.js'
+
 /** Lists the key in use; one that was in use before is marked as retired and stays listed. */
 export async function publishKey(db    , { keyId, publicKey }           , now      )                {
   const at = now.toISOString()
@@ -1108,15 +1444,15 @@ export async function publishKey(db    , { keyId, publicKey }           , now   
 
 /** The body of \`/.well-known/router-receipts\`. */
 export async function publishedKeys(db    )                      {
-  const { rows } = await db.execute('select * from signing_keys order by created_at, key_id')
+  const found = await db.execute('select * from signing_keys order by created_at, key_id')
   return {
     v: 1,
-    keys: rows.map(row => ({
-      key_id: String(row.key_id),
+    keys: rowsOf                           (found).map(row => ({
+      key_id: row.key_id,
       alg: 'Ed25519',
-      public_key: String(row.public_key),
-      created_at: String(row.created_at),
-      ...(row.retired_at !== null && { retired_at: String(row.retired_at) }),
+      public_key: row.public_key,
+      created_at: row.created_at,
+      ...(row.retired_at !== null && { retired_at: row.retired_at }),
     })),
     heads_url: '/-/checkpoints',
   }
@@ -1124,6 +1460,66 @@ export async function publishedKeys(db    )                      {
 
 export function trustedKeys({ keys }                          )              {
   return new Map(keys.map(({ key_id, public_key }) => [key_id, fromBase64(public_key)]))
+}
+`,
+  "lock-waits.js": `import { dbFault, pause, StoreLockedError } from './db-fault.js'
+import { markUnavailable } from './store-unavailable.js'
+import { writeQueue } from './write-queue.js'
+
+/**
+ * Waits for the write lock of a file that another process holds. The engine's own wait stops this thread, and with it everything that
+ * needs no lock; here only who needs it waits. One of them asks for the lock, the others stand behind it in the order of their coming.
+ */
+export function lockWaits({
+  longestWaitMs = 10_000,
+  wait = pause,
+  monotonic = () => performance.now(),
+}                   = {}) {
+  const inTurn = writeQueue({ longestWaitMs })
+  let waiting = 0
+
+  async function untilFree   (act                  , untilMs        , met         )             {
+    for (let tried = met ? 1 : 0; ; tried++) {
+      // Half fixed, half random, so two processes that collided do not collide again in step.
+      const ceiling = Math.min(250, 10 * 2 ** tried)
+      if (tried > 0) await wait(ceiling / 2 + (Math.random() * ceiling) / 2)
+      try {
+        return await act()
+      } catch (error) {
+        if (!isLocked(error) || monotonic() >= untilMs) throw error
+      }
+    }
+  }
+
+  return {
+    async run   (act                  , onlyReads               )             {
+      const met = waiting === 0 || onlyReads()
+      if (met) {
+        try {
+          return await act()
+        } catch (error) {
+          if (!isLocked(error)) throw error
+        }
+      }
+      const untilMs = monotonic() + longestWaitMs
+      waiting++
+      try {
+        return await inTurn(() => untilFree(act, untilMs, met))
+      } catch (error) {
+        if (dbFault(error) !== 'busy') throw error
+        return markUnavailable(() => Promise.reject(new StoreLockedError(error)))
+      } finally {
+        waiting--
+      }
+    },
+  }
+}
+
+/** A transaction of this process that is open (TRANSACTION_ACTIVE) is no lock of another one. */
+function isLocked(error         )          {
+  return (
+    dbFault(error) === 'busy' && !(error instanceof Error && 'code' in error && error.code === 'TRANSACTION_ACTIVE')
+  )
 }
 `,
   "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
@@ -3521,6 +3917,19 @@ function unambiguous(value         , written        )       {
     throw new ProofTextError('number_form', \`the number \${written.slice(0, 40)} is not written as RFC 8785 writes it\`)
 }
 `,
+  "read-statement.js": `// Comments and quoted text may hold any word; they are blanked before words are looked for.
+const quietParts = /--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\`[^\`]*\`|\\[[^\\]]*\\]/g
+
+/** Whether a single SQL statement can only read. Errs towards no: what it does not recognise counts as a write. */
+export function reads(sql        )          {
+  const words = sql.replace(quietParts, ' ').trim().replace(/;$/, '').toLowerCase()
+  if (words.includes(';')) return false
+  const verb = /^[a-z]+/.exec(words)?.[0]
+  if (verb === 'select' || verb === 'values' || verb === 'explain') return true
+  if (verb === 'with') return !/\\b(insert|update|delete|replace\\s+into)\\b/.test(words)
+  return verb === 'pragma' && !words.includes('=') && !words.includes('(')
+}
+`,
   "record-chain.js": `import { canonicalize } from './jcs.js'
 import {              sha256, sha256Hex } from './sha256.js'
 
@@ -3799,6 +4208,62 @@ export function unsigned({ tenants }              )                     {
     ...(unanchored_feedback > 0 ? [\`\${unanchored_feedback} reports of feedback of \${tenant_id}\`] : []),
   ])
   return open.length === 0 ? undefined : open.join(', ')
+}
+`,
+  "store-faults.js": `const DAMAGED = 'the store is damaged: stop the service and restore a backup'
+const SENTENCES = new Map([
+  ['SQLITE_FULL', 'the disk of the store is full: make room on it, then try again'],
+  ['SQLITE_CORRUPT', DAMAGED],
+  ['SQLITE_NOTADB', DAMAGED],
+])
+
+/** The message to an operator about a statement that failed for a reason of the disk; undefined for every other error. */
+export function storeFault(error         )                     {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    const sentence = 'code' in one ? SENTENCES.get(String(one.code)) : undefined
+    if (sentence !== undefined) return sentence
+  }
+  return undefined
+}
+
+/** Whether there is room again is not known before something is written. */
+const FULL_MS = 30_000
+
+/** Remembers what was met: a look at the store that only reads says nothing of a full disk, and most looks miss a broken page. */
+export function storeFaults(monotonic               = () => performance.now()) {
+  let said
+  let untilMs = 0
+  return {
+    note(error         )       {
+      const sentence = storeFault(error)
+      if (sentence === undefined || (said === DAMAGED && sentence !== DAMAGED)) return
+      said = sentence
+      untilMs = sentence === DAMAGED ? Number.POSITIVE_INFINITY : monotonic() + FULL_MS
+    },
+    get current()                     {
+      return said !== undefined && monotonic() < untilMs ? said : undefined
+    },
+  }
+}
+`,
+  "store-unavailable.js": `import { dbFault } from './db-fault.js'
+
+const away = new WeakSet       ()
+
+/** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
+export async function markUnavailable   (act                  )             {
+  try {
+    return await act()
+  } catch (error) {
+    if (error instanceof Error && dbFault(error) !== 'statement') away.add(error)
+    throw error
+  }
+}
+
+/** True where the store was not reached: nothing is wrong with what was asked, and asking again later may go well. */
+export function isStoreUnavailable(error         )          {
+  for (let one = error; one instanceof Error; one = one.cause) if (away.has(one)) return true
+  return false
 }
 `,
   "trace-detail.js": `import { el, part, table } from './dom.js'
@@ -4829,6 +5294,56 @@ export async function* checkedLots(
       check.push(line, one)
     }
     for (const { stretch } of checks.values()) yield stretch
+  }
+}
+`,
+  "write-queue.js": `/** Nothing was written: others of this process were writing all the while. */
+class WriteTurnError extends Error {
+           name = 'WriteTurnError'
+  /** The same statement may succeed in a moment. */
+           code = 'SQLITE_BUSY'
+}
+
+const LONGEST_WAIT_MS = 10_000
+
+/**
+ * Lets one write of this process be under way at a time, in the order of their coming. A server has one writer anyway, and sqld lets the
+ * others wait in a busy loop, each on a thread of its own: with 250 of them the one that writes gets no processor (measured: on two
+ * cores writes stood still for minutes). So it is better to wait here, where waiting costs nothing.
+ */
+export function writeQueue({ longestWaitMs = LONGEST_WAIT_MS }                             = {}) {
+  const waiting                 = []
+  let writing = false
+
+  function turn()                {
+    if (!writing) {
+      writing = true
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      const go = () => {
+        clearTimeout(late)
+        resolve()
+      }
+      const late = setTimeout(() => {
+        waiting.splice(waiting.indexOf(go), 1)
+        reject(
+          new WriteTurnError(\`The store did not take this write within \${longestWaitMs / 1000} s: try again later.\`),
+        )
+      }, longestWaitMs)
+      waiting.push(go)
+    })
+  }
+
+  return async function inTurn   (write                  )             {
+    await turn()
+    try {
+      return await write()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else writing = false
+    }
   }
 }
 `,

@@ -31,11 +31,7 @@ export async function loadBuiltinPrices(): Promise<BuiltinTable> {
   }
 }
 
-function fromTable(
-  model: string,
-  listed: Record<string, ListedPrice>,
-  dialect: DialectName,
-): Price | undefined {
+function fromTable(model: string, listed: Record<string, ListedPrice>, dialect: DialectName): Price | undefined {
   // A model of embeddings writes no tokens; of any other, a missing price is not known, and not free.
   const isPriced = listed.output_mtok !== undefined || /embed/i.test(model)
   if (listed.input_mtok === undefined || !isPriced) return undefined

@@ -159,6 +159,7 @@ describe('the router document', () => {
     }
     expect(schemaOf('/v1/messages')).toEqual({ schema: { $ref: '#/components/schemas/MessagesError' } })
     expect(schemaOf('/v1/chat/completions')).toEqual({ schema: { $ref: '#/components/schemas/ChatError' } })
-    expect(schemaOf('/v1/embeddings')).toEqual({ schema: { $ref: '#/components/schemas/RouterError' } })
+    expect(schemaOf('/v1/responses')).toEqual({ schema: { $ref: '#/components/schemas/ChatError' } })
+    expect(schemaOf('/v1/{rest}')).toEqual({ schema: { $ref: '#/components/schemas/RouterError' } })
   })
 })

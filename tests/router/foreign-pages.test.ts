@@ -182,7 +182,9 @@ describe.each(NAMES)('%s', name => {
         expect(got.status, `${method} ${path} ${JSON.stringify(headers)}: ${got.body}`).toBe(200)
       }
     }
-    expect(upstream.seen).toHaveLength(ordinary.length * CALLS.length)
+    // A router that routes answers for its own models.
+    const isOwn = (path: string) => path.startsWith('/v1/models') && !name.endsWith('observe')
+    expect(upstream.seen).toHaveLength(ordinary.length * CALLS.filter(([, path]) => !isOwn(path)).length)
   })
 
   it.each(['messages', 'chat'] as const)('answers the official client of %s', async dialect => {

@@ -57,12 +57,17 @@ function exchange(router: ServedRouter, head: string[], answer: string | Buffer 
 describe.each(['on sockets', 'through the portable app'])('a router %s', name => {
   it.each([
     '/v1/models/../../admin/secret',
-    '/v1/models/%2e%2E/secret',
+    '/v1/models/%2e%2E/%2e%2E/secret',
     '/v1/models/..\\..\\secret',
     '/v1/messages/batches/../../../x',
   ])('leads nowhere by %s', async path => {
     expect(await exchange(routers[name]!, [`GET ${path} HTTP/1.1`])).toMatch(/^HTTP\/1.1 40[04] /)
     expect(heard).toBe('')
+  })
+
+  it('takes a step up that stays among the provider’s paths for what it leads to', async () => {
+    expect(await exchange(routers[name]!, ['GET /v1/models/%2e%2E/batches HTTP/1.1'])).toMatch(/^HTTP\/1.1 200 /)
+    expect(heard).toMatch(/^GET \/tenant\/v1\/batches HTTP/)
   })
 
   it('keeps to itself what any header Connection names', async () => {
