@@ -12,7 +12,7 @@ import {
   NodeFrameSchema,
   type ReadRequest,
 } from '../../shared/tunnel/gateway.gen.ts'
-import { inbox } from '../../shared/tunnel/inbox.ts'
+import { type Inbox, inbox } from '../../shared/tunnel/inbox.ts'
 import { outbox } from '../../shared/tunnel/outbox.ts'
 import { PROTO } from '../../shared/tunnel/protocol.ts'
 import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
@@ -59,13 +59,15 @@ export interface Tunnel {
   close(): Promise<void>
 }
 
+type NodeChannel = Channel<NodeFrame, ControlFrame>
+
 /** The node's end: dials, reports what its store holds, executes commands, and dials again (docs/spec/runtime.md §14). */
 export function openTunnel(options: TunnelOptions): Tunnel {
-  const { transport, access, worker, clock, log, slots, backends, machine, maxStreamMs = MAX_STREAM_MS } = options
+  const { transport, access, worker, clock, log, maxStreamMs = MAX_STREAM_MS } = options
   const { delay = failures => redialDelay(failures, Math.random) } = options
   const streamId = crypto.randomUUID()
   const leaving = new AbortController()
-  const channel: Channel<NodeFrame, ControlFrame> = frameChannel<NodeFrame, ControlFrame>({
+  const channel: NodeChannel = frameChannel<NodeFrame, ControlFrame>({
     ackOnly,
     weigh,
     onAcked: seq => out.acked(seq),
@@ -97,73 +99,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     return rows.map(row => (row.frame.body.case === 'parked' ? { ...row, frame: ackOnly() } : row))
   }
 
-  async function answer(request: ReadRequest): Promise<void> {
-    const { requestId } = request
-    const say = (status: number, body: Uint8Array, last: boolean) =>
-      channel.pass(
-        create(NodeFrameSchema, { body: { case: 'readResponse', value: { requestId, status, body, last } } }),
-      )
-    try {
-      const { status, body } = await worker.read(request)
-      for (let at = 0; at === 0 || at < body.length; at += READ_CHUNK) {
-        say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)
-      }
-    } catch (error) {
-      log.error('a read could not be answered', { error, kind: request.kind })
-      say(500, new Uint8Array(), true)
-    }
-  }
-
-  async function take(frame: ControlFrame): Promise<void> {
-    const { body } = frame
-    switch (body.case) {
-      case 'ping':
-        channel.pass(create(NodeFrameSchema, { body: { case: 'pong', value: { n: body.value.n } } }))
-        return
-      case 'readRequest':
-        void answer(body.value)
-        return
-      case 'budgetGrant':
-        worker.asks.granted(body.value)
-        return
-      case 'drain':
-        log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
-        return
-      case 'assign':
-      case 'cancel':
-      case 'approval':
-      case 'signal':
-      case 'secretPut':
-      case 'sessionStop':
-      case 'childRefused':
-        if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
-        return orders.put(frame)
-      case 'ackOnly':
-        return
-      default:
-        throw new TunnelRefusal(
-          'bad_frame',
-          `this version does not know what to do with ${body.case ?? 'an empty frame'}`,
-        )
-    }
-  }
-
-  const askFrame = (value: Asked) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
   worker.asks.onAsk(ask => void channel.pass(askFrame(ask)))
-
-  function beat(lostMs: number): void {
-    for (const ask of worker.asks.open()) channel.pass(askFrame(ask))
-    void worker.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
-    const active = worker.active()
-    const { cpu, memoryFreeMb } = machine()
-    const value = {
-      activeRuns: active,
-      freeSlots: Math.max(0, slots - active),
-      cpu,
-      memoryFreeMb: BigInt(memoryFreeMb),
-    }
-    channel.pass(create(NodeFrameSchema, { body: { case: 'heartbeat', value } }))
-  }
 
   /** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
   async function stream(): Promise<void> {
@@ -172,28 +108,9 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     const stop = new AbortController()
     const before = current
     current = stop
-    const { vcpus, memoryMb } = machine()
-    const [held, storeId] = [await worker.held(), await worker.storeId()]
     const welcome = Promise.withResolvers<number>()
     welcome.promise.catch(() => undefined)
-    const hello = create(NodeFrameSchema, {
-      body: {
-        case: 'hello',
-        value: {
-          nodeId: worker.nodeId,
-          streamId,
-          lastSeenSeq: BigInt(channel.seen),
-          held,
-          proto: PROTO,
-          slots,
-          vcpus,
-          storeId,
-          backends: [...backends],
-          memoryMb: BigInt(memoryMb),
-          version: VERSION,
-        },
-      },
-    })
+    const hello = await helloFrame(options, streamId, channel)
     async function* outgoing(): AsyncGenerator<NodeFrame> {
       yield hello
       const seen = await welcome.promise
@@ -221,13 +138,13 @@ export function openTunnel(options: TunnelOptions): Tunnel {
           const lostMs = Math.max(1, lostSeconds) * 1000
           watch = setInterval(() => {
             if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
-            else beat(lostMs)
+            else beat(options, channel, lostMs)
           }, Math.max(1, heartbeatSeconds) * 1000)
-          beat(lostMs)
+          beat(options, channel, lostMs)
           continue
         }
         const fresh = channel.receive(frame)
-        if (fresh) await take(fresh)
+        if (fresh) await takeFrame(options, channel, orders, fresh)
       }
     }
     const listening = listen().finally(() => {
@@ -286,6 +203,112 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     },
   }
 }
+
+/** What the control plane sent: answered here, or put with the other orders. */
+async function takeFrame(
+  options: TunnelOptions,
+  channel: NodeChannel,
+  orders: Inbox<ControlFrame>,
+  frame: ControlFrame,
+): Promise<void> {
+  const { worker, log } = options
+  const { body } = frame
+  switch (body.case) {
+    case 'ping':
+      channel.pass(create(NodeFrameSchema, { body: { case: 'pong', value: { n: body.value.n } } }))
+      return
+    case 'readRequest':
+      void answerRead(options, channel, body.value)
+      return
+    case 'budgetGrant':
+      worker.asks.granted(body.value)
+      return
+    case 'drain':
+      log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
+      return
+    case 'assign':
+    case 'cancel':
+    case 'approval':
+    case 'signal':
+    case 'secretPut':
+    case 'sessionStop':
+    case 'childRefused':
+      if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
+      return orders.put(frame)
+    case 'ackOnly':
+      return
+    default:
+      throw new TunnelRefusal(
+        'bad_frame',
+        `this version does not know what to do with ${body.case ?? 'an empty frame'}`,
+      )
+  }
+}
+
+/** Answers a read of the control plane, piece by piece. */
+async function answerRead(
+  { worker, log }: Pick<TunnelOptions, 'worker' | 'log'>,
+  channel: NodeChannel,
+  request: ReadRequest,
+): Promise<void> {
+  const { requestId } = request
+  const say = (status: number, body: Uint8Array, last: boolean) =>
+    channel.pass(create(NodeFrameSchema, { body: { case: 'readResponse', value: { requestId, status, body, last } } }))
+  try {
+    const { status, body } = await worker.read(request)
+    for (let at = 0; at === 0 || at < body.length; at += READ_CHUNK) {
+      say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)
+    }
+  } catch (error) {
+    log.error('a read could not be answered', { error, kind: request.kind })
+    say(500, new Uint8Array(), true)
+  }
+}
+
+/** The first frame of a stream: who this node is, what it can do, and which runs it has. */
+async function helloFrame(
+  { worker, machine, slots, backends }: TunnelOptions,
+  streamId: string,
+  channel: Pick<NodeChannel, 'seen'>,
+): Promise<NodeFrame> {
+  const { vcpus, memoryMb } = machine()
+  const [held, storeId] = [await worker.held(), await worker.storeId()]
+  return create(NodeFrameSchema, {
+    body: {
+      case: 'hello',
+      value: {
+        nodeId: worker.nodeId,
+        streamId,
+        lastSeenSeq: BigInt(channel.seen),
+        held,
+        proto: PROTO,
+        slots,
+        vcpus,
+        storeId,
+        backends: [...backends],
+        memoryMb: BigInt(memoryMb),
+        version: VERSION,
+      },
+    },
+  })
+}
+
+/** A heartbeat; questions that are still open are asked again with it. */
+function beat({ worker, machine, slots, log }: TunnelOptions, channel: NodeChannel, lostMs: number): void {
+  for (const ask of worker.asks.open()) channel.pass(askFrame(ask))
+  void worker.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
+  const active = worker.active()
+  const { cpu, memoryFreeMb } = machine()
+  const value = {
+    activeRuns: active,
+    freeSlots: Math.max(0, slots - active),
+    cpu,
+    memoryFreeMb: BigInt(memoryFreeMb),
+  }
+  channel.pass(create(NodeFrameSchema, { body: { case: 'heartbeat', value } }))
+}
+
+const askFrame = (value: Asked) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
 
 const ackOnly = () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } })
 

@@ -1,9 +1,10 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
-import { type Claimed, leaseStore } from './lease-store.ts'
+import { type Claimed, type LeaseStore, leaseStore } from './lease-store.ts'
 import { type RunWatchers, runWatchers } from './run-watchers.ts'
 
 const GIVE_BACK_MS = 1000
@@ -15,7 +16,7 @@ export type Engine = ReturnType<typeof createEngine>
 
 /** Owns runs, at most `maxConcurrent` at a time, and executes them. Everything it knows about them is in the store. */
 export function createEngine(deps: EngineDeps) {
-  const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
+  const { db, clock, log, owner, nodeId, limits, metrics } = deps
   const leases = leaseStore(db, deps.records, deps.sha256, deps.takenHere !== undefined)
   const writer = journalWriter(db, {
     dayOf: deps.dayOf,
@@ -24,92 +25,26 @@ export function createEngine(deps: EngineDeps) {
     monotonic: clock.monotonic,
     appendSeconds: metrics.appendSeconds,
   })
-  const extraWhenSetAside = deps.extraWhenSetAside ?? (() => [])
   const executions = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
   const room = runWatchers(db, id => executions.has(id))
   const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
-  let claiming: Promise<void> | undefined
-  let again = false
-  let wakeTimer: ReturnType<typeof setTimeout> | undefined
-  let wakeAt = 0
   let owned = false
-  /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
-  let doubtful = false
   const timers: ReturnType<typeof setInterval>[] = []
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
-
-  /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
-  function wake(): void {
-    if (draining) return
-    if (claiming) {
-      again = true
-      return
-    }
-    claiming = claim().finally(() => {
-      claiming = undefined
-      // It was woken after its last look, while it asked when the next one is due.
-      if (again) wake()
-    })
-  }
-
-  async function claim(): Promise<void> {
-    let lookedMs = 0
-    try {
-      do {
-        again = false
-        const slots = limits.maxConcurrent
-        const most = slots - executions.size
-        if (most <= 0 || draining) return
-        if (doubtful) await leases.releaseOthers(owner, [...executions.keys(), ...endings.keys()])
-        doubtful = false
-        lookedMs = clock.now().getTime()
-        const nowMs = lookedMs
-        const held = [...executions.keys(), ...endings.keys()]
-        const claimed = await leases.claim({
-          owner,
-          nodeId: nodeId(),
-          nowMs,
-          ttlMs: limits.leaseMs,
-          most,
-          slots,
-          held,
-        })
-        owned ||= claimed.length > 0
-        if (claimed.length > 0) await deps.takenHere?.(claimed.map(({ id }) => id))
-        for (const run of claimed) start(run)
-        if (claimed.length === most) return
-      } while (again)
-      await sleepUntilDue(lookedMs)
-    } catch (error) {
-      log.error('runs could not be claimed', { error })
-      doubtful = true
-      // The store may be back long before the next sweep.
-      if (!draining && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
-    }
-  }
-
-  /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
-  async function sleepUntilDue(lookedMs: number): Promise<void> {
-    clearTimeout(wakeTimer)
-    wakeTimer = undefined
-    const due = await leases.nextDue(nodeId(), lookedMs)
-    if (due === undefined || draining) return
-    const inMs = Math.max(0, due - clock.now().getTime())
-    // Beyond the next sweep there is nothing to set a timer for.
-    if (inMs >= limits.recoveryMs) return
-    wakeIn(inMs)
-  }
-
-  function wakeIn(ms: number): void {
-    wakeAt = clock.monotonic() + ms
-    wakeTimer = setTimeout(() => {
-      wakeTimer = undefined
-      wake()
-    }, ms)
-  }
+  const looks = dueLooks(deps, leases, {
+    count: () => executions.size,
+    ids: () => [...executions.keys(), ...endings.keys()],
+    async claimed(ids) {
+      owned = true
+      await deps.takenHere?.(ids)
+    },
+    start,
+  })
+  const { wake } = looks
+  const renew = leaseRenewal(deps, leases, executions)
 
   /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
   function giveBackSoon(run: Claimed): void {
@@ -140,49 +75,11 @@ export function createEngine(deps: EngineDeps) {
       })
   }
 
-  /** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
-  let renewedAt = clock.monotonic()
-  async function renew(): Promise<void> {
-    if (executions.size === 0) {
-      renewedAt = clock.monotonic()
-      return
-    }
-    const ids = [...executions.keys()]
-    try {
-      const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
-      renewedAt = clock.monotonic()
-      for (const id of lost) executions.get(id)?.abandon()
-    } catch (error) {
-      log.warn('leases could not be renewed', { error, fault: dbFault(error) })
-      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of executions.values()) run.abandon()
-    }
-  }
-
-  async function setAside(): Promise<void> {
-    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime(), extraWhenSetAside)) {
-      metrics.setAside.add(1)
-      log.error(
-        'a run whose process ended whenever it was taken up is set aside: send it the signal "resume", or cancel it',
-        {
-          runId: id,
-          agentName,
-        },
-      )
-      deps.kept?.(true)
-    }
-  }
-
   async function sweep(): Promise<void> {
     const started = clock.monotonic()
     try {
-      if (isGone) {
-        for (const name of await leases.owners()) {
-          if (name === owner || !isGone(name)) continue
-          const released = await leases.release(name)
-          if (released > 0) log.info('runs of a process that is gone are taken over', { runs: released, owner: name })
-        }
-      }
-      await setAside()
+      await releaseGone(deps, leases)
+      await setAside(deps, leases)
     } catch (error) {
       log.error('the sweep failed', { error })
     }
@@ -216,34 +113,13 @@ export function createEngine(deps: EngineDeps) {
     /** First sweep, then the timers. Without `sweeps` only what was claimed is renewed: the host decides when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
-      if (!sweeps) return setAside()
+      if (!sweeps) return setAside(deps, leases)
       await sweep()
       timers.push(setInterval(() => void sweep(), limits.recoveryMs))
     },
 
     /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
-    async idle(ms: number): Promise<void> {
-      const until = clock.monotonic() + ms
-      let late: ReturnType<typeof setTimeout> | undefined
-      const over = new Promise<void>(resolve => {
-        late = setTimeout(resolve, ms)
-      })
-      while (clock.monotonic() < until && !draining) {
-        const soon = wakeTimer !== undefined && wakeAt < until
-        if (claiming) await Promise.race([claiming, over])
-        else if (executions.size > 0) {
-          const ends = [...executions.values()].map(run => run.done.catch(() => undefined))
-          // A run that ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
-          await Promise.race([
-            Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
-            over,
-          ])
-        } else if (soon)
-          await Promise.race([new Promise(resolve => setTimeout(resolve, wakeAt - clock.monotonic())), over])
-        else break
-      }
-      clearTimeout(late)
-    },
+    idle: (ms: number) => whenIdle(clock, executions, looks, ms),
 
     /**
      * Ends a run from outside: takes it from its owner, so that the owner can commit nothing any more, and writes the
@@ -268,14 +144,14 @@ export function createEngine(deps: EngineDeps) {
 
     drain(): void {
       draining = true
-      clearTimeout(wakeTimer)
+      looks.stop()
       for (const timer of timers.splice(0)) clearInterval(timer)
     },
 
     /** Claims nothing more and lets open steps finish, for up to `ms`. What is written and read goes on meanwhile. */
     async settled(ms: number): Promise<void> {
       this.drain()
-      await claiming
+      await looks.current
       const all = [...executions.values()]
       let timer: ReturnType<typeof setTimeout> | undefined
       const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
@@ -299,6 +175,195 @@ export function createEngine(deps: EngineDeps) {
       if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
+}
+
+/** What a process holds, as far as a look for more of it has to know. */
+interface Taken {
+  count(): number
+  /** What is executed or ended here. */
+  ids(): string[]
+  /** These are held under the name of this process from now on. */
+  claimed(ids: readonly string[]): Promise<void> | void
+  start(run: Claimed): void
+}
+
+type Looks = ReturnType<typeof dueLooks>
+
+/** Looks for runs that are due, when it is woken and when the next one becomes due, until it is stopped. */
+function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: LeaseStore, taken: Taken) {
+  let stopped = false
+  let claiming: Promise<void> | undefined
+  let again = false
+  let wakeTimer: ReturnType<typeof setTimeout> | undefined
+  let wakeAt = 0
+  /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
+  let doubtful = false
+
+  /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
+  function wake(): void {
+    if (stopped) return
+    if (claiming) {
+      again = true
+      return
+    }
+    claiming = claim().finally(() => {
+      claiming = undefined
+      // It was woken after its last look, while it asked when the next one is due.
+      if (again) wake()
+    })
+  }
+
+  async function claim(): Promise<void> {
+    let lookedMs = 0
+    try {
+      do {
+        again = false
+        const slots = limits.maxConcurrent
+        const most = slots - taken.count()
+        if (most <= 0 || stopped) return
+        if (doubtful) await leases.releaseOthers(owner, taken.ids())
+        doubtful = false
+        lookedMs = clock.now().getTime()
+        const claimed = await leases.claim({
+          owner,
+          nodeId: nodeId(),
+          nowMs: lookedMs,
+          ttlMs: limits.leaseMs,
+          most,
+          slots,
+          held: taken.ids(),
+        })
+        if (claimed.length > 0) await taken.claimed(claimed.map(({ id }) => id))
+        for (const run of claimed) taken.start(run)
+        if (claimed.length === most) return
+      } while (again)
+      await sleepUntilDue(lookedMs)
+    } catch (error) {
+      log.error('runs could not be claimed', { error })
+      doubtful = true
+      // The store may be back long before the next sweep.
+      if (!stopped && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
+    }
+  }
+
+  /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
+  async function sleepUntilDue(lookedMs: number): Promise<void> {
+    clearTimeout(wakeTimer)
+    wakeTimer = undefined
+    const due = await leases.nextDue(nodeId(), lookedMs)
+    if (due === undefined || stopped) return
+    const inMs = Math.max(0, due - clock.now().getTime())
+    // Beyond the next sweep there is nothing to set a timer for.
+    if (inMs >= limits.recoveryMs) return
+    wakeIn(inMs)
+  }
+
+  function wakeIn(ms: number): void {
+    wakeAt = clock.monotonic() + ms
+    wakeTimer = setTimeout(() => {
+      wakeTimer = undefined
+      wake()
+    }, ms)
+  }
+
+  return {
+    wake,
+
+    /** The look that is under way. */
+    get current() {
+      return claiming
+    },
+
+    /** When the next look is due. */
+    get nextAt() {
+      return wakeTimer === undefined ? undefined : wakeAt
+    },
+
+    get stopped() {
+      return stopped
+    },
+
+    stop(): void {
+      stopped = true
+      clearTimeout(wakeTimer)
+    },
+  }
+}
+
+/** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
+function leaseRenewal(
+  { clock, log, owner, limits }: EngineDeps,
+  leases: LeaseStore,
+  executions: ReadonlyMap<string, Execution>,
+): () => Promise<void> {
+  let renewedAt = clock.monotonic()
+  return async () => {
+    if (executions.size === 0) {
+      renewedAt = clock.monotonic()
+      return
+    }
+    const ids = [...executions.keys()]
+    try {
+      const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
+      renewedAt = clock.monotonic()
+      for (const id of lost) executions.get(id)?.abandon()
+    } catch (error) {
+      log.warn('leases could not be renewed', { error, fault: dbFault(error) })
+      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of executions.values()) run.abandon()
+    }
+  }
+}
+
+/** What processes held that are certainly gone is due at once. */
+async function releaseGone({ isGone, owner, log }: EngineDeps, leases: LeaseStore): Promise<void> {
+  if (!isGone) return
+  for (const name of await leases.owners()) {
+    if (name === owner || !isGone(name)) continue
+    const released = await leases.release(name)
+    if (released > 0) log.info('runs of a process that is gone are taken over', { runs: released, owner: name })
+  }
+}
+
+/** Sets aside what ended its process whenever it was taken up. */
+async function setAside(deps: EngineDeps, leases: LeaseStore): Promise<void> {
+  const { clock, log, metrics, nodeId, extraWhenSetAside = () => [] } = deps
+  for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime(), extraWhenSetAside)) {
+    metrics.setAside.add(1)
+    log.error(
+      'a run whose process ended whenever it was taken up is set aside: send it the signal "resume", or cancel it',
+      {
+        runId: id,
+        agentName,
+      },
+    )
+    deps.kept?.(true)
+  }
+}
+
+/** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
+async function whenIdle(
+  clock: Clock,
+  executions: ReadonlyMap<string, Execution>,
+  looks: Looks,
+  ms: number,
+): Promise<void> {
+  const until = clock.monotonic() + ms
+  let late: ReturnType<typeof setTimeout> | undefined
+  const over = new Promise<void>(resolve => {
+    late = setTimeout(resolve, ms)
+  })
+  while (clock.monotonic() < until && !looks.stopped) {
+    const { current, nextAt } = looks
+    if (current) await Promise.race([current, over])
+    else if (executions.size > 0) {
+      const ends = [...executions.values()].map(run => run.done.catch(() => undefined))
+      // A run that ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
+      await Promise.race([Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))), over])
+    } else if (nextAt !== undefined && nextAt < until)
+      await Promise.race([new Promise(resolve => setTimeout(resolve, nextAt - clock.monotonic())), over])
+    else break
+  }
+  clearTimeout(late)
 }
 
 /** The same set, with a second receiver of its events. */

@@ -330,7 +330,7 @@ export function assembleNodes(options: NodesOptions) {
     isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
 
     holdSession: ({ placementFor }: Pick<PlacedRuns, 'placementFor'>, tenantId: string, version: AgentVersion) =>
-      holdSession({ options, engaged, placementFor, sessions }, tenantId, version),
+      holdSession({ options, engaged: () => engaged, placementFor, sessions }, tenantId, version),
 
     approvals: (approvals: ApprovalStore, remoteRunOf: PlacedRuns['remoteRunOf']) =>
       remoteApprovals(approvals, { db, nodes: store, reachableNodes, data, remoteRunOf }),
@@ -422,7 +422,7 @@ async function holdSession(
     sessions,
   }: {
     options: Pick<NodesOptions, 'embedded' | 'versionOf'>
-    engaged: boolean
+    engaged: () => boolean
     placementFor: PlacedRuns['placementFor']
     sessions: Pick<RemoteSessions, 'pick' | 'opened'>
   },
@@ -430,7 +430,7 @@ async function holdSession(
   { agentName, manifest, versionId }: AgentVersion,
 ): Promise<Held | undefined> {
   const version = await versionOf(versionId)
-  if (embedded.on && !engaged && version?.sealed === undefined) return undefined
+  if (embedded.on && !engaged() && version?.sealed === undefined) return undefined
   const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
   if (placement.on === 'here') return undefined
   if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
