@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { z } from 'zod'
 import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
@@ -16,10 +17,11 @@ import { nodeRunEnv } from './env.ts'
 import { hostMachine } from './host-machine.ts'
 import { PROBE_MS } from './isolation/bounded-probe.ts'
 import { examine } from './isolation/doctor.ts'
+import type { Probe } from './isolation/driver.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 import { nodeAccess } from './tunnel/access.ts'
-import { enrol, poolSealKey, readIdentity } from './tunnel/identity.ts'
-import { grpcTransport } from './tunnel/transport.ts'
+import { enrol, type Identity, poolSealKey, readIdentity } from './tunnel/identity.ts'
+import { grpcTransport, type NodeTransport } from './tunnel/transport.ts'
 import { type BackendReport, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
 
 export interface RunningNode {
@@ -50,30 +52,11 @@ export async function runNode(
     pin: env.PLATFORM_CONTROL_PIN,
     insecure: env.PLATFORM_TUNNEL_INSECURE === '1',
   })
-  const path = join(env.PLATFORM_DATA_DIR, 'node.json')
-  let identity = await readIdentity(path)
-  if (identity === undefined) {
-    if (env.PLATFORM_ENROL_TOKEN === undefined) {
-      throw new EnvError(
-        'PLATFORM_ENROL_TOKEN: this node is not enrolled yet; POST /v1/nodes on the control plane gives a token',
-      )
-    }
-    identity = await enrol(path, env.PLATFORM_ENROL_TOKEN, hostname(), transport)
-    say(`enrolled ${identity.nodeId} in pool ${identity.pool}`)
-  }
+  const identity = await enrolledIdentity(env, transport, say)
   // A workspace stands on the disk of one machine, so nodes that take runs from each other offer no sandboxes.
   // Also removes what an earlier process of this node left behind.
   const { probes } = await examine(env, PROBE_MS, isShared ? [] : env.NODE_AGENT_BACKENDS)
-  const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
-  const backends = probes.map(
-    ({ backend, available, verifiedBy, reasons, accel }): BackendReport => ({
-      name: backend,
-      ok: available,
-      detail: available ? (verifiedBy ?? '') : reasons.join(' '),
-      verifiedUnix: available ? verifiedUnix : 0n,
-      accel: accel ?? '',
-    }),
-  )
+  const backends = backendReports(probes)
   const db = await openDb(env.PLATFORM_DATABASE_URL ?? join(env.PLATFORM_DATA_DIR, 'node.db'), {
     ...(env.PLATFORM_DATABASE_TOKEN !== undefined && { token: env.PLATFORM_DATABASE_TOKEN }),
   })
@@ -135,4 +118,35 @@ export async function runNode(
       db.close()
     },
   }
+}
+
+/** Who this node is; it enrols with its token the first time. */
+async function enrolledIdentity(
+  env: z.output<typeof nodeRunEnv>,
+  transport: NodeTransport,
+  say: (line: string) => void,
+): Promise<Identity> {
+  const path = join(env.PLATFORM_DATA_DIR, 'node.json')
+  const known = await readIdentity(path)
+  if (known !== undefined) return known
+  if (env.PLATFORM_ENROL_TOKEN === undefined) {
+    throw new EnvError(
+      'PLATFORM_ENROL_TOKEN: this node is not enrolled yet; POST /v1/nodes on the control plane gives a token',
+    )
+  }
+  const identity = await enrol(path, env.PLATFORM_ENROL_TOKEN, hostname(), transport)
+  say(`enrolled ${identity.nodeId} in pool ${identity.pool}`)
+  return identity
+}
+
+/** What was tried of each backend just now, as it is reported to the control plane. */
+function backendReports(probes: readonly Probe[]): BackendReport[] {
+  const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
+  return probes.map(({ backend, available, verifiedBy, reasons, accel }) => ({
+    name: backend,
+    ok: available,
+    detail: available ? (verifiedBy ?? '') : reasons.join(' '),
+    verifiedUnix: available ? verifiedUnix : 0n,
+    accel: accel ?? '',
+  }))
 }

@@ -42,6 +42,8 @@ const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
 const MOST_BYTES = 4 * 1024 * 1024
 const decoder = new TextDecoder()
 
+type SenderDeps = Pick<CallDeps, 'fetch' | 'clock' | 'wait'> & { gates: ReturnType<typeof rateGates> }
+
 export type VendorCalls = ReturnType<typeof vendorCalls>
 
 /**
@@ -69,106 +71,6 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     }
   }
 
-  function sender(
-    { installId, connector, credential, baseUrl }: Target,
-    effect: Action['effect'],
-    options: CallOptions,
-  ) {
-    const redact = redaction(connector, credential, IN_FAILURES)
-    const withoutSecrets = redaction(connector, credential, IN_RESULTS)
-    const base = `${(baseUrl ?? connector.origin(credential)).replace(/\/+$/, '')}${connector.prefix?.(credential) ?? ''}`
-    const own = {
-      accept: 'application/json',
-      'user-agent': 'waybill',
-      ...connector.headers,
-      ...connector.authorize(credential),
-    }
-
-    let wrote = false
-
-    async function once(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
-      const { method = 'GET' } = request
-      const leave = await gates.enter(installId, connector.rate, signal)
-      try {
-        const { headers, body } = encoded(request)
-        const changes = method !== 'GET' && method !== 'HEAD'
-        const key = options.key !== undefined && changes && effect !== 'read' ? options.key : undefined
-        const init: EgressInit = {
-          method,
-          signal,
-          headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
-          ...(body !== undefined && { body }),
-        }
-        const url = urlOf(base, request)
-        wrote ||= changes
-        const answer = await fetch(url, init)
-        return await readAnswer(answer)
-      } catch (error) {
-        throw signal.aborted ? signal.reason : toFailure(error)
-      } finally {
-        leave()
-      }
-    }
-
-    async function readAnswer(answer: Response): Promise<VendorAnswer> {
-      const { status, headers } = answer
-      const { body: bytes, truncated } = await readAtMost(answer, MOST_BYTES)
-      const text = withoutSecrets(decoder.decode(bytes))
-      const parsed = parse(text)
-      const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
-      if (problem === undefined && status >= 200 && status < 300) {
-        if (truncated) throw new VendorFailure({ status, message: `answered with more than ${MOST_BYTES} bytes` })
-        if (!('value' in parsed))
-          throw new VendorFailure({ status, message: 'answered with something that is not JSON' })
-        return { status, headers, body: parsed.value }
-      }
-      const pauseMs = retryAfterMs(name => headers.get(name), clock.now())
-      const later = problem?.limited || status === 429 || status === 503 || (status === 403 && pauseMs !== undefined)
-      const declined = later || problem !== undefined || (status >= 400 && status < 500)
-      throw new VendorFailure({
-        status,
-        retryAfterMs: pauseMs,
-        later,
-        declined,
-        refused: problem?.refused ?? status === 401,
-        message: redact(
-          problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
-        ),
-      })
-    }
-
-    function toFailure(error: unknown): unknown {
-      if (error instanceof VendorFailure) return error
-      const denial = denialIn(error)
-      if (denial) return new VendorFailure({ message: redact(denial.message), declined: true, cause: denial })
-      const why = error instanceof Error ? redact(error.message) : 'failed'
-      return new VendorFailure({ message: `could not be reached: ${why}`, unreachable: true, cause: error })
-    }
-
-    /** Sends a request, and again after a pause where that does nothing twice. */
-    async function send(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
-      const { method = 'GET' } = request
-      const most = effect !== 'once' || method === 'GET' || method === 'HEAD' ? (options.tries ?? MOST_TRIES) : 1
-      for (let tried = 1; ; tried++) {
-        try {
-          return await once(request, signal)
-        } catch (error) {
-          if (!(error instanceof VendorFailure) || !error.later) throw error
-          const pauseMs = error.retryAfterMs ?? backoffDelay(PAUSES, tried)
-          if (error.retryAfterMs !== undefined) gates.pause(installId, pauseMs)
-          if (tried >= most || pauseMs > LONGEST_PAUSE_MS) throw error
-          await wait(pauseMs, signal)
-        }
-      }
-    }
-
-    return {
-      send,
-      /** Where nothing was sent that could change something, nothing was changed. */
-      toTold: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
-    }
-  }
-
   return {
     /** Runs an action with arguments that were checked. The answer is an object; a list's may hold `nextCursor`. */
     async execute(
@@ -177,7 +79,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       args: Record<string, unknown>,
       options: CallOptions = {},
     ): Promise<Record<string, unknown>> {
-      const { send, toTold } = sender(target, action.effect, options)
+      const { send, toTold } = requestSender({ fetch, clock, wait, gates }, target, action.effect, options)
       return within(options.signal, target.connector.id, async signal => {
         const { credential } = target
         const { body, next } = await action.run(args, { credential, send: request => send(request, signal) })
@@ -191,7 +93,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     async probe(target: Target): Promise<string | undefined> {
       const { connector, credential } = target
       const { request, account, alsoGood } = connector.probe
-      const { send } = sender(target, 'read', {})
+      const { send } = requestSender({ fetch, clock, wait, gates }, target, 'read', {})
       return within(undefined, connector.id, async signal => {
         try {
           const { body } = await send(request(credential), signal)
@@ -204,6 +106,113 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       })
     },
   }
+}
+
+function requestSender(
+  { fetch, clock, wait, gates }: SenderDeps,
+  target: Target,
+  effect: Action['effect'],
+  options: CallOptions,
+) {
+  const { installId, connector, credential, baseUrl } = target
+  const base = `${(baseUrl ?? connector.origin(credential)).replace(/\/+$/, '')}${connector.prefix?.(credential) ?? ''}`
+  const own = {
+    accept: 'application/json',
+    'user-agent': 'waybill',
+    ...connector.headers,
+    ...connector.authorize(credential),
+  }
+
+  let wrote = false
+
+  async function once(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
+    const { method = 'GET' } = request
+    const leave = await gates.enter(installId, connector.rate, signal)
+    try {
+      const { headers, body } = encoded(request)
+      const changes = method !== 'GET' && method !== 'HEAD'
+      const key = options.key !== undefined && changes && effect !== 'read' ? options.key : undefined
+      const init: EgressInit = {
+        method,
+        signal,
+        headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
+        ...(body !== undefined && { body }),
+      }
+      const url = urlOf(base, request)
+      wrote ||= changes
+      const answer = await fetch(url, init)
+      return await readAnswer(target, clock.now, answer)
+    } catch (error) {
+      throw signal.aborted ? signal.reason : toFailure(target, error)
+    } finally {
+      leave()
+    }
+  }
+
+  /** Sends a request, and again after a pause where that does nothing twice. */
+  async function send(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
+    const { method = 'GET' } = request
+    const most = effect !== 'once' || method === 'GET' || method === 'HEAD' ? (options.tries ?? MOST_TRIES) : 1
+    for (let tried = 1; ; tried++) {
+      try {
+        return await once(request, signal)
+      } catch (error) {
+        if (!(error instanceof VendorFailure) || !error.later) throw error
+        const pauseMs = error.retryAfterMs ?? backoffDelay(PAUSES, tried)
+        if (error.retryAfterMs !== undefined) gates.pause(installId, pauseMs)
+        if (tried >= most || pauseMs > LONGEST_PAUSE_MS) throw error
+        await wait(pauseMs, signal)
+      }
+    }
+  }
+
+  return {
+    send,
+    /** Where nothing was sent that could change something, nothing was changed. */
+    toTold: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
+  }
+}
+
+/** What a vendor answered; an answer that is a failure is thrown, with no secret in it. */
+async function readAnswer(
+  { connector, credential }: Target,
+  nowOf: () => Date,
+  answer: Response,
+): Promise<VendorAnswer> {
+  const redact = redaction(connector, credential, IN_FAILURES)
+  const withoutSecrets = redaction(connector, credential, IN_RESULTS)
+  const { status, headers } = answer
+  const { body: bytes, truncated } = await readAtMost(answer, MOST_BYTES)
+  const text = withoutSecrets(decoder.decode(bytes))
+  const parsed = parse(text)
+  const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
+  if (problem === undefined && status >= 200 && status < 300) {
+    if (truncated) throw new VendorFailure({ status, message: `answered with more than ${MOST_BYTES} bytes` })
+    if (!('value' in parsed)) throw new VendorFailure({ status, message: 'answered with something that is not JSON' })
+    return { status, headers, body: parsed.value }
+  }
+  const pauseMs = retryAfterMs(name => headers.get(name), nowOf())
+  const later = problem?.limited || status === 429 || status === 503 || (status === 403 && pauseMs !== undefined)
+  const declined = later || problem !== undefined || (status >= 400 && status < 500)
+  throw new VendorFailure({
+    status,
+    retryAfterMs: pauseMs,
+    later,
+    declined,
+    refused: problem?.refused ?? status === 401,
+    message: redact(
+      problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
+    ),
+  })
+}
+
+function toFailure({ connector, credential }: Target, error: unknown): unknown {
+  const redact = redaction(connector, credential, IN_FAILURES)
+  if (error instanceof VendorFailure) return error
+  const denial = denialIn(error)
+  if (denial) return new VendorFailure({ message: redact(denial.message), declined: true, cause: denial })
+  const why = error instanceof Error ? redact(error.message) : 'failed'
+  return new VendorFailure({ message: `could not be reached: ${why}`, unreachable: true, cause: error })
 }
 
 function tooLate(name: string, ms: number): VendorFailure {

@@ -29,7 +29,7 @@ import type { RunWatchers } from './run-watchers.ts'
 import { needsSandbox, placed } from './sandbox/placement.ts'
 import { type SandboxOfRun, sandboxOfRun } from './sandbox/run-sandbox.ts'
 import type { Offered } from './sandbox/sandboxes.ts'
-import { runSteps } from './step.ts'
+import { runSteps, type Steps, type StepsDeps } from './step.ts'
 import { suspendUntil } from './suspend.ts'
 import { allowedTools } from './tools/read-only-tools.ts'
 import { toolbox } from './tools/toolbox.ts'
@@ -183,24 +183,7 @@ async function work(
     expired: deps.approvalExpired,
   })
   const stepsUnder = (signal: AbortSignal) =>
-    runSteps({
-      runId: run.id,
-      nodeId: deps.nodeId(),
-      journal,
-      history,
-      retry: manifest.retry,
-      approvals,
-      clock,
-      sha256,
-      signal,
-      redact,
-      transient: !manifest.privacy.storePrompts,
-      open,
-      maxSteps: manifest.limits.maxSteps,
-      random: deps.random,
-      draining: deps.draining,
-      metrics: deps.metrics,
-    })
+    stepsOf(deps, run, manifest, { journal, history, approvals, redact, open, signal })
   // Only a program abandons its own steps; a signal of signals costs each look at it.
   const inner = manifest.entrypoint ? new AbortController() : undefined
   const steps = stepsUnder(inner ? AbortSignal.any([signal, inner.signal]) : signal)
@@ -254,6 +237,28 @@ async function work(
     mcp?.close()
     await sandbox?.close()
   }
+}
+
+/** The steps of a run, under the rules of its manifest. */
+function stepsOf(
+  deps: ExecutionDeps,
+  run: Claimed,
+  manifest: Manifest,
+  own: Pick<StepsDeps, 'journal' | 'history' | 'approvals' | 'redact' | 'open' | 'signal'>,
+): Steps {
+  return runSteps({
+    ...own,
+    runId: run.id,
+    nodeId: deps.nodeId(),
+    retry: manifest.retry,
+    clock: deps.clock,
+    sha256: deps.sha256,
+    transient: !manifest.privacy.storePrompts,
+    maxSteps: manifest.limits.maxSteps,
+    random: deps.random,
+    draining: deps.draining,
+    metrics: deps.metrics,
+  })
 }
 
 /** The model that a manifest names, within the budget of its agent. */

@@ -44,38 +44,8 @@ export function sessionService(deps: SessionServiceDeps) {
     waitForTurn({ store, live, timeoutMs: deps.turnTimeoutMs }, sessionId, turnId)
 
   return {
-    async open(
-      tenantId: string,
-      { agentName, title, labels = {}, environment }: z.output<typeof sessionCreate>,
-      also: (id: string) => InStatement[],
-    ): Promise<Session> {
-      const version = await deps.currentByName(tenantId, agentName)
-      if (!version) throw notFound('agent', agentName)
-      const id = newId()
-      const held = await deps.placeOf(tenantId, version)
-      if (held && environment !== undefined) {
-        throw new ApiError('validation_failed', 'environment: a session on a node takes none in this version')
-      }
-      if (held === undefined) await machines.acquire(id, agentName, version.manifest)
-      const session = {
-        id,
-        tenantId,
-        agentName,
-        agentId: version.agentId,
-        versionId: version.versionId,
-        title: title === undefined ? null : canonicalBody(title),
-        labels: canonicalBody(labels),
-        environment: environment === undefined ? null : canonicalBody(environment),
-        createdMs: now().getTime(),
-      }
-      try {
-        await store.create(session, [...(held ? [held.opened(id)] : []), ...also(id)])
-      } catch (error) {
-        await machines.release(id)
-        throw isAgentGone(error) ? notFound('agent', agentName) : error
-      }
-      return withVm(deps, (await findSession(deps, id)).wire)
-    },
+    open: (tenantId: string, wanted: z.output<typeof sessionCreate>, also: (id: string) => InStatement[]) =>
+      openSession(deps, tenantId, wanted, also),
 
     withVm: (wire: Session) => withVm(deps, wire),
 
@@ -137,6 +107,40 @@ export function sessionService(deps: SessionServiceDeps) {
       await machines.release(id)
     },
   }
+}
+
+async function openSession(
+  deps: SessionServiceDeps,
+  tenantId: string,
+  { agentName, title, labels = {}, environment }: z.output<typeof sessionCreate>,
+  also: (id: string) => InStatement[],
+): Promise<Session> {
+  const version = await deps.currentByName(tenantId, agentName)
+  if (!version) throw notFound('agent', agentName)
+  const id = deps.newId()
+  const held = await deps.placeOf(tenantId, version)
+  if (held && environment !== undefined) {
+    throw new ApiError('validation_failed', 'environment: a session on a node takes none in this version')
+  }
+  if (held === undefined) await deps.machines.acquire(id, agentName, version.manifest)
+  const session = {
+    id,
+    tenantId,
+    agentName,
+    agentId: version.agentId,
+    versionId: version.versionId,
+    title: title === undefined ? null : canonicalBody(title),
+    labels: canonicalBody(labels),
+    environment: environment === undefined ? null : canonicalBody(environment),
+    createdMs: deps.now().getTime(),
+  }
+  try {
+    await deps.store.create(session, [...(held ? [held.opened(id)] : []), ...also(id)])
+  } catch (error) {
+    await deps.machines.release(id)
+    throw isAgentGone(error) ? notFound('agent', agentName) : error
+  }
+  return withVm(deps, (await findSession(deps, id)).wire)
 }
 
 async function findSession(deps: SessionServiceDeps, id: string): Promise<SessionRow> {

@@ -47,83 +47,28 @@ interface OpenStep {
   done: Promise<unknown>
 }
 
-export type CodeCalls = ReturnType<typeof codeCalls>
+/** Makes one call at its place among those of the program. */
+type MakeCall = <T>(name: string, input: unknown, make: (place: number, own: Loop) => Promise<T>) => Promise<T>
 
-/**
- * What a program in a sandbox may ask for, as steps of its run. Calls are numbered as they come: after a restart the program
- * begins again and is given what is on record at each place, so a step is made once however often the program is.
- */
-export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
-  const loop = startLoop({ ...run, opening: [] })
-  const circle = circling()
+/** Remembers what a program may die of, if it does not catch it. */
+type Failed = (kind: string, stepId: string, error: StepFailure) => StepFailure
+
+/** The steps whose functions run inside the sandbox: the program begins each attempt, makes it and says how it went. */
+function programSteps(run: CodeRun, call: MakeCall, failed: Failed) {
   const open = new Map<string, OpenStep>()
-  const parked: SuspendedUntil[] = []
-  let made = 0
-  let busy = 0
   /** A step has started and is not over: what runs then is its function, which makes no calls of its own. */
   let inStep = false
-  let lastFailure: { kind: string; stepId: string; message: string } | undefined
-
-  const redacted = <T>(value: T): T => run.redact?.value(value) ?? value
-
-  /** The run lets go once nothing but waiting calls is open. */
-  function suspendWhenIdle(): void {
-    if (parked.length > 0 && busy === parked.length) stop(new AllSuspended(parked))
-  }
-
-  /** One call at its place; whatever is no failure of the call itself ends the program. */
-  async function call<T>(name: string, input: unknown, make: (place: number, own: Loop) => Promise<T>): Promise<T> {
-    // What is waited for is waited for alone: a call that comes later is made when the program begins again.
-    if (parked.length > 0) return new Promise(() => undefined)
-    if (inStep) {
-      throw new ProtocolFault(409, `a step is open: its function makes no calls of its own, and ${name} is one`)
-    }
-    const place = ++made
-    busy++
-    try {
-      // What a program was told again after a restart is redacted, and what it makes of it has to be the same call.
-      const inputHash = sha256Hex(canonicalize(redacted(wellFormed(input) ?? null)), run.sha256)
-      checkReplay(run.recorded, place, { name, inputHash })
-      const steps: Steps = {
-        run: (spec, act) =>
-          loop.steps.run({ ...spec, inputHash, intent: { ...spec.intent, call: place, callName: name } }, act),
-        get started() {
-          return loop.steps.started
-        },
-      }
-      const result = await make(place, { ...loop, steps })
-      lastFailure = undefined
-      await watch({ ...loop, steps }, `code-${place}`, circle.turn(`${name} ${inputHash}`, String(place)))
-      busy--
-      suspendWhenIdle()
-      return result
-    } catch (error) {
-      if (error instanceof Suspended) {
-        parked.push(error.until)
-        suspendWhenIdle()
-        return new Promise(() => undefined)
-      }
-      busy--
-      suspendWhenIdle()
-      if (error instanceof StepFailure || error instanceof ProtocolFault) throw error
-      stop(error)
-      throw error
-    }
-  }
-
-  const failed = (kind: string, stepId: string, error: StepFailure) => {
-    lastFailure = { kind, stepId, message: error.message }
-    return error
-  }
 
   /** Settles with the attempt that begins, or with nothing once the step is over. */
-  async function begun(stepId: string): Promise<Attempt | undefined> {
+  async function nextAttempt(stepId: string): Promise<Attempt | undefined> {
     const step = open.get(stepId)
     if (step === undefined) return undefined
     return Promise.race([step.next.promise, step.done.then(() => undefined)])
   }
 
   return {
+    isOpen: () => inStep,
+
     /** Begins a step: its recorded output, or the attempt that the program is to make. */
     async begin({ name, input, effect }: { name: string; input?: unknown; effect: Effect }) {
       const answer = Promise.withResolvers<
@@ -181,14 +126,114 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
     async fail(stepId: string, message: string, transient: boolean): Promise<Attempt | undefined> {
       const step = open.get(stepId)
       if (step === undefined) throw new ProtocolFault(409, `no step ${stepId} is open`)
-      const next = begun(stepId)
+      const next = nextAttempt(stepId)
       step.reject(new StepFailure('code_failed', run.sandbox.withoutSecrets(message), { transient }))
       return next.catch((error: unknown) => {
         if (error instanceof StepFailure) return undefined
         throw error
       })
     },
+  }
+}
 
+export type CodeCalls = ReturnType<typeof codeCalls>
+
+/**
+ * What a program in a sandbox may ask for, as steps of its run. Calls are numbered as they come: after a restart the program
+ * begins again and is given what is on record at each place, so a step is made once however often the program is.
+ */
+export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
+  const loop = startLoop({ ...run, opening: [] })
+  const circle = circling()
+  const parked: SuspendedUntil[] = []
+  let made = 0
+  let busy = 0
+  let lastFailure: { kind: string; stepId: string; message: string } | undefined
+
+  const redacted = <T>(value: T): T => run.redact?.value(value) ?? value
+
+  /** The run lets go once nothing but waiting calls is open. */
+  function suspendWhenIdle(): void {
+    if (parked.length > 0 && busy === parked.length) stop(new AllSuspended(parked))
+  }
+
+  /** One call at its place; whatever is no failure of the call itself ends the program. */
+  async function call<T>(name: string, input: unknown, make: (place: number, own: Loop) => Promise<T>): Promise<T> {
+    // What is waited for is waited for alone: a call that comes later is made when the program begins again.
+    if (parked.length > 0) return new Promise(() => undefined)
+    if (steps.isOpen()) {
+      throw new ProtocolFault(409, `a step is open: its function makes no calls of its own, and ${name} is one`)
+    }
+    const place = ++made
+    busy++
+    try {
+      // What a program was told again after a restart is redacted, and what it makes of it has to be the same call.
+      const inputHash = sha256Hex(canonicalize(redacted(wellFormed(input) ?? null)), run.sha256)
+      checkReplay(run.recorded, place, { name, inputHash })
+      const own: Steps = {
+        run: (spec, act) =>
+          loop.steps.run({ ...spec, inputHash, intent: { ...spec.intent, call: place, callName: name } }, act),
+        get started() {
+          return loop.steps.started
+        },
+      }
+      const result = await make(place, { ...loop, steps: own })
+      lastFailure = undefined
+      await watch({ ...loop, steps: own }, `code-${place}`, circle.turn(`${name} ${inputHash}`, String(place)))
+      busy--
+      suspendWhenIdle()
+      return result
+    } catch (error) {
+      if (error instanceof Suspended) {
+        parked.push(error.until)
+        suspendWhenIdle()
+        return new Promise(() => undefined)
+      }
+      busy--
+      suspendWhenIdle()
+      if (error instanceof StepFailure || error instanceof ProtocolFault) throw error
+      stop(error)
+      throw error
+    }
+  }
+
+  const failed: Failed = (kind, stepId, error) => {
+    lastFailure = { kind, stepId, message: error.message }
+    return error
+  }
+
+  const steps = programSteps(run, call, failed)
+
+  return {
+    ...simpleCalls(run, call, failed),
+
+    begin: steps.begin,
+
+    complete: steps.complete,
+
+    fail: steps.fail,
+
+    /** Whether the program may end here; a call that is open would be left without an end. */
+    finish(): void {
+      if (busy > 0) throw new ProtocolFault(409, 'a call is still open: finish after it has been answered')
+      checkAllReplayed(run.recorded, made)
+    },
+
+    /** What a program died of that did not catch the failure of its last call. */
+    uncaught: (): RunFailure | undefined => {
+      if (lastFailure === undefined) return undefined
+      const { kind, message, stepId } = lastFailure
+      const code = CODE_OF[kind]
+      return code && new RunFailure(code, message, { stepId })
+    },
+  }
+}
+
+/** The calls that need no function of the program. */
+function simpleCalls(run: CodeRun, call: MakeCall, failed: Failed) {
+  const redacted = <T>(value: T): T => run.redact?.value(value) ?? value
+
+  return {
     model: (asked: CodeModel) =>
       call('model', asked, async (place, own) => {
         const { prompt, messages = [{ role: 'user' as const, content: prompt ?? '' }] } = asked
@@ -250,20 +295,6 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
         )
         return output
       }),
-
-    /** Whether the program may end here; a call that is open would be left without an end. */
-    finish(): void {
-      if (busy > 0) throw new ProtocolFault(409, 'a call is still open: finish after it has been answered')
-      checkAllReplayed(run.recorded, made)
-    },
-
-    /** What a program died of that did not catch the failure of its last call. */
-    uncaught: (): RunFailure | undefined => {
-      if (lastFailure === undefined) return undefined
-      const { kind, message, stepId } = lastFailure
-      const code = CODE_OF[kind]
-      return code && new RunFailure(code, message, { stepId })
-    },
   }
 }
 

@@ -31,6 +31,10 @@ const MOST_LISTED = 1024 * 1024
 const NEVER_MS = 2 ** 31 - 1
 const GOODBYE_MS = 2000
 
+type SdkTypes = typeof import('@modelcontextprotocol/sdk/types.js')
+
+const within = (signal: AbortSignal) => ({ signal, timeout: NEVER_MS })
+
 /** A session with one server: greeted, and ready to be asked. */
 export async function connectMcp(open: OpenTransport, signal: AbortSignal): Promise<McpConnection> {
   const [{ Client: McpClient }, { CfWorkerJsonSchemaValidator }, types] = await Promise.all([
@@ -59,32 +63,12 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
   client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
     changed = true
   })
-  const within = (of: AbortSignal) => ({ signal: of, timeout: NEVER_MS })
   const leave = () => void transport.close().catch(() => undefined)
   try {
     await client.connect(transport, within(signal))
   } catch (error) {
     leave()
     throw told(error)
-  }
-
-  async function listed(of: AbortSignal): Promise<McpDefinition[]> {
-    const found: McpDefinition[] = []
-    let size = 0
-    let cursor: string | undefined
-    for (let page = 1; ; page++) {
-      const params = cursor === undefined ? {} : { cursor }
-      const listed = await client.request({ method: 'tools/list', params }, types.ListToolsResultSchema, within(of))
-      found.push(...listed.tools.map(definitionOf))
-      size += JSON.stringify(listed.tools).length
-      if (found.length > MOST_TOOLS || size > MOST_LISTED) {
-        const most = `${MOST_TOOLS} tools or ${MOST_LISTED} characters of definitions`
-        throw new StepFailure('mcp_failed', `the server lists more than ${most}`)
-      }
-      cursor = listed.nextCursor
-      if (cursor === undefined) return found
-      if (page === MOST_PAGES) throw new StepFailure('mcp_failed', `the server lists its tools without an end`)
-    }
   }
 
   return {
@@ -97,7 +81,7 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
     async list(of) {
       changed = false
       try {
-        return await listed(of)
+        return await listTools(client, types, of)
       } catch (error) {
         throw told(error)
       }
@@ -136,5 +120,25 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
           leave()
         })
     },
+  }
+}
+
+/** Every page of what a server offers, up to a bound. */
+async function listTools(client: Client, types: SdkTypes, of: AbortSignal): Promise<McpDefinition[]> {
+  const found: McpDefinition[] = []
+  let size = 0
+  let cursor: string | undefined
+  for (let page = 1; ; page++) {
+    const params = cursor === undefined ? {} : { cursor }
+    const listed = await client.request({ method: 'tools/list', params }, types.ListToolsResultSchema, within(of))
+    found.push(...listed.tools.map(definitionOf))
+    size += JSON.stringify(listed.tools).length
+    if (found.length > MOST_TOOLS || size > MOST_LISTED) {
+      const most = `${MOST_TOOLS} tools or ${MOST_LISTED} characters of definitions`
+      throw new StepFailure('mcp_failed', `the server lists more than ${most}`)
+    }
+    cursor = listed.nextCursor
+    if (cursor === undefined) return found
+    if (page === MOST_PAGES) throw new StepFailure('mcp_failed', `the server lists its tools without an end`)
   }
 }
