@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { cpus, freemem, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
@@ -14,7 +14,6 @@ import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../shared/log/log.ts'
 import { systemClock } from '../shared/time/clock.ts'
 import { nodeRunEnv } from './env.ts'
-import { hostMachine } from './host-machine.ts'
 import { PROBE_MS } from './isolation/bounded-probe.ts'
 import { examine } from './isolation/doctor.ts'
 import type { Probe } from './isolation/driver.ts'
@@ -23,6 +22,8 @@ import { nodeAccess } from './tunnel/access.ts'
 import { enrol, type Identity, poolSealKey, readIdentity } from './tunnel/identity.ts'
 import { grpcTransport, type NodeTransport } from './tunnel/transport.ts'
 import { type BackendReport, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
+
+const MB = 1024 * 1024
 
 export interface RunningNode {
   nodeId: string
@@ -149,4 +150,15 @@ function backendReports(probes: readonly Probe[]): BackendReport[] {
     verifiedUnix: available ? verifiedUnix : 0n,
     accel: accel ?? '',
   }))
+}
+
+/** What this machine has, and how much of it is in use. */
+function hostMachine() {
+  const count = cpus().length
+  return {
+    cpu: Math.min(1, (loadavg()[0] ?? 0) / Math.max(1, count)),
+    vcpus: count,
+    memoryMb: Math.floor(totalmem() / MB),
+    memoryFreeMb: Math.floor(freemem() / MB),
+  }
 }

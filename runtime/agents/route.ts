@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/http/api-error.ts'
 import { sameRecord } from '../../shared/http/validate.ts'
 import type { Agent, AgentCreated, AgentVersionWithManifest } from '../../shared/wire/runtime/agent.ts'
 import { agentEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
@@ -6,10 +7,10 @@ import { withoutKey } from '../http/idempotency.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
+import { schemaProblem } from '../json-schema/schema-check.ts'
 import type { Publisher } from '../secrets/manifest-check.ts'
 import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
 import { isolationItems, type NodeBackends } from './isolation.ts'
-import { checkOutputSchema } from './output-schema.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './pool-label.ts'
 import type { AgentStore, Saved } from './store.ts'
 import { hasTexts } from './texts.ts'
@@ -156,4 +157,12 @@ function readLabel(label: string | undefined): { key: string; value: string } | 
   if (label === undefined) return undefined
   const colon = label.indexOf(':')
   return { key: label.slice(0, colon), value: label.slice(colon + 1) }
+}
+
+/** Refuses a manifest whose answers could not be held against its schema. */
+function checkOutputSchema({ outputSchema }: Manifest): void {
+  const message = outputSchema && schemaProblem(outputSchema)
+  if (message === undefined) return
+  const path = 'manifest.outputSchema'
+  throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
 }

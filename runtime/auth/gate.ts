@@ -1,10 +1,11 @@
-import type { MiddlewareHandler } from 'hono'
+import type { HonoRequest, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { queryNames } from '../../shared/wire/aliases.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
+import { nearest } from '../../shared/wire/nearest.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
-import { refuseUnknownQuery } from '../http/known-query.ts'
 import { type LoginAccess, refuseWithoutCsrfToken } from './dashboard/login-access.ts'
 import { bearerKey } from './keys/api-key.ts'
 import type { KeyAccess } from './keys/key-access.ts'
@@ -59,4 +60,24 @@ function unauthorized(given: string | undefined): ApiError<'unauthorized'> {
       ? 'send an API key as Authorization: Bearer wb_live_…'
       : 'the API key is not valid: it is malformed, unknown, revoked or expired'
   return new ApiError('unauthorized', message, { headers: { 'www-authenticate': 'Bearer' } })
+}
+
+/** Refuses a parameter that the operation does not have: a filter that was mistyped would answer everything. */
+function refuseUnknownQuery(request: HonoRequest, { query }: Pick<Endpoint, 'query'>): void {
+  // Most calls have no query, and reading it costs.
+  if (!request.url.includes('?')) return
+  const names = query === undefined ? [] : queryNames(query)
+  if (names === 'any') return
+  for (const name of Object.keys(request.query())) {
+    if (names.includes(name)) continue
+    const near = nearest(name, names)
+    const instead =
+      near !== undefined
+        ? `did you mean ${near}?`
+        : names.length === 0
+          ? 'this operation takes none'
+          : `expected any of ${names.join(', ')}`
+    const message = `unknown query parameter; ${instead}`
+    throw new ApiError('validation_failed', `${name}: ${message}`, { details: [{ path: name, message }] })
+  }
 }

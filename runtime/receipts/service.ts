@@ -3,17 +3,19 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import { RECEIPT, unknownMember } from '../../shared/proof/members.ts'
 import { journalFault, walkFault } from '../../shared/proof/receipt-proof.ts'
+import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import type {
-  Receipt,
-  ReceiptKeys,
-  ReceiptPayload,
-  VerifyReason,
-  VerifyRequest,
-  VerifyResult,
+import {
+  RECEIPT_ALGORITHM,
+  type Receipt,
+  type ReceiptKeys,
+  type ReceiptPayload,
+  type VerifyReason,
+  type VerifyRequest,
+  type VerifyResult,
 } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
@@ -21,8 +23,7 @@ import type { Principal } from '../http/http-env.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'
-import { issue } from './issue.ts'
-import { type HashedFacts, statementFrom, statementOf } from './payload.ts'
+import { type HashedFacts, type Statement, statementFrom, statementOf } from './payload.ts'
 import { published } from './published.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { ReceiptStore } from './store.ts'
@@ -234,5 +235,20 @@ function claimed(payload: Record<string, unknown>): Pick<VerifyResult, 'runId' |
   return {
     ...(typeof runId === 'string' && { runId: runId.slice(0, 128) }),
     ...(typeof keyId === 'string' && { keyId: keyId.slice(0, 128) }),
+  }
+}
+
+/**
+ * The signed receipt. The public key goes with it, so that a verifier needs to have kept only a fingerprint; it is bound to
+ * the payload by `keyId`, which is the beginning of its fingerprint.
+ */
+async function issue(statement: Statement, key: Signer, issuedAt: Date): Promise<Receipt> {
+  const payload = { ...statement, issuedAt: issuedAt.toISOString(), keyId: key.keyId }
+  const signature = await key.sign(utf8(canonicalize(payload)))
+  return {
+    payload,
+    signature: toBase64(signature),
+    algorithm: RECEIPT_ALGORITHM,
+    publicKey: toBase64(key.publicKey),
   }
 }

@@ -3,7 +3,6 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
-import { retryDelayMs } from './retry-delay.ts'
 import { type Sent, send } from './send.ts'
 import type { WebhookStore } from './store.ts'
 import { bodyText, type DeliveryRow, type WebhookRow } from './webhook.ts'
@@ -27,6 +26,11 @@ const MOST_OF_ONE = 4
 /** Beyond the deadline of a delivery, so that no process takes one that is still under way. */
 const LEASE_MS = 60_000
 const KEPT_MS = 30 * 86_400_000
+const FIRST_RETRY_MS = 10_000
+const LAST_RETRY_MS = 6 * 60 * 60_000
+const MOST_RETRIES = 8
+/** Spreads what failed together; it only lengthens, so that nothing is sent again earlier than it was said. */
+const JITTER = 0.2
 const PRUNE_EVERY_MS = 60_000
 const PRUNE_MOST = 1000
 /** What a host without timers spends on one call. */
@@ -152,4 +156,13 @@ async function secretOf(deps: WebhookDeliveryDeps, webhook: WebhookRow): Promise
     deps.log.error('the secret of a webhook could not be opened', { error, webhookId: webhook.id })
     return undefined
   }
+}
+
+/**
+ * How long after a failed attempt the next one follows, counting attempts from 1: 10 s, then three times as long each time, up
+ * to 6 h (docs/spec/runtime.md §15). Undefined after the eighth retry: the receiver is gone.
+ */
+export function retryDelayMs(attempt: number, random: () => number): number | undefined {
+  if (attempt > MOST_RETRIES) return undefined
+  return Math.round(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 3 ** (attempt - 1) * (1 + JITTER * random())))
 }

@@ -1,9 +1,9 @@
 import { canonicalize } from '../../../shared/sign/jcs.ts'
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
 import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
 import { circling } from './anomalies.ts'
-import { cutShort } from './cut-short.ts'
 import { gate } from './gate.ts'
 import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
@@ -143,4 +143,21 @@ async function gateOutput(loop: Loop, turn: number, said: Said, before: readonly
     arguments: said.text,
   })
   if (refusal !== undefined) throw new RunFailure('low_confidence', refusal, { stepId })
+}
+
+/** Why an answer is none to go on with, in words that say what to do; undefined for a whole one. */
+function cutShort(
+  { stop, cappedByBudget }: Pick<Said, 'stop' | 'cappedByBudget'>,
+  text: string,
+  { limits }: Pick<Manifest, 'limits'>,
+): { code: 'output_truncated' | 'model_refused'; message: string } | undefined {
+  if (stop === 'length') {
+    const why = cappedByBudget
+      ? 'what the budget leaves: raise the budget'
+      : `its longest length: raise limits.maxOutputTokens (now ${limits.maxOutputTokens}), shorten what the model is sent`
+    return { code: 'output_truncated', message: `the answer was cut off at ${why}, or ask for less` }
+  }
+  if (stop !== 'refusal') return undefined
+  const said = text.trim() === '' ? 'without a word' : 'what it said is in output.result'
+  return { code: 'model_refused', message: `the model or its provider refused to answer: ${said}` }
 }
