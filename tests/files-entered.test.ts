@@ -11,8 +11,8 @@ const runtime = fileURLToPath(new URL('./runtime/count-files-entered.ts', import
 it.concurrent.each([
   ['an observed call, until its answer has ended', router, 'observe', 16],
   ['an enforced call, until its answer has ended', router, 'enforce', 86],
-  ['POST /v1/runs, until its 201', runtime, 'answer', 60],
-  ['POST /v1/runs, until the receipt of its run', runtime, 'receipt', 112],
+  ['POST /v1/runs, until its 201', runtime, 'answer', 59],
+  ['POST /v1/runs, until the receipt of its run', runtime, 'receipt', 109],
 ])(
   '%s enters no more source files',
   async (_, program, mode, most) => {
