@@ -193,6 +193,8 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     const [one, doctor] = [await driverOf(), await driverOf()]
     const sandbox = await one.start(LIMITS, START_MS)
     const probed = await doctor.start(LIMITS, START_MS)
+    // Neither has a jail in the mount of the other.
+    expect(mountsIn(join(folder, 'state'))).toHaveLength(2)
     await probed.stop()
     await doctor.reap()
     await doctor.close()

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireBackend } from '../../../tests/backends/require.ts'
+import { MODULES } from '../../guest/image-inputs.ts'
 import type { Driver, SandboxLimits } from '../driver.ts'
 import { escapeProbes } from '../testing/escape-probes.ts'
 import { shell } from '../testing/run-command.ts'
@@ -75,6 +76,13 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     expect(one!.id).not.toBe(two!.id)
     await Promise.all([one!.stop(), two!.stop()])
   }, 40_000)
+
+  it('has the modules of every backend, in an order that its kernel takes', async () => {
+    const sandbox = await driver.start(LIMITS, 20_000)
+    const { stdout } = await shell(sandbox, 'cut -d" " -f1 /proc/modules')
+    expect(stdout.trim().split('\n').toSorted()).toEqual(MODULES.toSorted())
+    await sandbox.stop()
+  })
 
   it('has a workspace and processes of the size that was asked for, whatever the template had', async () => {
     const wide = { ...LIMITS, pids: 40 }
