@@ -25,9 +25,12 @@ const limit = (name: string) => expect.objectContaining({ kind: 'limit', limit: 
 /** What foreign code may try, the same for every backend that runs commands. Run only inside limits that were read back. */
 export function escapeProbes({ driver, limits, ownKernel, survives, startMs, slowness = 1 }: ProbedBackend): void {
   let sandbox: Sandbox
-  beforeAll(async () => {
-    sandbox = await driver().start(limits, startMs)
-  }, startMs + 5000)
+  beforeAll(
+    async () => {
+      sandbox = await driver().start(limits, startMs)
+    },
+    startMs * slowness + 5000,
+  )
   afterAll(() => sandbox?.stop())
 
   async function aliveOrAnother(mustLive: boolean): Promise<void> {
@@ -241,6 +244,6 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs, slo
         code: 'exec_failed',
       })
     },
-    startMs + 10_000,
+    startMs * slowness + 10_000,
   )
 }
