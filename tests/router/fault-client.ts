@@ -16,6 +16,17 @@ export const CANARIES = ['canary-key-1f0c', 'canary-cookie-77aa', 'canary-custom
 const agent = new Agent({ connections: 256, headersTimeout: 30_000, bodyTimeout: 30_000 })
 
 export function bodyFor({ dialect, stream }: Exchange, more: object = {}): string {
+  if (dialect === 'responses') {
+    const input = 'canary-prompt-52d4: say something'
+    return JSON.stringify({
+      model: 'auto',
+      max_output_tokens: 100,
+      input,
+      store: false,
+      ...(stream && { stream }),
+      ...more,
+    })
+  }
   return JSON.stringify({
     model: 'auto',
     max_tokens: 100,
@@ -66,7 +77,7 @@ export function isErrorOf(dialect: DialectName, { bytes, complete }: Received): 
     }
     const said =
       typeof body.error?.type === 'string' && typeof body.error.message === 'string' && body.error.message !== ''
-    return said && (dialect === 'chat' || body.type === 'error')
+    return said && (dialect !== 'messages' || body.type === 'error')
   } catch {
     return false
   }
@@ -86,7 +97,7 @@ export async function readAsSdk(
   } as const
   const asked = { model: 'm', max_tokens: 1, messages: [{ role: 'user' as const, content: 'x' }] }
   try {
-    const answer = dialect === 'messages' ? await asMessage() : await asCompletion()
+    const answer = await { messages: asMessage, chat: asCompletion, responses: asResponse }[dialect]()
     return { answer: JSON.parse(JSON.stringify(answer)) as unknown }
   } catch (error) {
     return { failed: String(error) }
@@ -99,6 +110,16 @@ export async function readAsSdk(
       throw new Error('this is no message')
     }
     return message
+  }
+
+  async function asResponse(): Promise<object> {
+    const { responses } = new OpenAI(options)
+    const ask = { model: 'm', input: 'x' }
+    const response = stream ? await responses.stream(ask).finalResponse() : await responses.create(ask)
+    if (!Array.isArray(response.output) || !['completed', 'incomplete'].includes(response.status ?? '')) {
+      throw new Error('this is no answer')
+    }
+    return response
   }
 
   async function asCompletion(): Promise<object> {

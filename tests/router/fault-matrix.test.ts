@@ -11,7 +11,7 @@ import { ask, CANARIES, type Failed } from './fault-client.ts'
 import { type Case, dueTries, notRelayed, notRouted, observedAs, observedDue, SECOND, tried } from './fault-oracle.ts'
 import { type ServedOptions, type ServedRouter, servedRouter } from './served-routers.ts'
 
-const EXCHANGES: readonly Exchange[] = (['messages', 'chat'] as const).flatMap(dialect => [
+const EXCHANGES: readonly Exchange[] = (['messages', 'chat', 'responses'] as const).flatMap(dialect => [
   { dialect, stream: false },
   { dialect, stream: true },
 ])
@@ -40,12 +40,13 @@ limits = { first_byte_ms = ${TIMES.firstByte}, idle_ms = ${TIMES.idle}, total_ms
 stream = { keepalive_after_ms = ${TIMES.keepAlive}, keepalive_every_ms = 1000 }
 defaults = { mode = "enforce", gates = ["non-empty"]${defaults} }
 price = [
-  ${lines([...cases.map(({ id }) => `${id}/cheap`), 'messages/best', 'chat/best'], model => `{ model = "${model}", input_per_mtok = 3, output_per_mtok = 15 },`)}
+  ${lines([...cases.map(({ id }) => `${id}/cheap`), 'messages/best', 'chat/best', 'responses/best'], model => `{ model = "${model}", input_per_mtok = 3, output_per_mtok = 15 },`)}
 ]
 provider = [
   { id = "messages", dialect = "messages", base_url = "${origin}/second" },
   { id = "chat", dialect = "chat", base_url = "${origin}/second" },
-  ${lines(cases, one => `{ id = "${one.id}", dialect = "${one.exchange.dialect}", base_url = "${origin}", timeouts = { ${timeouts(one)} } },`)}
+  { id = "responses", ${speaks('responses')}, base_url = "${origin}/second" },
+  ${lines(cases, one => `{ id = "${one.id}", ${speaks(one.exchange.dialect)}, base_url = "${origin}", timeouts = { ${timeouts(one)} } },`)}
 ]
 ${cases
   .map(
@@ -55,6 +56,9 @@ ladder = ["${id}/cheap"${second ? `, "${second(exchange)}/best"` : ''}]`,
   )
   .join('\n')}
 `
+
+const speaks = (dialect: Exchange['dialect']) =>
+  dialect === 'responses' ? 'dialect = "chat", responses = true' : `dialect = "${dialect}"`
 
 /** A fault that takes the machine long is none of time. */
 const timeouts = (one: Case) =>
@@ -264,7 +268,7 @@ function openCalls(upstream: ScriptedUpstream) {
     open.set(id, calls)
     const closed = new Promise<void>(resolve => response.once('close', resolve)).then(() => void calls.delete(closed))
     calls.add(closed)
-    const dialect = url.endsWith('/messages') ? 'messages' : 'chat'
+    const dialect = (Object.keys(PATHS) as Exchange['dialect'][]).find(name => url.endsWith(PATHS[name]))!
     await play(url.startsWith('/second/') ? whole({ ...exchange, dialect }, SECOND) : fault.wire(exchange), response)
   })
   return {

@@ -3,6 +3,7 @@ import { zodTextFormat } from 'openai/helpers/zod'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { chatAnswer, chatFrames, messagesAnswer } from '../upstream/answers.ts'
+import { event as eventOf } from '../upstream/frames.ts'
 import { failedFrames, responsesAnswer, responsesFrames } from '../upstream/responses.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
 import { type ServedRouter, servedRouter } from './served-routers.ts'
@@ -87,6 +88,8 @@ describe('an enforced call of the Responses API', () => {
   it('replays the events of a provider byte for byte, and makes them of an answer that was not streamed', async () => {
     const client = await start(LADDER)
     const frames = responsesFrames(['A ', 'cat.'])
+    // An event that the router does not know is of the provider as well.
+    frames.splice(2, 0, 'event: codex.rate_limits\ndata: {"type":"codex.rate_limits"}\n\n')
     upstream.queue(stream(frames))
     const asked = { method: 'POST', body: JSON.stringify({ model: 'auto', input: 'hi', stream: true }) }
     expect(await (await fetch(`${running!.origin}/v1/responses`, asked)).text()).toBe(frames.join(''))
@@ -102,10 +105,15 @@ describe('an enforced call of the Responses API', () => {
     expect((await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()).output_text).toBe('From b.')
     upstream.queue(stream(responsesFrames(['cut']).slice(0, 7)), stream(responsesFrames(['whole'])))
     expect((await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()).output_text).toBe('whole')
+    const tooLong = { code: 'context_length_exceeded', message: 'Your input exceeds the context window of this model.' }
+    const failed = { ...empty('resp_1'), status: 'failed', error: tooLong }
+    upstream.queue(stream([eventOf('response.failed', { response: failed })]), stream(responsesFrames(['fits'])))
+    expect((await client.responses.stream({ model: 'auto', input: 'hi' }).finalResponse()).output_text).toBe('fits')
     const all = await receipts()
     expect(all.map(({ attempts }) => attempts.map(({ error_class }) => error_class))).toEqual([
       ['upstream_5xx', undefined],
       ['bad_response', undefined],
+      ['context_overflow', undefined],
     ])
   })
 

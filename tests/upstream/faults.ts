@@ -1,7 +1,17 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
-import { blockFrames, completionFrames, completionOf, data, event, messageFrames, messageOf } from './frames.ts'
+import {
+  blockFrames,
+  completionFrames,
+  completionOf,
+  data,
+  event,
+  messageFrames,
+  messageOf,
+  responseFrames,
+  responseOf,
+} from './frames.ts'
 import { cutAfter, json, type Part, sse, type Wire } from './wire.ts'
 
 export interface Exchange {
@@ -61,18 +71,62 @@ function answered(
     const message = messageOf(blocks, rest.message)
     return stream ? sse(messageFrames(message)) : json(message)
   }
+  if (dialect === 'responses') {
+    const response = responseFor(choices[0] ?? {}, rest.finish, rest.completion)
+    return stream ? sse(responseFrames(response)) : json(response)
+  }
   const completion = completionOf(choices, rest.finish, rest.completion)
   return stream ? sse(completionFrames(completion)) : json(completion)
 }
+
+const CUT: Readonly<Record<string, string>> = { length: 'max_output_tokens', content_filter: 'content_filter' }
+
+/** What a message of chat is as a response. */
+function responseFor(message: Json, finish = 'stop', { usage, ...rest }: Json = { usage: null }): Response {
+  const { content, refusal, reasoning_content: thought, tool_calls: calls = [] } = message
+  const part = (type: string, member: string, text: unknown) =>
+    typeof text === 'string' ? [{ type, [member]: text, ...(type === 'output_text' && { annotations: [] }) }] : []
+  const said = [...part('output_text', 'text', content), ...part('refusal', 'refusal', refusal)]
+  const status = 'completed'
+  const output: Json[] = [
+    ...(thought === undefined
+      ? []
+      : [{ id: 'rs_1', type: 'reasoning', summary: [{ type: 'summary_text', text: thought }] }]),
+    ...(said.length === 0 ? [] : [{ id: 'msg_1', type: 'message', role: 'assistant', status, content: said }]),
+    ...(calls as { id: string; function: Json }[]).map(({ id, function: fn }) => ({
+      id: `fc_${id}`,
+      type: 'function_call',
+      status,
+      call_id: id,
+      ...fn,
+    })),
+  ]
+  const reason = finish === 'stop' ? undefined : (CUT[finish] ?? finish)
+  return responseOf(output, {
+    ...rest,
+    ...(usage !== null && { usage: usage === undefined ? undefined : countsOf(usage as Json) }),
+    ...(reason !== undefined && { status: 'incomplete', incomplete_details: { reason } }),
+  }) as Response
+}
+type Response = ReturnType<typeof responseOf> & Json
+
+const countsOf = ({ prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details }: Json): Json => ({
+  input_tokens: prompt_tokens,
+  output_tokens: completion_tokens,
+  total_tokens,
+  ...(prompt_tokens_details !== undefined && { input_tokens_details: prompt_tokens_details }),
+})
 
 export const whole = (exchange: Exchange, text = TEXT): Wire =>
   answered(exchange, [{ type: 'text', text }], [{ content: text }])
 
 /** The frames of a plain answer, whatever form was asked for. */
-const frames = ({ dialect }: Exchange, text = TEXT): string[] =>
-  dialect === 'messages'
+const frames = ({ dialect }: Exchange, text = TEXT): string[] => {
+  if (dialect === 'responses') return responseFrames(responseFor({ content: text }))
+  return dialect === 'messages'
     ? messageFrames(messageOf([{ type: 'text', text }]) as Message)
     : completionFrames(completionOf([{ content: text }]) as Completion)
+}
 
 const errorBody = ({ dialect }: Exchange, type: string, message: string, code: string | null = null): string =>
   JSON.stringify(
@@ -261,11 +315,15 @@ function brokenUtf8(exchange: Exchange): Uint8Array[] {
 }
 function oversize({ dialect }: Exchange): Wire {
   const text = 'x'.repeat(MAX_RESPONSE)
+  if (dialect === 'responses') return json(responseFor({ content: text }))
   return json(dialect === 'messages' ? messageOf([{ type: 'text', text }]) : completionOf([{ content: text }]))
 }
+/** The frame with the first piece of a text. */
+const FIRST_PIECE = /text_delta|"content":"G|"delta":"G/
+
 function framesOfSize(exchange: Exchange, size: number, times: number): string[] {
   const list = frames(exchange)
-  const at = list.findIndex(frame => /text_delta|"content":"G/.test(frame))
+  const at = list.findIndex(frame => FIRST_PIECE.test(frame))
   const large = list[at]!.replace('Gr', 'Gr'.padEnd(size, 'x'))
   return [...list.slice(0, at), ...Array.from({ length: times }, () => large), ...list.slice(at + 1)]
 }
@@ -285,6 +343,7 @@ const framed = (
 })
 const M = { dialects: ['messages'] } as const
 const C = { dialects: ['chat'] } as const
+const R = { dialects: ['responses'] } as const
 const without = <T>(list: readonly T[], at: number): T[] =>
   list.filter((_, i) => i !== (at < 0 ? list.length + at : at))
 const inserted = (list: readonly string[], at: number, frame: string): string[] => [
@@ -293,13 +352,14 @@ const inserted = (list: readonly string[], at: number, frame: string): string[] 
   ...list.slice(at),
 ]
 const errorFrame = (x: Exchange): string => {
+  if (x.dialect === 'responses') return event('error', { code: 'server_error', message: 'busy', param: null })
   const said = JSON.parse(errorBody(x, 'overloaded_error', 'busy')) as object
   return x.dialect === 'messages' ? event('error', said) : data(said)
 }
 const failsBusy = (x: Exchange): Outcome => failover(x.dialect === 'messages' ? 'overloaded' : 'upstream_5xx')
 /** The frame in which a choice or message says why it ended. */
 const finishAt = (list: readonly string[]): number =>
-  list.findIndex(frame => /"stop_reason":"|"finish_reason":"/.test(frame))
+  list.findIndex(frame => /"stop_reason":"|"finish_reason":"|^event: response\.completed/.test(frame))
 /** Cut in the middle of the first character of several bytes. */
 const inCodePoint = (list: readonly string[]): Uint8Array => {
   const bytes = Buffer.from(list.join(''))
@@ -307,11 +367,22 @@ const inCodePoint = (list: readonly string[]): Uint8Array => {
 }
 const multiline = (frame: string): string => frame.replace(/^data: \{(.*)\}$/m, 'data: {\ndata:$1\ndata: }')
 
+/** Some hosts count on their client to have kept the items. */
+const lastWithoutItems = (frame: string): string =>
+  /^event: response\.completed/.test(frame)
+    ? frame.replace(/"output":\[.*?\],"parallel/, '"output":[],"parallel')
+    : frame
+const FAILED = responseOf([], {
+  status: 'failed',
+  error: { code: 'server_error', message: 'The model failed.' },
+  usage: null,
+})
+
 const sseFaults: Fault[] = [
   framed(
     'cut before the end',
     list => list.slice(0, -1),
-    x => (x.dialect === 'messages' ? bad : served),
+    x => (x.dialect === 'chat' ? served : bad),
   ),
   framed('cut before the finish', list => list.slice(0, finishAt(list)), bad),
   framed('cut in the middle of a frame', list => [list.slice(0, 3).join('') + list[3]!.slice(0, 30)], bad),
@@ -321,6 +392,7 @@ const sseFaults: Fault[] = [
     'a finish of null',
     list => list.map(frame => frame.replace(/"(stop|finish)_reason":"\w+"/, '"$1_reason":null')),
     bad,
+    { dialects: ['messages', 'chat'] },
   ),
   framed(
     'the first frame twice',
@@ -331,12 +403,12 @@ const sseFaults: Fault[] = [
   framed(
     'every frame twice',
     list => list.flatMap(frame => [frame, frame]),
-    x => (x.dialect === 'messages' ? bad : served),
+    x => (x.dialect === 'chat' ? served : bad),
   ),
   framed(
     'the finish before the text',
     list => [list[0]!, list[finishAt(list)]!, ...without(list, finishAt(list)).slice(1)],
-    served,
+    x => (x.dialect === 'responses' ? bad : served),
   ),
   framed('a piece before its block', list => [list[0]!, list[2]!, list[1]!, ...list.slice(3)], bad, M),
   framed('no event lines', list => list.map(frame => frame.replace(/^event: .*\n/, '')), served, M),
@@ -346,13 +418,30 @@ const sseFaults: Fault[] = [
     bad,
     M,
   ),
+  framed('no event lines at all', list => list.map(frame => frame.replace(/^event: .*\n/, '')), served, R),
+  framed(
+    'a text that its end does not confirm',
+    list => list.map(frame => frame.replace('"delta":"G', '"delta":"g')),
+    served,
+    R,
+  ),
+  framed('no items in the last event', list => list.map(lastWithoutItems), served, R),
+  framed(
+    'a response that failed',
+    (list, _) => [...list.slice(0, 5), event('response.failed', { response: FAILED })],
+    failover('upstream_5xx'),
+    R,
+  ),
   framed('event lines where none belong', list => list.map(frame => `event: chunk\n${frame}`), served, C),
   framed(
     'an event nobody knows',
     (list, x) =>
       inserted(list, 2, x.dialect === 'messages' ? event('news', { a: 1 }) : data({ object: 'news', choices: [] })),
     served,
+    // The client of the Responses API throws at such an event, wherever it comes from.
+    { dialects: ['messages', 'chat'] },
   ),
+  framed('an event without a type', list => inserted(list, 2, data({ news: 1 })), served, R),
   framed(
     'a block nobody knows',
     () =>
@@ -416,7 +505,7 @@ const sseFaults: Fault[] = [
   framed(
     'data after the end',
     list => [...list, list[2]!],
-    x => (x.dialect === 'messages' ? bad : served),
+    x => (x.dialect === 'chat' ? served : bad),
   ),
   framed('a frame that is not JSON', list => inserted(list, 3, 'data: {"oops"\n\n'), bad),
   framed(
@@ -427,11 +516,11 @@ const sseFaults: Fault[] = [
 ]
 
 function tiny(list: readonly string[], { dialect }: Exchange): string[] {
-  const at = list.findIndex(frame => /text_delta|"content":"G/.test(frame))
+  const at = list.findIndex(frame => FIRST_PIECE.test(frame))
   const piece =
     dialect === 'messages'
       ? list[at]!.replace(/"text":"[^"]*"/, '"text":"x"')
-      : list[at]!.replace(/"content":"[^"]*"/, '"content":"x"')
+      : list[at]!.replace(/"(content|delta)":"[^"]*"/, '"$1":"x"')
   // A few writes: the frames are what is many here.
   return [...list.slice(0, at), ...Array.from({ length: 10 }, () => piece.repeat(1000)), ...list.slice(at)]
 }
@@ -639,6 +728,7 @@ function overlapping(): Wire {
 }
 function shrinking(x: Exchange): Wire {
   const list = frames(x)
+  if (x.dialect === 'responses') return sse(list)
   if (x.dialect === 'chat') {
     return sse(
       inserted(

@@ -31,8 +31,12 @@ export function responsesAccumulator(): Accumulator {
   let replayable = true
 
   function take(event: JsonObject): void {
-    const type = asString(event.type) ?? fail('bad_frame', 'an event has no type')
+    const type = asString(event.type)
     events += 1
+    if (type === null) {
+      replayable = false
+      return
+    }
     sequence.push(type, event)
     if (LAST.has(type)) {
       const response = isObject(event.response) ? event.response : fail('bad_frame', 'the last event has no response')
@@ -69,11 +73,6 @@ export function responsesAccumulator(): Accumulator {
       // Official clients stumble over an event without data.
       if (data === undefined && name !== undefined) replayable = false
       if (failure !== undefined || data === undefined || data.trim() === '[DONE]') return
-      if (last !== undefined) {
-        // Official clients would take it over what the answer said of itself at its end.
-        replayable = false
-        return
-      }
       const stopped = decoding(() => {
         if (badUtf8) fail('not_utf8', 'a frame is not UTF-8')
         const event = tryParse(data)
@@ -81,6 +80,11 @@ export function responsesAccumulator(): Accumulator {
         const isError = name === 'error' || event.type === 'error'
         const error = isError || isObject(event.error) ? (errorIn(event) ?? UNNAMED_ERROR) : null
         if (error !== null) throw new Undecodable(upstreamFailed(error))
+        if (last !== undefined) {
+          // Official clients would take it over what the answer said at its end.
+          if (asString(event.type)?.startsWith('response.')) fail('out_of_order', 'an event after the last one')
+          return
+        }
         // An event that another name stands over is read by the one client and not by the other.
         if (name !== undefined && name !== event.type) replayable = false
         take(event)
