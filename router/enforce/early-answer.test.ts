@@ -38,16 +38,32 @@ const streams = {
     frame('message_delta', { delta: { stop_reason: finish }, usage: { output_tokens: 1 } }),
     frame('message_stop', {}),
   ],
+  responses: (pieces: readonly string[], finish: string) => [
+    frame('response.created', { response: { id: 'r', output: [] } }),
+    frame('response.output_item.added', { output_index: 0, item: { id: 'i', type: 'message', content: [] } }),
+    frame('response.content_part.added', { ...PLACE, part: { type: 'output_text', text: '' } }),
+    ...pieces.map(delta => frame('response.output_text.delta', { ...PLACE, delta })),
+    frame('response.output_item.done', { output_index: 0, item: itemOf(pieces) }),
+    frame('response.completed', {
+      response: { id: 'r', status: finish === 'refusal' ? 'incomplete' : 'completed', output: [itemOf(pieces)] },
+    }),
+  ],
 }
+const PLACE = { item_id: 'i', output_index: 0, content_index: 0 }
+const itemOf = (pieces: readonly string[]) => ({
+  id: 'i',
+  type: 'message',
+  content: [{ type: 'output_text', text: pieces.join('') }],
+})
 
 /** How many frames carry an answer; the rest say how it ends. */
-const ENDS = { chat: 2, messages: 2 }
+const ENDS = { chat: 2, messages: 2, responses: 1 }
 
 it('never lets a frame go with which a gate has failed, nor one that ends the answer, and keeps the order', async () => {
   let flowed = 0
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom('chat' as const, 'messages' as const),
+      fc.constantFrom('chat' as const, 'messages' as const, 'responses' as const),
       fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'd', ' ', '😀'), maxLength: 4 }), { maxLength: 6 }),
       fc.subarray(['n', 'l', 'r']),
       fc.constantFrom('end_turn', 'refusal'),

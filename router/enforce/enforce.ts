@@ -156,6 +156,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   function sampled(plan: CascadePlan, { end }: CascadeResult, calling: CascadeDeps): void {
     const top = route.ladder.at(-1)!
     if (end.kind !== 'answer' || end.servedFrom !== 'attempt' || top.price === null) return
+    if (inbound.held !== undefined && (inbound.held.appends || !plan.eligible.includes(top.rung))) return
     const { rung, call, tokens } = end.served
     if (tokens === null || call.usageSource !== 'provider') return
     deps.shadows.consider({

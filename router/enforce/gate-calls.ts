@@ -47,6 +47,8 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
     },
     async repeat(asked, signal) {
       const model = asked === null ? rung : spokenTo(asked, inbound.dialect)
+      const { held } = inbound
+      if (held !== undefined && (held.appends || model.provider !== rung.provider)) return unmade('conversation')
       const provider = providerOf(model)
       const made = rungBody(inbound, model, provider, route)
       if (!made.ok) return unmade('untranslatable')

@@ -131,7 +131,8 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     threshold: serveThreshold(knobs, calibrated.threshold, calibrated.lost),
     gates: route.gates.flatMap(id => deps.gates.get(id) ?? []),
     start: { ...start, rung: start.rung },
-    eligible: eligibility.rungs,
+    // A second call would add to the conversation what the first one has added.
+    eligible: inbound.held?.appends === true ? [start.rung] : eligibility.rungs,
     passChance: rung => deps.learner.passChance({ tenantId, route, features, settings: config.learning }, rung),
     credential,
     heldTokens: model => (holding === undefined ? 0 : heldTokens(holding, model.maxInputTokens)),

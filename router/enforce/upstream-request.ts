@@ -3,7 +3,7 @@ import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
 import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.ts'
 import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
-import type { HeldState } from '../../shared/dialects/responses/held.ts'
+import type { NamedState } from '../../shared/dialects/responses/held.ts'
 import { responsesToChat, responsesToMessages } from '../../shared/dialects/translate/from-responses.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
@@ -24,7 +24,7 @@ export interface Inbound {
   body: Uint8Array
   facts: RequestFacts & { model: NonNullable<RequestFacts['model']> }
   /** What only its provider knows; undefined where it brings all that it is about. */
-  held?: HeldState | undefined
+  held?: NamedState | undefined
 }
 
 export type RungBody =

@@ -249,6 +249,16 @@ describe('a conversation that a provider holds', () => {
     expect(sentModels()).toEqual(['/a/v1/responses small', '/a/v1/responses small'])
   })
 
+  it('asks one model only where each call adds to a conversation', async () => {
+    const client = await start(TWO)
+    json(empty('resp_1'))
+    const asked = { model: 'auto', input: 'hi', conversation: { id: 'conv_1' } }
+    expect((await client.responses.create(asked)).id).toBe('resp_1')
+    expect(sentModels()).toEqual(['/a/v1/responses small'])
+    const [receipt] = await receipts()
+    expect(receipt!.final).toMatchObject({ served_from: 'best_attempt', served_rung: 0 })
+  })
+
   it('keeps items and sealed reasoning with the provider that made them', async () => {
     const client = await start('ladder = ["b/other", "a/small"]\ngates = ["non-empty"]')
     const reasoning = { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'c2VhbGVk' }

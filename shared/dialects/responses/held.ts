@@ -10,14 +10,22 @@ export interface HeldState {
   readonly sealed: readonly string[]
 }
 
+/** The state that a request names. */
+export interface NamedState extends HeldState {
+  /** Each call of it adds to a conversation, so that it cannot be asked twice. */
+  readonly appends: boolean
+}
+
 /** The state in a request; undefined where it brings all that it is about. */
-export function heldByRequest(body: Uint8Array): HeldState | undefined {
+export function heldByRequest(body: Uint8Array): NamedState | undefined {
   const request = asObject(tryParsePlain(body))
   const items = asArray(request.input).map(asObject)
   const references = items.filter(isReference).map(({ id }) => id)
   const ids = texts([request.previous_response_id, conversationOf(request), ...references])
   const sealed = texts(items.map(item => item.encrypted_content))
-  return ids.length + sealed.length === 0 ? undefined : { ids, sealed }
+  return ids.length + sealed.length === 0
+    ? undefined
+    : { ids, sealed, appends: (conversationOf(request) ?? null) !== null }
 }
 
 /** What of an answer a later request may name. */
