@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { IsolationError } from '../driver.ts'
 import { runTool } from '../run-tool.ts'
@@ -18,7 +19,12 @@ export async function inMemory(folder: string): Promise<void> {
 
 /** Gives the folder back with all that is in it. It is a mount of its own but where the folder above is in memory too. */
 export async function outOfMemory(folder: string): Promise<void> {
-  if (await isInMemory(folder)) await runTool('umount', [folder], 5000)
+  // A process that was killed may hold it a moment longer.
+  for (let tries = 0; tries < 20 && (await isInMemory(folder)); tries++) {
+    const { stderr } = await runTool('umount', [folder], 5000)
+    if (!stderr.includes('busy')) break
+    await wait(50)
+  }
   // Where something still holds it, the next reap tries again.
   await rm(folder, { recursive: true, force: true }).catch(() => undefined)
 }
