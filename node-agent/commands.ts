@@ -1,5 +1,6 @@
 import { Builtins, Cli } from 'clipanion'
 import { CompletionCommand } from '../shared/cli/completion-command.ts'
+import { unknownCommand } from '../shared/cli/unknown-command.ts'
 import { EnvError } from '../shared/env/read-env.ts'
 import { VERSION } from '../shared/version.ts'
 import { DoctorCommand } from './cli/doctor.ts'
@@ -18,7 +19,7 @@ async function run(): Promise<number> {
   try {
     command = cli.process(args, context)
   } catch (error) {
-    context.stderr.write(cli.error(error))
+    context.stderr.write(unknownCommand('node-agent', args, cli.definitions()) ?? cli.error(error))
     return 1
   }
   const execute = command.execute.bind(command)

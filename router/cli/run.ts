@@ -1,6 +1,7 @@
 import { Transform } from 'node:stream'
 import { Builtins, Cli } from 'clipanion'
 import { withoutPlaces } from '../../shared/cli/group-help.ts'
+import { unknownCommand } from '../../shared/cli/unknown-command.ts'
 import { VERSION } from '../../shared/version.ts'
 import { COMMANDS } from './commands.ts'
 import { exitCodeOf, USAGE } from './exit-code.ts'
@@ -44,7 +45,8 @@ function parse() {
   try {
     return cli.process(input)
   } catch (error) {
-    process.stderr.write(withoutPlaces(cli.error(error, { colored: false })))
+    const unknown = unknownCommand('router', input, cli.definitions())
+    process.stderr.write(unknown ?? withoutPlaces(cli.error(error, { colored: false })))
     return undefined
   }
 }

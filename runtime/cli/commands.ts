@@ -2,6 +2,7 @@ import { Transform } from 'node:stream'
 import { Builtins, Cli } from 'clipanion'
 import { CompletionCommand } from '../../shared/cli/completion-command.ts'
 import { groupHelp, withoutPlaces } from '../../shared/cli/group-help.ts'
+import { unknownCommand } from '../../shared/cli/unknown-command.ts'
 import { VERSION } from '../../shared/version.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
 import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
@@ -54,8 +55,12 @@ for (const command of [
 }
 const argv = process.argv.slice(2)
 const help = groupHelp('runtime', argv, cli.definitions())
+const unknown = unknownCommand('runtime', argv, cli.definitions())
 if (help !== undefined) process.stdout.write(help)
-else if (argv.some(one => one === '--help' || one === '-h')) {
+else if (unknown !== undefined) {
+  process.stderr.write(unknown)
+  process.exitCode = 1
+} else if (argv.some(one => one === '--help' || one === '-h')) {
   const stdout = new Transform({ transform: (chunk, _encoding, done) => done(null, withoutPlaces(String(chunk))) })
   stdout.pipe(process.stdout)
   process.exitCode = await cli.run(argv, { stdout })

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -45,7 +45,19 @@ it('makes a key for a runtime that is running, lists it, and revokes it', async 
   await service.close()
 })
 
+it('creates no store by looking for one', async () => {
+  for (const args of [['list'], ['revoke', 'x']]) {
+    expect(await run(...args)).toEqual({
+      code: 1,
+      out: '',
+      err: `There is no store at ${join(folder, 'waybill.db')}: name its folder in PLATFORM_DATA_DIR, or start a service there first.\n`,
+    })
+  }
+  expect(await readdir(folder)).toEqual([])
+})
+
 it('says in one line what is wrong', async () => {
+  expect((await run('create', '--name', 'first')).code).toBe(0)
   expect(await run('revoke', 'nothing')).toMatchObject({ code: 1, err: 'there is no API key with the id nothing\n' })
   expect(await run('create', '--name', 'x', '--tenant', 'ghost')).toMatchObject({
     code: 1,

@@ -9,10 +9,10 @@ const WHERE = 'Works on the store of PLATFORM_DATABASE_URL or PLATFORM_DATA_DIR 
 abstract class KeysCommand extends Command {
   tenant = Option.String('--tenant', 'default', { description: 'The id of the tenant.' })
 
-  protected async with(act: (chest: KeyChest) => Promise<void>): Promise<number> {
+  protected async with(act: (chest: KeyChest) => Promise<void>, { create = false } = {}): Promise<number> {
     const { openKeyChest } = await import('../host/key-chest.ts')
     try {
-      const chest = await openKeyChest(this.context.env)
+      const chest = await openKeyChest(this.context.env, { create })
       try {
         await act(chest)
       } finally {
@@ -56,11 +56,19 @@ export class KeysCreateCommand extends KeysCommand {
     if (expiresMs !== undefined && !(expiresMs > Date.now())) {
       throw new UsageError('--expires: expected a time in the future such as 2026-12-31T00:00:00Z')
     }
-    return this.with(async chest => {
-      const { key, rawKey } = await chest.create({ tenantId: this.tenant, name: this.name, scopes: wanted, expiresMs })
-      this.context.stderr.write(`key ${key.id}; it is shown only now\n`)
-      this.say(rawKey)
-    })
+    return this.with(
+      async chest => {
+        const { key, rawKey } = await chest.create({
+          tenantId: this.tenant,
+          name: this.name,
+          scopes: wanted,
+          expiresMs,
+        })
+        this.context.stderr.write(`key ${key.id}; it is shown only now\n`)
+        this.say(rawKey)
+      },
+      { create: true },
+    )
   }
 }
 

@@ -38,7 +38,7 @@ const MOST_TOLD = 20
 export async function backUp(vars: Vars, file: string): Promise<number> {
   const env = readEnv(runtimeEnv, vars)
   if (await stat(file).catch(() => undefined)) throw new EnvError(`${file} is there already: name another file`)
-  const db = await openStore(env)
+  const db = await openStore(env, { create: false })
   const part = `${file}.part`
   try {
     if (db.kind === 'remote') {

@@ -82,7 +82,7 @@ async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: ur
 
 async function store(env: RuntimeEnv): Promise<Told> {
   if (!(await hasStore(env))) return { is: 'ok', says: 'none yet: it is made at the first start' }
-  const db = await openStore(env)
+  const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
     if (rows.length === 0) return { is: 'ok', says: 'empty: its tables are made at the first start' }
@@ -107,7 +107,7 @@ async function store(env: RuntimeEnv): Promise<Told> {
 const LATE_MS = 10_000
 
 async function replica(env: RuntimeEnv): Promise<Told> {
-  const [primary, copy] = [await openStore(env), await openReplicaStore(env)]
+  const [primary, copy] = [await openStore(env, { create: false }), await openReplicaStore(env)]
   try {
     if (!copy) return { is: 'ok', says: 'none' }
     const { runs, ms } = await replicaLag(primary, copy)
@@ -137,7 +137,7 @@ async function key(env: RuntimeEnv): Promise<Told> {
     return { is: 'warn', says: `${file} can be read by other accounts of this machine: run chmod 600 on it` }
   }
   if (!(await hasStore(env))) return { is: 'ok', says: 'readable' }
-  const db = await openStore(env)
+  const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'runtime_meta'")
     if (rows.length > 0) await checkMasterKey(db, vault(await masterKey(bytes)))

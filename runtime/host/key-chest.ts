@@ -29,9 +29,9 @@ export interface KeyOrder {
 export type KeyChest = Awaited<ReturnType<typeof openKeyChest>>
 
 /** The API keys of a store, for an operator who may open the store itself: no key is asked for, and none limits what is made. */
-export async function openKeyChest(vars: Record<string, string | undefined>) {
+export async function openKeyChest(vars: Record<string, string | undefined>, { create }: { create: boolean }) {
   const env = readEnv(runtimeEnv, vars)
-  const db = await openStore(env)
+  const db = await openStore(env, { create })
   await migrate(db, 'runtime', runtimeSteps)
   const keys = keyStore(db)
   const tenants = tenantStore(db)

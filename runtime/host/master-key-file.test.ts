@@ -62,7 +62,7 @@ it('says what is wrong with a key, and never shows it', async () => {
 
 it('does not start with another key than the one the store was sealed under', async () => {
   const readiness = async (fill: number) => {
-    const db = await openStore(env())
+    const db = await openStore(env(), { create: true })
     const runtime = createRuntime({ db, masterKey: new Uint8Array(32).fill(fill) })
     try {
       await runtime.ready()

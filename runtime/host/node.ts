@@ -60,7 +60,7 @@ export async function serveRuntime(
   for (const line of unknownNames(vars)) log.warn(line)
   for (const { secret } of oauthClients.values()) log.redact.register(secret)
   log.redact.register(vars.PLATFORM_RECEIPT_KEY)
-  const db = await openStore(env)
+  const db = await openStore(env, { create: true })
   const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)

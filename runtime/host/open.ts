@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -5,12 +6,25 @@ import type { Db } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
 import type { RuntimeEnv } from '../env.ts'
 
-/** Opens the control plane's store: PLATFORM_DATABASE_URL, or a file in the data folder, which is made private. */
-export async function openStore(env: RuntimeEnv): Promise<Db> {
+/**
+ * Opens the control plane's store: PLATFORM_DATABASE_URL, or a file in the data folder, which is made private. Only what begins a store may
+ * create one: a command in the wrong folder would leave an empty one and report on that.
+ */
+export async function openStore(env: RuntimeEnv, { create }: { create: boolean }): Promise<Db> {
   const token = env.PLATFORM_DATABASE_TOKEN
   if (env.PLATFORM_DATABASE_URL !== undefined) return openDb(env.PLATFORM_DATABASE_URL, { ...(token && { token }) })
-  await makeDataFolder(env.PLATFORM_DATA_DIR)
-  return openDb(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
+  const file = join(env.PLATFORM_DATA_DIR, 'waybill.db')
+  if (create) await makeDataFolder(env.PLATFORM_DATA_DIR)
+  else await access(file).catch(refuseMissing(file))
+  return openDb(file)
+}
+
+const refuseMissing = (file: string) => (cause: unknown) => {
+  if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') return
+  throw new DbOpenError(
+    'missing',
+    `There is no store at ${file}: name its folder in PLATFORM_DATA_DIR, or start a service there first.`,
+  )
 }
 
 /** The read replica that PLATFORM_DATABASE_REPLICA_URL names; undefined without one. */

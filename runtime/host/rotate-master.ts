@@ -49,7 +49,7 @@ export async function rotateMaster(
     (await makeKeyFile(file)) ?? (await readKeyFile('the new master key', file, silentLog())),
   )
   if (next.id === old.id) throw new EnvError(`${file} holds the master key that is in use already`)
-  const db = await openStore(env)
+  const db = await openStore(env, { create: false })
   const holder = writerName()
   const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
   try {

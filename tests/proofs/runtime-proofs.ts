@@ -120,11 +120,14 @@ export async function runtimeProofs(folder: string): Promise<Record<RunKind, Run
       session: await proof(turn.turnId),
       node: await proof(remote),
     }
-    const chest = await openKeyChest({
-      PLATFORM_DATABASE_URL: url,
-      PLATFORM_MASTER_KEY: Buffer.from(masterKey).toString('base64'),
-      PLATFORM_DATA_DIR: fixture,
-    })
+    const chest = await openKeyChest(
+      {
+        PLATFORM_DATABASE_URL: url,
+        PLATFORM_MASTER_KEY: Buffer.from(masterKey).toString('base64'),
+        PLATFORM_DATA_DIR: fixture,
+      },
+      { create: false },
+    )
     const keyId = await chest.rotateReceiptKey()
     chest.close()
     const rotated = await until(
