@@ -145,10 +145,10 @@ export const responseOf = (items: readonly Json[], rest: Json = {}) => ({
 
 /** The frames that a provider sends for a response. */
 export function responseFrames(answer: Json & { output: readonly Json[] }): string[] {
-  const begun = { ...answer, status: 'in_progress', output: [], usage: null, incomplete_details: null }
+  const inProgress = { ...answer, status: 'in_progress', output: [], usage: null, incomplete_details: null }
   const events: [string, Json][] = [
-    ['response.created', { response: begun }],
-    ['response.in_progress', { response: begun }],
+    ['response.created', { response: inProgress }],
+    ['response.in_progress', { response: inProgress }],
     ...answer.output.flatMap((item, i) => itemEvents(item, i)),
     [answer.status === 'incomplete' ? 'response.incomplete' : 'response.completed', { response: answer }],
   ]

@@ -117,7 +117,7 @@ describe('against a fake of the API, behind which no machine runs', () => {
     server.close()
   })
 
-  it('nothing that listens is no answer, which is told from a refusal', async () => {
+  it('tells a socket without a listener from a refusal', async () => {
     await expect(sendRequest(at('none'), snapshotRequests()[0], 1000)).rejects.toBeInstanceOf(NoAnswerError)
   })
 })

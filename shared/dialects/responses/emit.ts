@@ -9,7 +9,7 @@ type Event = readonly [type: string, data: JsonObject]
 /** The frames of a stream that a client turns back into the given response; the body must be one that `decodeResponses` accepts. */
 export function emitResponses(body: Uint8Array): Uint8Array[] {
   const response = asObject(parseJson(body))
-  const begun = {
+  const inProgress = {
     ...response,
     status: 'in_progress',
     output: [],
@@ -18,8 +18,8 @@ export function emitResponses(body: Uint8Array): Uint8Array[] {
     ...('completed_at' in response ? { completed_at: null } : {}),
   }
   const events: Event[] = [
-    ['response.created', { response: begun }],
-    ['response.in_progress', { response: begun }],
+    ['response.created', { response: inProgress }],
+    ['response.in_progress', { response: inProgress }],
     ...asArray(response.output).flatMap((item, i) => itemEvents(asObject(item), i)),
     [response.status === 'incomplete' ? 'response.incomplete' : 'response.completed', { response }],
   ]
@@ -29,9 +29,9 @@ export function emitResponses(body: Uint8Array): Uint8Array[] {
 function itemEvents(item: JsonObject, output_index: number): Event[] {
   const at = { item_id: asString(item.id) ?? '', output_index }
   const [shell, inside] = partsOf(item, at)
-  const begun = 'status' in item && shell !== item ? { ...shell, status: 'in_progress' } : shell
+  const inProgress = 'status' in item && shell !== item ? { ...shell, status: 'in_progress' } : shell
   return [
-    ['response.output_item.added', { output_index, item: begun }],
+    ['response.output_item.added', { output_index, item: inProgress }],
     ...inside,
     ['response.output_item.done', { output_index, item }],
   ]
