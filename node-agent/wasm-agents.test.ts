@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -156,21 +157,87 @@ describe('a JavaScript agent under wasm', () => {
   )
 })
 
+describe('a WASI agent under wasm', () => {
+  const content = readFileSync(new URL('../tests/wasi-agent/agent.wasm', import.meta.url)).toString('base64')
+  const agent = (args: string[], manifest: ManifestInput = {}) =>
+    ran('', {
+      entrypoint: { command: 'wasi', args: ['agent.wasm', ...args] },
+      files: [{ path: 'agent.wasm', content, encoding: 'base64' }],
+      ...manifest,
+    })
+
+  it('makes steps, asks the model, and finishes', async () => {
+    const { run, events } = await agent([])
+    expect(run.error).toBeUndefined()
+    expect(run).toMatchObject({
+      status: 'succeeded',
+      output: { result: 'one:forty-two:three' },
+      tokensIn: 10,
+      isolation: { used: 'wasm' },
+    })
+    expect(checkJournal(run.id, events).ok).toBe(true)
+    const completed = events.filter(({ kind }) => kind === 'step_completed').map(({ stepId }) => stepId)
+    expect(completed).toEqual(['code-one-1', 'model-2', 'code-three-3', 'entrypoint'])
+  })
+
+  it('shares its files with listed tools, and has no tool beside them', async () => {
+    const { run } = await agent(['tools'], { tools: ['write_file'] })
+    expect(run).toMatchObject({ status: 'succeeded' })
+    const [read, refused, input] = String(run.output!.result).split('\n')
+    expect([read, refused]).toEqual(['seen', expect.stringMatching(/^502 .*there is no tool called exec/)])
+    expect(JSON.parse(input!)).toEqual({ input: { prompt: 'go' } })
+  })
+
+  it('has what it printed as its result when it says nothing else', async () => {
+    const { run } = await agent(['print', 'a'], {
+      entrypoint: { command: 'wasi', args: ['agent.wasm', 'print', 'a'], env: { KEY: 'value' } },
+    })
+    expect(run).toMatchObject({ status: 'succeeded', output: { result: 'agent.wasm print a value' } })
+  })
+
+  it.each<[string, ManifestInput, string, RegExp]>([
+    ['exit', {}, 'entrypoint_failed', /exit code 9/],
+    ['panic', {}, 'entrypoint_failed', /exit code 134.*not so/s],
+    ['memory', {}, 'entrypoint_failed', /limit of memory/],
+    ['flood', {}, 'entrypoint_failed', /limit of output/],
+    ['spin', { limits: { ...limits, timeoutSeconds: 2 } }, 'timeout', /2 s/],
+    ['calls', { limits: { ...limits, maxSteps: 1 } }, 'limit_exceeded', /requests/],
+  ])(
+    'that meets "%s" ends with the reason, and the node goes on',
+    async (what, manifest, code, message) => {
+      expect((await agent([what], manifest)).run).toMatchObject({
+        status: 'failed',
+        error: { code, message: expect.stringMatching(message) },
+      })
+      expect((await ran('print("alive")')).run).toMatchObject({ output: { result: 'alive' } })
+    },
+    60_000,
+  )
+})
+
 describe('a process that is killed in the middle of an agent under wasm', () => {
   const child = new URL('./isolation/testing/code-agent-child.ts', import.meta.url).pathname
-  function life(at: string, killAt = '') {
-    const args = [child, at, join(folder, 'no-image'), folder, killAt, 'wasm']
+  function life(at: string, language: string, killAt = '') {
+    const args = [child, at, join(folder, 'no-image'), folder, killAt, 'wasm', language]
     const one = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'], timeout: 60_000 })
     return new Promise<string | number | null>(resolve => one.on('close', (code, signal) => resolve(signal ?? code)))
   }
 
-  it.each(['code-one-1', 'code-three-3', 'entrypoint'])(
-    'at %s leaves a run that ends as if nothing had happened',
-    async killAt => {
-      const at = join(folder, `killed-at-${killAt}`)
+  it.each(
+    ['code-one-1', 'code-three-3', 'entrypoint'].flatMap(
+      killAt =>
+        [
+          [killAt, 'node'],
+          [killAt, 'wasi'],
+        ] as const,
+    ),
+  )(
+    'at %s, in a program for %s, leaves a run that ends as if nothing had happened',
+    async (killAt, language) => {
+      const at = join(folder, `killed-at-${killAt}-${language}`)
       await mkdir(at)
-      expect(await life(at, killAt)).toBe('SIGKILL')
-      expect(await life(at)).toBe(0)
+      expect(await life(at, language, killAt)).toBe('SIGKILL')
+      expect(await life(at, language)).toBe(0)
       const db = await openDb(join(at, 'run.db'))
       const runs = runStore(db, clearRecords)
       const [row] = (await db.execute('select id from runs')).rows

@@ -1,13 +1,15 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { engineFixture, says } from '../../../runtime/execution/testing/engine-fixture.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import type { ManifestFile } from '../../../shared/wire/runtime/manifest-parts.ts'
 import { nodeEnv } from '../../env.ts'
 import { nodeSandboxes } from '../../sandboxes.ts'
 
 /** One life of a process that executes a code agent; with a step, it kills itself before that step's result is kept. */
-const [folder = '.', image = '', state = '', kill = '', isolation = 'runc'] = process.argv.slice(2)
+const [folder = '.', image = '', state = '', kill = '', isolation = 'runc', language = 'python3'] =
+  process.argv.slice(2)
 const killAt = kill === '' ? undefined : kill
 
 const PROGRAM = `
@@ -29,6 +31,14 @@ const three = await step('three', () => 'three')
 await finish([readFile('one.txt'), text, three].join(':'))
 `
 
+const MODULE = new URL('../../../tests/wasi-agent/agent.wasm', import.meta.url)
+const FILES: Record<string, ManifestFile> = {
+  python3: { path: 'main.py', content: PROGRAM, encoding: 'utf8', executable: false },
+  node: { path: 'main.js', content: IN_JAVASCRIPT, encoding: 'utf8', executable: false },
+  wasi: { path: 'agent.wasm', content: readFileSync(MODULE, 'base64'), encoding: 'base64', executable: false },
+}
+const file = FILES[language]!
+
 function watched(db: Db): Db {
   return {
     ...db,
@@ -48,12 +58,8 @@ const room = await engineFixture({
   url: join(folder, 'run.db'),
   manifest: {
     isolation,
-    entrypoint:
-      isolation === 'wasm' ? { command: 'node', args: ['main.js'] } : { command: 'python3', args: ['main.py'] },
-    files: [
-      { path: 'main.py', content: PROGRAM },
-      { path: 'main.js', content: IN_JAVASCRIPT },
-    ],
+    entrypoint: { command: language, args: [file.path] },
+    files: [file],
   },
   sandboxes,
   wrap: watched,

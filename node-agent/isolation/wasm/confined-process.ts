@@ -7,13 +7,14 @@ import { IsolationError } from '../driver.ts'
 import { type CgroupLimits, createGroup, readBack, removeGroup } from '../oci/cgroups.ts'
 
 const PROGRAMS = {
-  'script-process': new URL('./script-process.ts', import.meta.url),
-  'wasi-process': new URL('./wasi-process.ts', import.meta.url),
+  'program-process': new URL('./program-process.ts', import.meta.url),
   'quickjs-worker': new URL('./quickjs-worker.ts', import.meta.url),
+  'wasi-worker': new URL('./wasi-worker.ts', import.meta.url),
 }
+export type ProgramFile = keyof typeof PROGRAMS
 
 /** The files of this folder as they run: sources, or what the build made of them. */
-export const programUrl = (name: keyof typeof PROGRAMS) =>
+export const programUrl = (name: ProgramFile) =>
   import.meta.url.endsWith('.ts') ? PROGRAMS[name] : new URL(PROGRAMS[name].href.replace(/\.ts$/, '.js'))
 
 /** The folders that hold the interpreter's packages, under the name they are asked by and under their real one. */
@@ -22,15 +23,15 @@ function packageFolders(): string[] {
     const entry = createRequire(import.meta.url).resolve('quickjs-emscripten')
     return entry.slice(0, entry.lastIndexOf('/node_modules/') + '/node_modules'.length)
   })()
-  return ['quickjs-emscripten', 'quickjs-emscripten-core', '@jitl'].map(name => join(modules, name))
+  return ['quickjs-emscripten', 'quickjs-emscripten-core', '@jitl', '@bjorn3/browser_wasi_shim'].map(name =>
+    join(modules, name),
+  )
 }
 
 export interface Confined {
   id: string
-  program: 'script-process' | 'wasi-process'
+  /** Of `program-process`: the file of its worker, and the worker's heap in megabytes. */
   args: readonly string[]
-  flags: readonly string[]
-  stdio: 'ignore' | 'pipe'
   /** Absent without root. */
   cgroup: CgroupLimits | undefined
 }
@@ -39,14 +40,14 @@ export interface Confined {
  * A process of Node whose permissions are taken away: no writing, no reading beside its own program, no further
  * process, no addons; and an empty environment. As root it stands in a control group that was read back.
  */
-export async function startConfined({ id, program, args, flags, stdio, cgroup }: Confined): Promise<ChildProcess> {
+export async function startConfined({ id, args, cgroup }: Confined): Promise<ChildProcess> {
   const own = dirname(fileURLToPath(import.meta.url))
   const readable = [own, realpathSync(own), ...packageFolders()]
-  const child = fork(programUrl(program), args, {
-    execArgv: ['--permission', ...readable.map(path => `--allow-fs-read=${path}/*`), ...flags, '--no-warnings'],
+  const child = fork(programUrl('program-process'), args, {
+    execArgv: ['--permission', ...readable.map(path => `--allow-fs-read=${path}/*`), '--allow-worker', '--no-warnings'],
     env: {},
     serialization: 'advanced',
-    stdio: [stdio, stdio, stdio, 'ipc'],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     detached: true,
   })
   if (cgroup !== undefined && child.pid !== undefined) {

@@ -1,29 +1,37 @@
 /** Files that changed since the other side last heard of them, `null` for one that is gone. */
 export type ChangedFiles = [path: string, content: Uint8Array | null][]
 
-/** What the node and its script process say to each other. */
-export interface ScriptJob {
+interface Job {
   type: 'job'
   id: number
-  /** A module that may import and call; else a script that is evaluated once. */
-  program: boolean
-  code: string
-  fileName: string
   args: string[]
-  /** Of a program. */
   env: Record<string, string>
-  /** That may be open at a time. */
-  maxCalls: number
   stdin: Uint8Array
-  deadlineMs: number
-  memoryBytes: number
   outputBytes: number
   workspaceBytes: number
   changed: ChangedFiles
 }
 
+/** JavaScript, for the process of the interpreter. */
+export interface ScriptJob extends Job {
+  /** A module that may import and call; else a script that is evaluated once. */
+  program: boolean
+  code: string
+  fileName: string
+  /** That may be open at a time. */
+  maxCalls: number
+  deadlineMs: number
+  memoryBytes: number
+}
+
+/** A WebAssembly module that asks for WASI, for a process of its own. Its memory is capped at `maxPages`. */
+export interface ModuleJob extends Job {
+  module: Uint8Array
+  maxPages: number
+}
+
 /** What the host answered to a call of a program. */
-export interface ScriptAnswer {
+export interface ProgramAnswer {
   type: 'answer'
   call: number
   status: number
@@ -32,7 +40,7 @@ export interface ScriptAnswer {
 }
 
 /** A request of a program to the host's step protocol. */
-export interface ScriptCall {
+export interface ProgramCall {
   type: 'call'
   id: number
   call: number
@@ -42,23 +50,12 @@ export interface ScriptCall {
   changed: ChangedFiles
 }
 
-export type ScriptVerdict =
-  | { kind: 'done' }
-  | { kind: 'threw' }
+export type Verdict =
+  | { kind: 'exited'; code: number }
   | { kind: 'limit'; limit: 'memory' | 'stack' | 'time' | 'output' | 'disk' }
 
-export type FromScripts =
+export type FromProgram =
   | { type: 'ready' }
   | { type: 'output'; id: number; stream: 'stdout' | 'stderr'; bytes: Uint8Array }
-  | ScriptCall
-  | { type: 'end'; id: number; verdict: ScriptVerdict; changed: ChangedFiles }
-
-/** A WASI program: one process, one program. Its output is the output of the process. */
-export interface WasiJob {
-  module: Uint8Array
-  args: string[]
-  env: Record<string, string>
-  maxPages: number
-}
-
-export type FromWasi = { type: 'ready' } | { type: 'end'; code: number; pages: number; trap?: string }
+  | ProgramCall
+  | { type: 'end'; id: number; verdict: Verdict; changed: ChangedFiles }

@@ -4,6 +4,7 @@ export class ModuleRefusedError extends Error {
 }
 
 const MAGIC = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
+const COMPONENT = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00]
 const IMPORTS = 2
 const MEMORY = 5
 const IMPORTED_MEMORY = 2
@@ -15,6 +16,8 @@ export const PAGE_BYTES = 65_536
  * 64-bit memory, and a start larger than the cap.
  */
 export function capMemory(module: Uint8Array, maxPages: number): Uint8Array {
+  if (COMPONENT.every((byte, index) => module[index] === byte))
+    throw new ModuleRefusedError('This is a component; compile it for WASI preview 1 (wasm32-wasip1), as a command.')
   if (MAGIC.some((byte, index) => module[index] !== byte))
     throw new ModuleRefusedError('This is no WebAssembly module.')
   const parts: Uint8Array[] = [module.subarray(0, MAGIC.length)]

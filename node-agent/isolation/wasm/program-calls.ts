@@ -1,7 +1,7 @@
 import { type ClientRequest, request } from 'node:http'
 import { type Duplex, duplexPair } from 'node:stream'
 import { IsolationError } from '../driver.ts'
-import type { ScriptCall } from './messages.ts'
+import type { ProgramCall } from './messages.ts'
 
 /** The client makes its calls one after another; more than these are no calls of the client. */
 export const MAX_CALLS = 16
@@ -17,7 +17,7 @@ export function programCalls(
 ) {
   const open = new Set<ClientRequest>()
   return {
-    make({ call, method, path, body }: ScriptCall): void {
+    make({ call, method, path, body }: ProgramCall): void {
       const refuse = (status: number, error: string) => answer(call, status, JSON.stringify({ error, code: 'refused' }))
       const { WAYBILL_STEP_URL: url, WAYBILL_STEP_TOKEN: token } = env
       const accept = url === undefined ? undefined : ports.get(Number(new URL(url).port))

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import type { QuickJSContext, QuickJSDeferredPromise } from 'quickjs-emscripten'
-import type { ScriptAnswer, ScriptJob } from './messages.ts'
+import type { ProgramAnswer, ScriptJob } from './messages.ts'
 import { PROGRAM_GLOBALS, WAYBILL_MODULE } from './waybill-module.ts'
 
 /** Above the bound of the step protocol, which says so in its own words. */
@@ -22,7 +22,7 @@ export function startProgram(
   { fileOf, textOf, send }: ProgramHost,
   describe: (context: QuickJSContext, error: ReturnType<QuickJSContext['newError']>) => string,
   over: (failed: string | undefined) => void,
-): (answer: ScriptAnswer) => void {
+): (answer: ProgramAnswer) => void {
   const open = new Map<number, QuickJSDeferredPromise>()
   let made = 0
   let done = false

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { getQuickJS, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten'
-import type { FromScripts, ScriptAnswer, ScriptJob, ScriptVerdict } from './messages.ts'
+import type { FromProgram, ProgramAnswer, ScriptJob, Verdict } from './messages.ts'
 import { nameIn, startProgram } from './program.ts'
 
 /** On the main thread deep recursion reached the end of the host's stack and ended the process; here it is an error. */
@@ -9,13 +9,13 @@ const STACK_BYTES = 128 * 1024
 const files = new Map<string, Uint8Array>()
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-const say = (message: FromScripts) => parentPort!.postMessage(message)
+const say = (message: FromProgram) => parentPort!.postMessage(message)
 const quickjs = await getQuickJS()
 
 /** Goes on with the program that waits for an answer; a program has its interpreter for itself. */
-let answered: (answer: ScriptAnswer) => void = () => undefined
+let answered: (answer: ProgramAnswer) => void = () => undefined
 
-parentPort!.on('message', (message: ScriptJob | ScriptAnswer) => {
+parentPort!.on('message', (message: ScriptJob | ProgramAnswer) => {
   for (const [path, content] of message.changed) content === null ? files.delete(path) : files.set(path, content)
   if (message.type === 'answer') return answered(message)
   const changed = new Map<string, Uint8Array | null>()
@@ -25,7 +25,7 @@ parentPort!.on('message', (message: ScriptJob | ScriptAnswer) => {
 say({ type: 'ready' })
 
 /** One script, from its beginning to its end. */
-function run(job: ScriptJob, changed: Map<string, Uint8Array | null>): ScriptVerdict {
+function run(job: ScriptJob, changed: Map<string, Uint8Array | null>): Verdict {
   const { context, runtime, toJson, verdict } = interpreter(job, changed)
   try {
     const failed = evaluate(context, job)
@@ -142,15 +142,15 @@ function interpreter(job: ScriptJob, changed: Map<string, Uint8Array | null>) {
   })
   define('args', listOf(context, job.args))
   define('stdin', stringOf(context, decoder.decode(job.stdin)))
-  const verdict = (failed: string | undefined): ScriptVerdict => {
+  const verdict = (failed: string | undefined): Verdict => {
     if (limit === 'time' || limit === 'output') return { kind: 'limit', limit }
-    if (failed === undefined) return { kind: 'done' }
+    if (failed === undefined) return { kind: 'exited', code: 0 }
     if (/^InternalError: out of memory/.test(failed)) return { kind: 'limit', limit: 'memory' }
     if (/^(?:InternalError|RangeError): .*stack (?:overflow|size)/.test(failed))
       return { kind: 'limit', limit: 'stack' }
     if (limit === 'disk') return { kind: 'limit', limit }
     say({ type: 'output', id: job.id, stream: 'stderr', bytes: encoder.encode(`${failed}\n`) })
-    return { kind: 'threw' }
+    return { kind: 'exited', code: 1 }
   }
   return { context, runtime, toJson, textOf, verdict }
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectWithin } from '../../../tests/crowding.ts'
@@ -121,6 +122,87 @@ describe('scripts', () => {
   })
 })
 
+/** A program compiled by rustc, whose first argument says what it does. */
+describe('a WASI program of a compiler', () => {
+  const agent = readFileSync(new URL('../../../tests/wasi-agent/agent.wasm', import.meta.url))
+  const wasi = async (args: string[], options?: Partial<ExecRequest>) => {
+    await sandbox.writeFile('agent.wasm', agent)
+    return run(['wasi', 'agent.wasm', ...args], options)
+  }
+  const text = async (path: string) => new TextDecoder().decode(await sandbox.readFile(path, 100))
+
+  it('has its arguments and its environment, and not the token of the step protocol', async () => {
+    const env = { KEY: 'gr\u00fcn', WAYBILL_STEP_TOKEN: 'secret' }
+    expect(await wasi(['print', '\u00e4'], { env })).toEqual({
+      stdout: 'agent.wasm print \u00e4 gr\u00fcn\n',
+      stderr: '',
+      exit: ok,
+    })
+  })
+
+  it('ends with its code, a panic as a trap', async () => {
+    expect((await wasi(['exit'])).exit).toEqual({ kind: 'code', code: 9 })
+    expect(await wasi(['panic'])).toMatchObject({
+      exit: { kind: 'code', code: 134 },
+      stderr: expect.stringContaining('not so'),
+    })
+  })
+
+  it('reads, writes, moves, deletes and lists the files of its workspace', async () => {
+    await sandbox.writeFile('gone.txt', new Uint8Array(1))
+    await sandbox.writeFile('in/data.txt', new Uint8Array(1))
+    const { stdout } = await wasi(['files'])
+    expect(stdout.split(' ')[0]).toBe('one')
+    expect(stdout).toMatch(/\bin\b.*\bmade\b/)
+    expect(stdout).not.toContain('gone')
+    expect(await text('made/two.txt')).toBe('one')
+    await expect(text('gone.txt')).rejects.toThrow('no such file')
+    expect((await js('print(readFile("made/two.txt"))')).stdout).toBe('one\n')
+  })
+
+  it('reaches nothing of the host', async () => {
+    const { stdout, exit } = await wasi(['escape'])
+    expect(exit).toEqual(ok)
+    expect(stdout.match(/\btrue\b/g)).toBeNull()
+    expect(stdout.match(/\bfalse\b/g)).toHaveLength(6)
+  })
+
+  it('sleeps without processor time, and appends without copying its file each time', async () => {
+    const from = performance.now()
+    expect((await wasi(['sleep', '200'])).exit).toEqual(ok)
+    expect(performance.now() - from).toBeGreaterThan(195)
+    const large = await driver.start({ ...LIMITS, diskMb: 8 }, 10_000)
+    await large.writeFile('agent.wasm', agent)
+    const exec = await large.exec({ argv: ['wasi', 'agent.wasm', 'append'], deadlineMs: 20_000, outputBytes: 100 })
+    expect(new TextDecoder().decode(await collect(exec.stdout))).toBe('2000000\n')
+    expect(await large.readFile('log.txt', 3_000_000)).toHaveLength(2_000_000)
+    await large.stop()
+  })
+
+  it.each<[string, string[], Partial<ExecRequest>]>([
+    ['time', ['spin'], { deadlineMs: 300 }],
+    ['time', ['sleep', '60000'], { deadlineMs: 300 }],
+    ['memory', ['memory'], {}],
+    ['output', ['flood'], {}],
+  ])('is ended at the limit of %s: %s', async (name, args, options) => {
+    expect((await wasi(args, options)).exit).toEqual(limit(name))
+    expect((await js('print("next")')).stdout).toBe('next\n')
+  })
+
+  it('gets an error when the workspace is full, and when nothing answers its calls', async () => {
+    expect(await wasi(['disk'])).toMatchObject({
+      exit: { kind: 'code', code: 3 },
+      stderr: expect.stringMatching(/[Nn]o space/),
+    })
+    expect((await wasi(['work'])).stderr).toMatch(/503.*nothing answers calls here/s)
+  })
+
+  it('is refused as a component, with what to compile it for', async () => {
+    await sandbox.writeFile('component.wasm', new Uint8Array([0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00]))
+    await expect(run(['wasi', 'component.wasm'])).rejects.toThrow('wasm32-wasip1')
+  })
+})
+
 /** A module by hand: types, imports of WASI, one memory, one function `_start`. */
 function moduleOf({
   imports = [] as [name: string, type: number][],
@@ -191,19 +273,6 @@ describe('WASI programs', () => {
     // loop: grow by 16 pages, again while that worked; then trap.
     const grows = moduleOf({ body: [0x03, 0x40, 0x41, 16, 0x40, 0, 0x41, 0x7f, 0x47, 0x0d, 0, 0x0b, 0x00] })
     expect((await run1(grows)).exit).toEqual(limit('memory'))
-  })
-
-  it('have no folder to open anything in', async () => {
-    // path_open of descriptor 3; its error number becomes the code: 8 is "bad descriptor".
-    const zeros = [0x41, 3, 0x41, 0, 0x41, 0, 0x41, 1, 0x41, 0, 0x42, 0, 0x42, 0, 0x41, 0, 0x41, 16]
-    const opens = moduleOf({
-      imports: [
-        ['path_open', 2],
-        ['proc_exit', 1],
-      ],
-      body: [...zeros, 0x10, 0, 0x10, 1],
-    })
-    expect((await run1(opens)).exit).toEqual({ kind: 'code', code: 8 })
   })
 
   it('that trap are reported as such', async () => {

@@ -3,26 +3,43 @@ import { z } from 'zod'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { type FileEntry, IsolationError } from '../driver.ts'
 import { inWorkspace } from '../sandbox-files.ts'
+import type { ChangedFiles } from './messages.ts'
 
+/** Names take room as well, on the node too. */
+const MAX_FILES = 10_000
 const packedIndex = z.array(z.tuple([z.string(), z.number()]))
 
 /** The files of a sandbox that has no file system: names in the workspace, and bytes up to a limit. */
 export function memoryWorkspace(maxBytes: number) {
   const files = new Map<string, Uint8Array>()
   const nameOf = (path: string) => posix.relative('/work', inWorkspace(path))
-  const taken = (except: string) =>
-    [...files].reduce((sum, [name, { length }]) => sum + (name === except ? 0 : length), 0)
+  let taken = 0
+
+  function write(path: string, content: Uint8Array): string {
+    const name = nameOf(path)
+    if (name === '') throw new IsolationError('file_failed', 'The workspace itself is no file.')
+    const before = files.get(name)
+    const after = taken - (before?.length ?? 0) + content.length
+    if (after > maxBytes || (before === undefined && files.size >= MAX_FILES)) {
+      throw new IsolationError('file_failed', `${path}: the workspace is full.`, { limit: 'disk' })
+    }
+    files.set(name, content)
+    taken = after
+    return name
+  }
 
   return {
     nameOf,
-    write(path: string, content: Uint8Array): string {
-      const name = nameOf(path)
-      if (name === '') throw new IsolationError('file_failed', 'The workspace itself is no file.')
-      if (taken(name) + content.length > maxBytes) {
-        throw new IsolationError('file_failed', `${path}: the workspace is full.`, { limit: 'disk' })
+    write,
+    /** What a program changed: files that are gone first, so that there is room for the others. */
+    put(changed: ChangedFiles): void {
+      for (const [path, content] of changed) {
+        const name = nameOf(path)
+        if (content !== null) continue
+        taken -= files.get(name)?.length ?? 0
+        files.delete(name)
       }
-      files.set(name, content)
-      return name
+      for (const [path, content] of changed) if (content !== null) write(path, content)
     },
     read(path: string, maxRead: number): Uint8Array {
       const content = files.get(nameOf(path))
@@ -63,7 +80,7 @@ export function memoryWorkspace(maxBytes: number) {
         const content = bytes.slice(at, at + length)
         at += length
         if (content.length !== length) throw new IsolationError('file_failed', 'The files that were kept are cut off.')
-        return this.write(name, content)
+        return write(name, content)
       })
     },
     get: (path: string) => files.get(nameOf(path)),

@@ -47,12 +47,18 @@ export type IsolationItem = z.infer<typeof isolationItem>
 const needsMicrovm = ['browse', 'install_packages'] as const
 const notInWasm = ['exec', 'node', ...needsMicrovm] as const
 
+/** Commands of an entrypoint under `wasm`, each with what its first argument is. */
+const MODULES: ReadonlyMap<string, RegExp> = new Map([
+  ['node', /^[^-].*\.m?js$/],
+  ['wasi', /^[^-].*\.wasm$/],
+])
+
 interface ForeignCode {
   entrypoint?: { command: string; args: readonly string[] } | undefined
   mcpServers: readonly { name: string; command?: string | undefined }[]
 }
 
-/** What else of a manifest the interpreter of `wasm` can never run: anything but a JavaScript module; publishing it is a 400. */
+/** What else of a manifest the interpreter of `wasm` can never run: anything but a JavaScript or WASI module; publishing it is a 400. */
 export function refusedInWasm({
   entrypoint,
   mcpServers,
@@ -69,10 +75,11 @@ export function refusedInWasm({
   )
   if (entrypoint === undefined) return refused
   const { command, args } = entrypoint
-  if (command === 'node' && /^[^-].*\.m?js$/.test(args[0] ?? '')) return refused
+  const module = MODULES.get(command)
+  if (module?.test(args[0] ?? '')) return refused
   const message =
-    "under wasm an entrypoint is a JavaScript module of its files: the command 'node' with a .js or .mjs file as its first argument; declare microvm, gvisor or runc for other programs"
-  return [...refused, { path: ['entrypoint', command === 'node' ? 'args' : 'command'], message }]
+    "under wasm an entrypoint is a module of its files: the command 'node' with a .js or .mjs file as its first argument, or 'wasi' with a .wasm file; declare microvm, gvisor or runc for other programs"
+  return [...refused, { path: ['entrypoint', module === undefined ? 'command' : 'args'], message }]
 }
 
 /** The listed tools that the declared isolation can never run; publishing them is a 400. */

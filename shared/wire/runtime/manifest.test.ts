@@ -140,6 +140,9 @@ describe('manifest', () => {
       expect(wasm({ entrypoint: { command: 'node', args } })).toEqual(['entrypoint.args'])
     for (const args of [['main.js'], ['src/main.mjs', '-v']])
       expect(wasm({ entrypoint: { command: 'node', args } })).toEqual([])
+    expect(wasm({ entrypoint: { command: 'wasi', args: ['agent.wasm', 'a'] } })).toEqual([])
+    expect(wasm({ entrypoint: { command: 'wasi', args: ['main.js'] } })).toEqual(['entrypoint.args'])
+    expect(wasm({ entrypoint: { command: 'constructor' } })).toEqual(['entrypoint.command'])
     expect(complaints({ isolation: 'runc', mcpServers, entrypoint: { command: 'python3' } })).toEqual([])
   })
 

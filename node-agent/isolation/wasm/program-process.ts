@@ -1,12 +1,19 @@
-// The process in which scripts run: it may read its own program and start this one worker, and nothing else.
+// The process in which programs run: it may read its own program and start this one worker, and nothing else.
 import { Worker } from 'node:worker_threads'
 
 const [workerFile, heapMb] = process.argv.slice(2)
+/** Counts what was sent to the worker. A WASI program that waits for an answer sleeps on it. */
+const sent = new Int32Array(new SharedArrayBuffer(4))
 const worker = new Worker(new URL(workerFile!), {
   resourceLimits: { stackSizeMb: 4, maxOldGenerationSizeMb: Number(heapMb) },
   env: {},
+  workerData: sent,
 })
-process.on('message', job => worker.postMessage(job))
+process.on('message', message => {
+  worker.postMessage(message)
+  Atomics.add(sent, 0, 1)
+  Atomics.notify(sent, 0)
+})
 process.on('disconnect', () => process.exit(0))
 worker.on('message', message => process.send!(message))
 worker.on('error', () => process.exit(4))

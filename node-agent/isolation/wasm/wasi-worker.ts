@@ -1,0 +1,160 @@
+// The thread in which one WASI program runs. All of its world is in this thread's memory, and the calls that it makes wait here.
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { Fd, WASI, WASIProcExit, wasi } from '@bjorn3/browser_wasi_shim'
+import type { FromProgram, ModuleJob, ProgramAnswer, Verdict } from './messages.ts'
+import { type WasiCalls, wasiFiles } from './wasi-files.ts'
+import { poll } from './wasi-poll.ts'
+
+/** Above the bound of the step protocol, which says so in its own words. */
+const MAX_BODY_BYTES = 8 * 1024 * 1024
+const PAGE_BYTES = 65_536
+const TRAPPED = 134
+
+const sent = workerData as Int32Array
+const port = parentPort!
+const say = (message: FromProgram) => port.postMessage(message)
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+class LimitMet extends Error {
+  readonly limit: 'output'
+  constructor(limit: 'output') {
+    super(`the limit of ${limit} is met`)
+    this.limit = limit
+  }
+}
+
+/** Standard input: bytes, then the end. */
+class Input extends Fd {
+  #rest: Uint8Array
+  constructor(bytes: Uint8Array) {
+    super()
+    this.#rest = bytes
+  }
+  override fd_fdstat_get() {
+    return { ret: wasi.ERRNO_SUCCESS, fdstat: new wasi.Fdstat(wasi.FILETYPE_CHARACTER_DEVICE, 0) }
+  }
+  override fd_read(size: number) {
+    const data = this.#rest.subarray(0, size)
+    this.#rest = this.#rest.subarray(data.length)
+    return { ret: wasi.ERRNO_SUCCESS, data }
+  }
+}
+
+class Output extends Fd {
+  readonly #write: (bytes: Uint8Array) => void
+  constructor(write: (bytes: Uint8Array) => void) {
+    super()
+    this.#write = write
+  }
+  override fd_fdstat_get() {
+    return { ret: wasi.ERRNO_SUCCESS, fdstat: new wasi.Fdstat(wasi.FILETYPE_CHARACTER_DEVICE, 0) }
+  }
+  override fd_write(data: Uint8Array) {
+    this.#write(data)
+    return { ret: wasi.ERRNO_SUCCESS, nwritten: data.length }
+  }
+}
+
+async function run(job: ModuleJob): Promise<void> {
+  let written = 0
+  const output = (stream: 'stdout' | 'stderr') => (bytes: Uint8Array) => {
+    written += bytes.length
+    say({ type: 'output', id: job.id, stream, bytes })
+    if (written > job.outputBytes) throw new LimitMet('output')
+  }
+  const fds: Fd[] = [new Input(job.stdin), new Output(output('stdout')), new Output(output('stderr'))]
+  const files = wasiFiles(job.workspaceBytes, fds)
+  files.put(job.changed)
+  fds.push(files.root)
+  const env = Object.entries(job.env).map(([name, value]) => `${name}=${value}`)
+  const system = new WASI(job.args, env, fds, { debug: false })
+  let memory: WebAssembly.Memory | undefined
+  const memoryOf = () => {
+    if (memory === undefined) throw new Error('the module exports no memory')
+    return memory
+  }
+  let verdict: Verdict
+  try {
+    const compiled = await WebAssembly.compile(new Uint8Array(job.module))
+    const instance = await WebAssembly.instantiate(compiled, {
+      wasi_snapshot_preview1: {
+        ...files.bounded(system.wasiImport as WasiCalls, memoryOf),
+        ...mended(job.args, memoryOf),
+      },
+      waybill: calls(job.id, files, memoryOf),
+    })
+    if (instance.exports.memory instanceof WebAssembly.Memory) memory = instance.exports.memory
+    if (typeof instance.exports._start !== 'function') throw new Error('the module has no _start: it is no command')
+    const code = system.start(instance as Parameters<typeof system.start>[0])
+    verdict = { kind: 'exited', code }
+  } catch (error) {
+    verdict = verdictOf(error, job)
+  }
+  // A refused growth is seen only by the program; one that then fails with its memory all but used up met the limit.
+  const pages = (memory?.buffer.byteLength ?? 0) / PAGE_BYTES
+  if (verdict.kind === 'exited' && verdict.code !== 0 && pages * 4 >= job.maxPages * 3)
+    verdict = { kind: 'limit', limit: 'memory' }
+  say({ type: 'end', id: job.id, verdict, changed: files.taken() })
+}
+
+function verdictOf(error: unknown, { id }: ModuleJob): Verdict {
+  if (error instanceof WASIProcExit) return { kind: 'exited', code: error.code }
+  if (error instanceof LimitMet) return { kind: 'limit', limit: error.limit }
+  const text = error instanceof Error ? error.message : String(error)
+  if (/call stack/.test(text)) return { kind: 'limit', limit: 'stack' }
+  say({ type: 'output', id, stream: 'stderr', bytes: encoder.encode(`${text}\n`) })
+  return { kind: 'exited', code: TRAPPED }
+}
+
+/** The library counts characters where bytes are asked for, and reads a subscription otherwise than it is laid out. */
+const mended = (args: readonly string[], memory: () => WebAssembly.Memory): WasiCalls => ({
+  args_sizes_get(countAt, sizeAt) {
+    const view = new DataView(memory().buffer)
+    const bytes = args.reduce((sum, one) => sum + encoder.encode(one).length + 1, 0)
+    view.setUint32(Number(countAt), args.length, true)
+    view.setUint32(Number(sizeAt), bytes, true)
+    return wasi.ERRNO_SUCCESS
+  },
+  poll_oneoff: (...values) => poll(new DataView(memory().buffer), values.map(Number)),
+})
+
+/**
+ * The step protocol for a program that can wait: `call` gives the status, and its answer is then taken with `answer_size` and
+ * `answer`. A call without a body is a GET.
+ */
+function calls(id: number, files: ReturnType<typeof wasiFiles>, memory: () => WebAssembly.Memory) {
+  let made = 0
+  let answer: Uint8Array = new Uint8Array()
+  const textAt = (at: number, length: number) => decoder.decode(new Uint8Array(memory().buffer, at >>> 0, length >>> 0))
+  return {
+    call(pathAt: number, pathLength: number, bodyAt: number, bodyLength: number): number {
+      if (bodyLength >>> 0 > MAX_BODY_BYTES) throw new Error(`a call may carry ${MAX_BODY_BYTES} bytes`)
+      const call = ++made
+      const method = bodyLength === 0 ? 'GET' : 'POST'
+      const [path, body] = [textAt(pathAt, pathLength), textAt(bodyAt, bodyLength)]
+      say({ type: 'call', id, call, method, path, body, changed: files.taken() })
+      const { status, text, changed } = answerTo(call)
+      files.put(changed)
+      answer = encoder.encode(text)
+      return status
+    },
+    answer_size: (): number => answer.length,
+    answer(at: number): void {
+      new Uint8Array(memory().buffer, at >>> 0, answer.length).set(answer)
+    },
+  }
+}
+
+function answerTo(call: number): ProgramAnswer {
+  for (;;) {
+    const seen = Atomics.load(sent, 0)
+    const received: { message: ProgramAnswer } | undefined = receiveMessageOnPort(port)
+    if (received === undefined) Atomics.wait(sent, 0, seen)
+    else if (received.message.call === call) return received.message
+  }
+}
+
+// It listens on after its one job: a thread that has ended would take its process with it before its last word is out.
+port.on('message', (job: ModuleJob) => void run(job))
+say({ type: 'ready' })
