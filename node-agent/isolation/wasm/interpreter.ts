@@ -32,28 +32,14 @@ interface Interpreted {
   isProgram: boolean
 }
 
-/** The processes of one sandbox in which code runs, one at a time. Scripts share one; a program has its own. */
-export function interpreter(
-  id: string,
-  limits: SandboxLimits,
-  workspace: ReturnType<typeof memoryWorkspace>,
-  ports: ReadonlyMap<number, (stream: Duplex) => void>,
-) {
-  const live = new Set<Command>()
+type Workspace = ReturnType<typeof memoryWorkspace>
+
+/** The process in which code runs, and what it has not heard of the workspace yet. There is one at a time, for one kind of worker. */
+function codeProcess(id: string, limits: SandboxLimits, workspace: Workspace) {
   const children = new Set<ChildProcess>()
   let groups = 0
-  let nextJob = 1
   let current: { worker: Worker; child: Promise<ChildProcess> } | undefined
-  /** What the current process has not heard of yet. */
   let dirty = new Map<string, Uint8Array | null>()
-  /** One process, one command at a time. */
-  let turn: Promise<unknown> = Promise.resolve()
-
-  function taken(): ChangedFiles {
-    const changed = [...dirty]
-    dirty = new Map()
-    return changed
-  }
 
   async function started(worker: Worker, waitMs: number): Promise<ChildProcess> {
     const group = groups++ === 0 ? id : newOwnedId('wasm')
@@ -63,6 +49,8 @@ export function interpreter(
       cgroup: cgroupOf(limits),
     })
     children.add(child)
+    // A message to a process that is ending; its end says the rest.
+    child.on('error', () => undefined)
     child.once('exit', () => {
       children.delete(child)
       void removeGroup(group)
@@ -78,35 +66,61 @@ export function interpreter(
     return child
   }
 
-  async function drop(): Promise<void> {
-    const dropped = current
-    current = undefined
-    await dropped?.child.then(
-      child => child.kill('SIGKILL'),
-      () => undefined,
-    )
-  }
-
-  async function processOf(worker: Worker, waitMs: number): Promise<ChildProcess> {
-    if (current !== undefined && current.worker !== worker) await drop()
-    if (current === undefined) {
-      // A new process knows no file.
-      dirty = new Map(workspace.entries())
-      const child = started(worker, waitMs)
-      const its = { worker, child }
-      current = its
-      const forget = () => {
-        if (current === its) current = undefined
+  return {
+    async of(worker: Worker, waitMs: number): Promise<ChildProcess> {
+      if (current !== undefined && current.worker !== worker) {
+        const { child } = current
+        current = undefined
+        await child.then(one => one.kill('SIGKILL')).catch(() => undefined)
       }
-      child.then(one => one.once('exit', forget), forget)
-    }
-    return current.child
+      if (current === undefined) {
+        // A new process knows no file.
+        dirty = new Map(workspace.entries())
+        const child = started(worker, waitMs)
+        const its = { worker, child }
+        current = its
+        const forget = () => {
+          if (current === its) current = undefined
+        }
+        child.then(one => one.once('exit', forget), forget)
+      }
+      return current.child
+    },
+    /** It takes a moment to die, and gets nothing further meanwhile. */
+    kill(child: ChildProcess | undefined): void {
+      current = undefined
+      child?.kill('SIGKILL')
+    },
+    noteWritten: (name: string, content: Uint8Array) => void dirty.set(name, content),
+    taken(): ChangedFiles {
+      const changed = [...dirty]
+      dirty = new Map()
+      return changed
+    },
+    async stop(): Promise<void> {
+      const gone = [...children].map(child => new Promise(resolve => child.once('exit', resolve)))
+      for (const child of children) child.kill('SIGKILL')
+      await Promise.all(gone)
+    },
   }
+}
+
+/** Code of one sandbox, one command at a time. Scripts share a process; a program has its own. */
+export function interpreter(
+  id: string,
+  limits: SandboxLimits,
+  workspace: Workspace,
+  ports: ReadonlyMap<number, (stream: Duplex) => void>,
+) {
+  const live = new Set<Command>()
+  const code = codeProcess(id, limits, workspace)
+  let nextJob = 1
+  let turn: Promise<unknown> = Promise.resolve()
 
   /** Follows one job in its process to the end of its command. */
   async function follow(child: ChildProcess, job: ScriptJob | ModuleJob, request: ExecRequest, command: Command) {
     const calls = programCalls(ports, request.env, (call, status, text) => {
-      const answer: ProgramAnswer = { type: 'answer', call, status, text, changed: taken() }
+      const answer: ProgramAnswer = { type: 'answer', call, status, text, changed: code.taken() }
       if (child.connected) child.send(answer)
     })
     const listen = (message: FromProgram) => {
@@ -121,11 +135,11 @@ export function interpreter(
       }
       command.finish(exitOf(message.verdict))
     }
-    const gone = (code: number | null) =>
+    const gone = (exitCode: number | null) =>
       command.finish(
-        OUT_OF_MEMORY.includes(code)
+        OUT_OF_MEMORY.includes(exitCode)
           ? limitExit('memory', 'the interpreter ended')
-          : { kind: 'lost', detail: `the interpreter ended with code ${code}` },
+          : { kind: 'lost', detail: `the interpreter ended with code ${exitCode}` },
       )
     child.on('message', listen)
     child.once('exit', gone)
@@ -138,20 +152,16 @@ export function interpreter(
 
   return {
     /** Starts the process of scripts, so that the first of them does not wait for it. */
-    ready: (deadlineMs: number) => processOf('quickjs-worker', deadlineMs),
-    noteWritten: (name: string, content: Uint8Array) => void dirty.set(name, content),
+    ready: (deadlineMs: number) => code.of('quickjs-worker', deadlineMs),
+    noteWritten: code.noteWritten,
     async exec(request: ExecRequest): Promise<Exec> {
       const { worker, job: own, isProgram } = interpreted(request, limits, workspace)
       const stdin = await inputOf(request)
       let child: ChildProcess | undefined
-      const command = startCommand(request, live, () => {
-        // It takes a moment to die, and must get nothing further meanwhile.
-        current = undefined
-        child?.kill('SIGKILL')
-      })
+      const command = startCommand(request, live, () => code.kill(child))
       const mine = turn.then(async () => {
         if (command.isOver()) return
-        child = await processOf(worker, START_MS)
+        child = await code.of(worker, START_MS)
         const job: ScriptJob | ModuleJob = {
           ...own,
           type: 'job',
@@ -160,21 +170,17 @@ export function interpreter(
           stdin,
           outputBytes: request.outputBytes,
           workspaceBytes: limits.diskMb * 1024 * 1024,
-          changed: taken(),
+          changed: code.taken(),
         }
         await follow(child, job, request, command)
-        if (!isProgram) return
-        current = undefined
-        child.kill('SIGKILL')
+        if (isProgram) code.kill(child)
       })
       turn = mine.catch((error: unknown) => command.finish({ kind: 'lost', detail: String(error) }))
       return command.exec
     },
     async stop(): Promise<void> {
       for (const command of [...live]) command.cut({ kind: 'lost', detail: 'the sandbox was stopped' })
-      const gone = [...children].map(child => new Promise(resolve => child.once('exit', resolve)))
-      for (const child of children) child.kill('SIGKILL')
-      await Promise.all(gone)
+      await code.stop()
     },
   }
 }
@@ -183,7 +189,7 @@ export function interpreter(
 function interpreted(
   { argv: [kind, first, ...rest], deadlineMs }: ExecRequest,
   limits: SandboxLimits,
-  workspace: ReturnType<typeof memoryWorkspace>,
+  workspace: Workspace,
 ): Interpreted {
   const refused = (message: string) => new IsolationError('exec_failed', message)
   const content = first === undefined || first === '-e' ? undefined : workspace.get(first)

@@ -77,34 +77,9 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
 
   return {
     root,
-    /** The calls that make files longer, each asked for room first. */
-    bounded(calls: WasiCalls, memory: () => WebAssembly.Memory): WasiCalls {
-      const opened = (fd: number) => {
-        const open = fds[fd]
-        return open instanceof OpenFile ? open : undefined
-      }
-      const requested = (iovs: bigint, count: bigint): bigint => {
-        const list = wasi.Ciovec.read_bytes_array(new DataView(memory().buffer), Number(iovs), Number(count))
-        return BigInt(list.reduce((sum, { buf_len }) => sum + buf_len, 0))
-      }
-      const asked =
-        (name: string, end: (open: OpenFile, values: readonly bigint[]) => bigint): WasiCalls[string] =>
-        (...values) => {
-          const open = opened(Number(values[0]))
-          if (open !== undefined) {
-            if (!grow(open.file, end(open, values.map(BigInt)))) return wasi.ERRNO_NOSPC
-            written.add(open.file)
-          }
-          return calls[name]!(...values)
-        }
-      return {
-        ...calls,
-        fd_write: asked('fd_write', (open, [, iovs, count]) => open.file_pos + requested(iovs!, count!)),
-        fd_pwrite: asked('fd_pwrite', (_open, [, iovs, count, offset]) => offset! + requested(iovs!, count!)),
-        fd_allocate: asked('fd_allocate', (_open, [, offset, length]) => offset! + length!),
-        fd_filestat_set_size: asked('fd_filestat_set_size', (_open, [, size]) => size!),
-      }
-    },
+    grow,
+    /** That the program has just changed it. */
+    noteWritten: (file: File) => void written.add(file),
     put(changed: ChangedFiles): void {
       for (const [path, content] of changed) put(path, content)
       taken = count()
@@ -122,5 +97,35 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
       known = now
       return changed
     },
+  }
+}
+
+/** The calls that make files longer, each asked for room first. */
+export function boundedCalls(
+  calls: WasiCalls,
+  fds: readonly (Fd | undefined)[],
+  { grow, noteWritten }: Pick<ReturnType<typeof wasiFiles>, 'grow' | 'noteWritten'>,
+  memory: () => WebAssembly.Memory,
+): WasiCalls {
+  const requested = (iovs: bigint, count: bigint): bigint => {
+    const list = wasi.Ciovec.read_bytes_array(new DataView(memory().buffer), Number(iovs), Number(count))
+    return BigInt(list.reduce((sum, { buf_len }) => sum + buf_len, 0))
+  }
+  const asked =
+    (name: string, end: (open: OpenFile, values: readonly bigint[]) => bigint): WasiCalls[string] =>
+    (...values) => {
+      const open = fds[Number(values[0])]
+      if (open instanceof OpenFile) {
+        if (!grow(open.file, end(open, values.map(BigInt)))) return wasi.ERRNO_NOSPC
+        noteWritten(open.file)
+      }
+      return calls[name]!(...values)
+    }
+  return {
+    ...calls,
+    fd_write: asked('fd_write', (open, [, iovs, count]) => open.file_pos + requested(iovs!, count!)),
+    fd_pwrite: asked('fd_pwrite', (_open, [, iovs, count, offset]) => offset! + requested(iovs!, count!)),
+    fd_allocate: asked('fd_allocate', (_open, [, offset, length]) => offset! + length!),
+    fd_filestat_set_size: asked('fd_filestat_set_size', (_open, [, size]) => size!),
   }
 }

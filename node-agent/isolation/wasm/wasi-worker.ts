@@ -2,7 +2,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Fd, WASI, WASIProcExit, wasi } from '@bjorn3/browser_wasi_shim'
 import type { FromProgram, ModuleJob, ProgramAnswer, Verdict } from './messages.ts'
-import { type WasiCalls, wasiFiles } from './wasi-files.ts'
+import { boundedCalls, type WasiCalls, wasiFiles } from './wasi-files.ts'
 import { poll } from './wasi-poll.ts'
 
 /** Above the bound of the step protocol, which says so in its own words. */
@@ -79,7 +79,7 @@ async function run(job: ModuleJob): Promise<void> {
     const compiled = await WebAssembly.compile(new Uint8Array(job.module))
     const instance = await WebAssembly.instantiate(compiled, {
       wasi_snapshot_preview1: {
-        ...files.bounded(system.wasiImport as WasiCalls, memoryOf),
+        ...boundedCalls(system.wasiImport as WasiCalls, fds, files, memoryOf),
         ...mended(job.args, memoryOf),
       },
       waybill: calls(job.id, files, memoryOf),
