@@ -26,7 +26,7 @@ export type { Learnt, Runtime, RuntimeOptions }
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { learnt, embeddedNode: embedded = true, timers = true } = options
   const { core, keys } = createCore(options)
-  const { db, log, clock } = core
+  const { db } = core
   const owner = options.owner ?? core.newId()
   let started: Promise<Learnt> | undefined
   let phase: Readyz['status'] = 'starting'
@@ -37,17 +37,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { asks, ...work } = assembleWork(core, options, features, { nodes, nodeId: () => nodeId, owner })
   const timed = timedWork(core, options, features, nodes, work)
   const { webhookDelivery } = features.webhooks
-  const holding =
-    options.masterKey &&
-    masterKeyLease({
-      db,
-      clock,
-      owner,
-      isGone: options.isGone,
-      timers,
-      leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
-      log: log.target('runtime.vault'),
-    })
+  const holding = keyLease(core, options, owner)
   const figures = figureStore(db)
   const live = liveFigures(figures)
   const calls = inFlight()
@@ -124,6 +114,19 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
   }
 }
+
+/** Held while a process uses the master key, so that it is not rotated under it. */
+const keyLease = ({ db, clock, log }: Core, options: RuntimeOptions, owner: string) =>
+  options.masterKey &&
+  masterKeyLease({
+    db,
+    clock,
+    owner,
+    isGone: options.isGone,
+    timers: options.timers ?? true,
+    leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
+    log: log.target('runtime.vault'),
+  })
 
 /** What the clock starts: schedules, and the deletion of what has been kept long enough. */
 function timedWork(

@@ -57,34 +57,8 @@ export type BudgetLedger = ReturnType<typeof budgetLedger>
  * to be stored.
  */
 export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
-  /** In the order in which they were last asked for, to within a second. */
-  const sessions = new Map<string, Total>()
-  const lasting = new Map<string, Total>()
+  const totals = rememberedTotals()
   let unsaved = new Map<string, NanoUsd>()
-
-  function total(key: string, at: number): Total {
-    const totals = key.startsWith('session/') ? sessions : lasting
-    const known = totals.get(key)
-    if (known && at - known.at < SAME_MS) return known
-    const one = known ?? { spent: 0, reserved: 0, at }
-    if (known) totals.delete(key)
-    else {
-      forget(sessions, MAX_SESSIONS, at)
-      forget(lasting, Number.POSITIVE_INFINITY, at)
-    }
-    one.at = at
-    totals.set(key, one)
-    return one
-  }
-
-  /** Makes room for one more; nothing is forgotten while a call of its is on its way. */
-  function forget(totals: Map<string, Total>, most: number, at: number): void {
-    for (const [key, quiet] of totals) {
-      if (quiet.reserved > 0 || (totals.size < most && at - quiet.at < FORGET_MS)) return
-      totals.delete(key)
-    }
-  }
-
   const daysAt = dayKeys()
 
   return {
@@ -104,10 +78,10 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
           }
           const accounts: [BudgetScope, { spent: NanoUsd; reserved: NanoUsd }][] = [
             ['request', own],
-            ['session', total(session, at)],
-            ['day', total(day, at)],
-            ['tenant_day', total(tenantDay, at)],
-            ...ofRoute.map(([scope, key]): (typeof accounts)[number] => [scope, total(key, at)]),
+            ['session', totals.of(session, at)],
+            ['day', totals.of(day, at)],
+            ['tenant_day', totals.of(tenantDay, at)],
+            ...ofRoute.map(([scope, key]): (typeof accounts)[number] => [scope, totals.of(key, at)]),
           ]
           for (const [scope, { spent, reserved }] of accounts) {
             const limit = caps[scope]
@@ -137,12 +111,12 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
 
     /** How many sessions and days are remembered. */
     get size() {
-      return sessions.size + lasting.size
+      return totals.size
     },
 
     /** What earlier processes have spent. */
     load(rows: Iterable<SpentRow>): void {
-      for (const { key, spent } of rows) total(key, now().getTime()).spent += spent
+      for (const { key, spent } of rows) totals.of(key, now().getTime()).spent += spent
     },
 
     /** What was spent since the last call, to be added to what is stored. */
@@ -155,6 +129,43 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
     /** Gives back what could not be stored. */
     returnUnsaved(rows: readonly SpentRow[]): void {
       for (const { key, spent } of rows) unsaved.set(key, (unsaved.get(key) ?? 0) + spent)
+    },
+  }
+}
+
+/** Totals by key, and which of them are forgotten when there are too many. */
+function rememberedTotals() {
+  /** In the order in which they were last asked for, to within a second. */
+  const sessions = new Map<string, Total>()
+  const lasting = new Map<string, Total>()
+
+  function of(key: string, at: number): Total {
+    const totals = key.startsWith('session/') ? sessions : lasting
+    const known = totals.get(key)
+    if (known && at - known.at < SAME_MS) return known
+    const one = known ?? { spent: 0, reserved: 0, at }
+    if (known) totals.delete(key)
+    else {
+      forget(sessions, MAX_SESSIONS, at)
+      forget(lasting, Number.POSITIVE_INFINITY, at)
+    }
+    one.at = at
+    totals.set(key, one)
+    return one
+  }
+
+  /** Makes room for one more; nothing is forgotten while a call of its is on its way. */
+  function forget(totals: Map<string, Total>, most: number, at: number): void {
+    for (const [key, quiet] of totals) {
+      if (quiet.reserved > 0 || (totals.size < most && at - quiet.at < FORGET_MS)) return
+      totals.delete(key)
+    }
+  }
+
+  return {
+    of,
+    get size() {
+      return sessions.size + lasting.size
     },
   }
 }

@@ -91,25 +91,7 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
           reject(signal.aborted ? signal.reason : new Error('the regex workers are closed'))
           return
         }
-        const onAbort = () => {
-          abandon(task)
-          reject(signal.reason)
-        }
-        const free = () => signal.removeEventListener('abort', onAbort)
-        const task: Task = {
-          job,
-          settle: {
-            resolve(answer) {
-              free()
-              resolve(answer)
-            },
-            reject(reason) {
-              free()
-              reject(reason)
-            },
-          },
-        }
-        signal.addEventListener('abort', onAbort, { once: true })
+        const task = taskOf(job, signal, { resolve, reject }, abandon)
         waiting.push(task)
         pump()
       })
@@ -127,6 +109,35 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
       )
     },
   }
+}
+
+/** A job with what settles it, once: its answer, the end of its thread, or the signal, by which it is abandoned. */
+function taskOf(
+  job: RegexJob,
+  signal: AbortSignal,
+  { resolve, reject }: Task['settle'],
+  abandon: (task: Task) => void,
+): Task {
+  const onAbort = () => {
+    abandon(task)
+    reject(signal.reason)
+  }
+  const free = () => signal.removeEventListener('abort', onAbort)
+  const task: Task = {
+    job,
+    settle: {
+      resolve(answer) {
+        free()
+        resolve(answer)
+      },
+      reject(reason) {
+        free()
+        reject(reason)
+      },
+    },
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  return task
 }
 
 // The other side: this file is also the program of the thread, so that source and build need no second path.

@@ -17,7 +17,7 @@ const MAX_PENDING = 100_000
 export async function openSpillFile(dbPath: string): Promise<Spill & { close(): Promise<void> }> {
   const path = `${dbPath}.spill.jsonl`
   const folder = dirname(path)
-  const aside = new RegExp(`^${escaped(basename(dbPath))}\\.spill\\.[0-9a-f-]{36}\\.jsonl$`)
+  const { asideNames, sizes } = filesBeside(dbPath)
   let file: { handle: FileHandle; ino: bigint } | undefined
   let current = 0
   let setAside = 0
@@ -93,15 +93,6 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
     fault: () => 'unknown',
   })
 
-  async function asideNames(): Promise<string[]> {
-    return (await readdir(folder)).filter(name => aside.test(name)).sort()
-  }
-
-  async function sizes(names: readonly string[]): Promise<number> {
-    const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)))
-    return found.reduce((sum, one) => sum + (one?.size ?? 0), 0)
-  }
-
   setAside = await sizes(await asideNames())
   current = await sizes([basename(path)])
 
@@ -111,16 +102,10 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
       await alone(rotate)
       const names = await asideNames()
       setAside = await sizes(names)
-      return names.map(name => ({
-        name,
-        read: () => readFile(join(folder, name), 'utf8'),
-        async remove() {
-          const size = await sizes([name])
-          await rm(join(folder, name), { force: true })
-          await syncFolder(folder)
-          setAside = Math.max(0, setAside - size)
-        },
-      }))
+      const removed = (size: number) => {
+        setAside = Math.max(0, setAside - size)
+      }
+      return names.map(name => partOf(join(folder, name), removed))
     },
     bytes: () => current + setAside,
     async close() {
@@ -129,6 +114,34 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
     },
   }
 }
+
+/** The files that were set aside beside a store, and how large files beside it are. */
+function filesBeside(dbPath: string) {
+  const folder = dirname(dbPath)
+  const aside = new RegExp(`^${escaped(basename(dbPath))}\\.spill\\.[0-9a-f-]{36}\\.jsonl$`)
+  return {
+    asideNames: async (): Promise<string[]> => (await readdir(folder)).filter(name => aside.test(name)).sort(),
+    async sizes(names: readonly string[]): Promise<number> {
+      const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)))
+      return found.reduce((sum, one) => sum + (one?.size ?? 0), 0)
+    },
+  }
+}
+
+/** A file that was set aside. `removed` hears how large it was. */
+const partOf = (path: string, removed: (size: number) => void): SpillPart => ({
+  name: basename(path),
+  read: () => readFile(path, 'utf8'),
+  async remove() {
+    const size = await stat(path).then(
+      found => found.size,
+      () => 0,
+    )
+    await rm(path, { force: true })
+    await syncFolder(dirname(path))
+    removed(size)
+  },
+})
 
 /** A new name or a rename is on the disk only when its folder is. */
 async function syncFolder(folder: string): Promise<void> {

@@ -75,24 +75,6 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     return true
   }
 
-  /** Hands each stored checkpoint that has no copy yet to the sinks, oldest first; one that fails is tried again next time. */
-  async function copyOut(): Promise<void> {
-    if (sinks.length === 0) return
-    const answer = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
-    let copied: number | undefined
-    for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)) {
-      try {
-        for (const sink of sinks) await sink.append(row.body)
-      } catch (error) {
-        log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })
-        break
-      }
-      copied = row.ix
-    }
-    if (copied === undefined) return
-    await db.execute({ sql: 'update checkpoints set copied = 1 where copied = 0 and ix <= ?', args: [copied] })
-  }
-
   /** One step: a signed checkpoint at the last record dropped, and the records dropped, in one transaction. */
   async function pruneStep(tenant: string, before: number): Promise<number> {
     const term = await committer.open()
@@ -139,7 +121,25 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     return results[1]?.rowsAffected ?? 0
   }
 
-  return { checkpoint, copyOut, pruneStep }
+  return { checkpoint, copyOut: () => copyOut({ db, sinks, log }), pruneStep }
+}
+
+/** Hands each stored checkpoint that has no copy yet to the sinks, oldest first; one that fails is tried again next time. */
+async function copyOut({ db, sinks, log }: Pick<CheckpointerOptions, 'db' | 'sinks' | 'log'>): Promise<void> {
+  if (sinks.length === 0) return
+  const answer = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
+  let copied: number | undefined
+  for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)) {
+    try {
+      for (const sink of sinks) await sink.append(row.body)
+    } catch (error) {
+      log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })
+      break
+    }
+    copied = row.ix
+  }
+  if (copied === undefined) return
+  await db.execute({ sql: 'update checkpoints set copied = 1 where copied = 0 and ix <= ?', args: [copied] })
 }
 
 type FeedbackEnd = Pick<RowOf<typeof feedbackTable>, 'seq' | 'hash'>

@@ -52,38 +52,11 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
     unsure = true
   }
 
-  function sealAll(records: readonly UnsealedTrace[], known: ReadonlySet<string>) {
-    const heads = new Map<string, ChainHead | undefined>()
-    const seen = new Set<string>(known)
-    const rows: SealedRow[] = []
-    const run = sealedRun(sha256)
-    const refused: Committed['refused'] = []
-    let repeated = 0
-    for (const record of records) {
-      if (seen.has(record.trace_id)) {
-        repeated++
-        continue
-      }
-      try {
-        const { tenant_id } = record
-        const previous = heads.has(tenant_id) ? heads.get(tenant_id) : chains?.get(tenant_id)?.head
-        const cells = rowOf(record, previous === undefined ? 0 : previous.seq + 1)
-        const { seq, hash, at, bytes } = run.add(traceText(record), previous)
-        rows.push({ cells, at, bytes })
-        heads.set(tenant_id, { seq, hash })
-        seen.add(record.trace_id)
-      } catch (error) {
-        refused.push({ record, error })
-      }
-    }
-    return { rows, run, heads, repeated, refused }
-  }
-
   async function attempt(records: readonly UnsealedTrace[], lookUp: boolean): Promise<Committed | undefined> {
     const term = await open()
     if (term === undefined) return undefined
     const known = lookUp || unsure ? await storedIds(db, records) : new Set<string>()
-    const { rows, run, heads, repeated, refused } = sealAll(records, known)
+    const { rows, run, heads, repeated, refused } = sealAll(records, known, tenant => chains?.get(tenant)?.head, sha256)
     if (rows.length > 0) {
       const statement = insertBatch(rows, run.bytes(), term)
       const { rowsAffected } = await retryBusy(() => db.execute(statement), { retries: 2 })
@@ -129,6 +102,39 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
     chains: (): ReadonlyMap<string, ChainState> => chains ?? new Map(),
     chainOf,
   }
+}
+
+/** Seals each record behind the one before it in its chain, the first behind the head of that. */
+function sealAll(
+  records: readonly UnsealedTrace[],
+  known: ReadonlySet<string>,
+  headOf: (tenant: string) => ChainHead | undefined,
+  sha256: Sha256,
+) {
+  const heads = new Map<string, ChainHead | undefined>()
+  const seen = new Set<string>(known)
+  const rows: SealedRow[] = []
+  const run = sealedRun(sha256)
+  const refused: Committed['refused'] = []
+  let repeated = 0
+  for (const record of records) {
+    if (seen.has(record.trace_id)) {
+      repeated++
+      continue
+    }
+    try {
+      const { tenant_id } = record
+      const previous = heads.has(tenant_id) ? heads.get(tenant_id) : headOf(tenant_id)
+      const cells = rowOf(record, previous === undefined ? 0 : previous.seq + 1)
+      const { seq, hash, at, bytes } = run.add(traceText(record), previous)
+      rows.push({ cells, at, bytes })
+      heads.set(tenant_id, { seq, hash })
+      seen.add(record.trace_id)
+    } catch (error) {
+      refused.push({ record, error })
+    }
+  }
+  return { rows, run, heads, repeated, refused }
 }
 
 async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set<string>> {

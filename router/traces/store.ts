@@ -89,53 +89,46 @@ export function traceStore(db: Db) {
       return rowsOf<Pick<RowOf<typeof feedback>, 'body'>>(answer).map(row => readJson(row.body) as FeedbackRecord)
     },
 
-    /** In the order in which they were made. */
-    /** Reports in the order of their chains; one that was overwritten and is no JSON is null. */
-    async feedback({
-      tenant,
-      after,
-      limit,
-    }: {
-      tenant?: string | undefined
-      after?: string | undefined
-      limit: number
-    }): Promise<FeedbackList> {
-      const [seq, last] = after === undefined ? [-1, ''] : readAad(after)
-      const answer = await db.execute({
-        sql: `select tenant_id, seq, body from feedback
-where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
-        args: [seq, tenant ?? last, limit + 1],
-      })
-      const rows = rowsOf<Pick<RowOf<typeof feedback>, 'tenant_id' | 'seq' | 'body'>>(answer)
-      const page = rows.slice(0, limit)
-      const end = page.at(-1)
-      return {
-        feedback: page.map(row => ({ tenant_id: row.tenant_id, record: readable(row.body) })),
-        next: rows.length > limit && end !== undefined ? `${end.seq}.${end.tenant_id}` : null,
-      }
-    },
+    feedback: (page: Page) => feedbackPage(db, page),
+    checkpoints: (page: Page) => checkpointPage(db, page),
+  }
+}
 
-    async checkpoints({
-      tenant,
-      after,
-      limit,
-    }: {
-      tenant?: string | undefined
-      after?: string | undefined
-      limit: number
-    }): Promise<CheckpointList> {
-      const from = after === undefined ? 0 : whole(after)
-      const answer = await db.execute({
-        sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
-        args: [from, limit + 1, ...(tenant === undefined ? [] : [tenant])],
-      })
-      const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)
-      const page = rows.slice(0, limit)
-      return {
-        checkpoints: page.map(row => readJson(row.body) as CheckpointList['checkpoints'][number]),
-        next: rows.length > limit ? String(page.at(-1)?.ix) : null,
-      }
-    },
+interface Page {
+  tenant?: string | undefined
+  after?: string | undefined
+  limit: number
+}
+
+/** Reports in the order of their chains; one that was overwritten and is no JSON is null. */
+async function feedbackPage(db: Db, { tenant, after, limit }: Page): Promise<FeedbackList> {
+  const [seq, last] = after === undefined ? [-1, ''] : readAad(after)
+  const answer = await db.execute({
+    sql: `select tenant_id, seq, body from feedback
+where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
+    args: [seq, tenant ?? last, limit + 1],
+  })
+  const rows = rowsOf<Pick<RowOf<typeof feedback>, 'tenant_id' | 'seq' | 'body'>>(answer)
+  const page = rows.slice(0, limit)
+  const end = page.at(-1)
+  return {
+    feedback: page.map(row => ({ tenant_id: row.tenant_id, record: readable(row.body) })),
+    next: rows.length > limit && end !== undefined ? `${end.seq}.${end.tenant_id}` : null,
+  }
+}
+
+/** In the order in which they were made. */
+async function checkpointPage(db: Db, { tenant, after, limit }: Page): Promise<CheckpointList> {
+  const from = after === undefined ? 0 : whole(after)
+  const answer = await db.execute({
+    sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
+    args: [from, limit + 1, ...(tenant === undefined ? [] : [tenant])],
+  })
+  const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)
+  const page = rows.slice(0, limit)
+  return {
+    checkpoints: page.map(row => readJson(row.body) as CheckpointList['checkpoints'][number]),
+    next: rows.length > limit ? String(page.at(-1)?.ix) : null,
   }
 }
 

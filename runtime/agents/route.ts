@@ -30,8 +30,8 @@ export interface AgentsDeps {
   checkSecrets: (agent: Publisher, manifest: Manifest) => Promise<void>
 }
 
-/** Agents, their versions, and where each isolation is to be had (docs/spec/runtime.md §3). */
-export function agentOperations(deps: AgentsDeps): Operation[] {
+/** Agents as answers show them, and what is checked before one is saved. */
+function agentReads(deps: AgentsDeps) {
   const { agents, installedConnectors, backendsOf, unsealed } = deps
   async function find(tenantId: string, name: string): Promise<AgentRow> {
     const agent = await agents.getByName(tenantId, name)
@@ -74,6 +74,14 @@ export function agentOperations(deps: AgentsDeps): Operation[] {
     await deps.checkPriced(agent.tenantId, agent.name, manifest)
     await deps.checkSecrets(agent, manifest)
   }
+
+  return { find, whole, findVersion, created, check }
+}
+
+/** Agents, their versions, and where each isolation is to be had (docs/spec/runtime.md §3). */
+export function agentOperations(deps: AgentsDeps): Operation[] {
+  const { agents, backendsOf, unsealed } = deps
+  const { find, whole, findVersion, created, check } = agentReads(deps)
 
   return [
     operation(endpoints.list, async call => {

@@ -28,49 +28,76 @@ interface Kept<Out> {
 
 export type Channel<Out extends Frame, In extends Frame> = ReturnType<typeof frameChannel<Out, In>>
 
-/**
- * One direction of numbered frames and the acknowledgements of the other (docs/spec/runtime.md §14). It outlives streams: what was sent
- * is kept until the other end has acted on it, and goes out again on the next stream from where the other end stopped seeing.
- * What does not fit waits at `send`, so a slow reader slows its writer and nothing piles up.
- */
-export function frameChannel<Out extends Frame, In extends Frame>(options: ChannelOptions<Out>) {
-  const { ackOnly, weigh, onAcked, mostFrames = 4096, mostWeight = 16 * 1024 * 1024 } = options
+/** The frames that were sent and are not acknowledged, in order, and how many of them are on the stream at hand. */
+function sentFrames<Out extends Frame>(options: ChannelOptions<Out>) {
+  const { weigh, onAcked, mostFrames = 4096, mostWeight = 16 * 1024 * 1024 } = options
   let sent = options.sentBefore ?? 0
   const kept: Kept<Out>[] = []
   let weight = 0
-  /** For the stream at hand only. */
-  let passing: Out[] = []
-  /** How many of `kept` are on the stream at hand. */
   let written = 0
-  let streaming: object | undefined
-  let received: number | undefined
-  let processed = 0
-  let told = 0
-  let duplicates = 0
-  let wakeWriter = () => {}
   const waiting: (() => void)[] = []
-
   const hasRoom = () => kept.length === 0 || (kept.length < mostFrames && weight < mostWeight)
 
-  function acknowledged(seq: number): void {
-    let dropped = 0
-    while (kept[dropped] !== undefined && kept[dropped]!.seq <= seq) weight -= kept[dropped++]!.weight
-    if (dropped === 0) return
-    kept.splice(0, dropped)
-    written = Math.max(0, written - dropped)
-    onAcked?.(seq)
-    while (waiting.length > 0 && hasRoom()) waiting.shift()?.()
-  }
-
   return {
-    /** Numbers the frame and keeps it until it is acknowledged; resolves with its number as soon as there is room for it. */
-    async send(frame: Out): Promise<number> {
+    /** Resolves with the frame's number as soon as there is room for it. */
+    async add(frame: Out): Promise<number> {
       while (!hasRoom()) await new Promise<void>(resolve => waiting.push(resolve))
       const seq = ++sent
       frame.seq = BigInt(seq)
       const size = weigh(frame)
       kept.push({ seq, frame, weight: size })
       weight += size
+      return seq
+    },
+    acknowledged(seq: number): void {
+      let dropped = 0
+      while (kept[dropped] !== undefined && kept[dropped]!.seq <= seq) weight -= kept[dropped++]!.weight
+      if (dropped === 0) return
+      kept.splice(0, dropped)
+      written = Math.max(0, written - dropped)
+      onAcked?.(seq)
+      while (waiting.length > 0 && hasRoom()) waiting.shift()?.()
+    },
+    /** For a new stream: all of them go out again. */
+    rewind(): void {
+      written = 0
+    },
+    /** The next one for the stream at hand, which is then on it. */
+    next(): Out | undefined {
+      const { frame } = kept[written] ?? {}
+      if (frame !== undefined) written++
+      return frame
+    },
+    get last() {
+      return sent
+    },
+    get count() {
+      return kept.length
+    },
+  }
+}
+
+/**
+ * One direction of numbered frames and the acknowledgements of the other (docs/spec/runtime.md §14). It outlives streams: what was sent
+ * is kept until the other end has acted on it, and goes out again on the next stream from where the other end stopped seeing.
+ * What does not fit waits at `send`, so a slow reader slows its writer and nothing piles up.
+ */
+export function frameChannel<Out extends Frame, In extends Frame>(options: ChannelOptions<Out>) {
+  const frames = sentFrames(options)
+  /** For the stream at hand only. */
+  let passing: Out[] = []
+  let streaming: object | undefined
+  let received: number | undefined
+  let processed = 0
+  /** What the other end was last said to be acknowledged. */
+  let acked = 0
+  let duplicates = 0
+  let wakeWriter = () => {}
+
+  return {
+    /** Numbers the frame and keeps it until it is acknowledged; resolves with its number as soon as there is room for it. */
+    async send(frame: Out): Promise<number> {
+      const seq = await frames.add(frame)
       wakeWriter()
       return seq
     },
@@ -88,28 +115,28 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
      * ends: there is one at a time.
      */
     async *open(seen: number, gone: AbortSignal): AsyncGenerator<Out> {
-      if (seen > sent) throw new TunnelRefusal('out_of_order', `frame ${seen} was seen, and only ${sent} were sent`)
-      acknowledged(seen)
+      if (seen > frames.last)
+        throw new TunnelRefusal('out_of_order', `frame ${seen} was seen, and only ${frames.last} were sent`)
+      frames.acknowledged(seen)
       const own = {}
       streaming = own
-      written = 0
+      frames.rewind()
       passing = []
-      told = 0
+      acked = 0
       wakeWriter()
       const onGone = () => wakeWriter()
       gone.addEventListener('abort', onGone, { once: true })
       try {
         while (streaming === own && !gone.aborted) {
-          const next = passing.shift() ?? kept[written]?.frame ?? (told < processed ? ackOnly() : undefined)
+          const next = passing.shift() ?? frames.next() ?? (acked < processed ? options.ackOnly() : undefined)
           if (next === undefined) {
             await new Promise<void>(resolve => {
               wakeWriter = resolve
             })
             continue
           }
-          if (next === kept[written]?.frame) written++
           next.ack = BigInt(processed)
-          told = processed
+          acked = processed
           yield next
         }
       } finally {
@@ -120,7 +147,7 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
 
     /** A frame as it comes in; undefined for one that was here before. Throws where one is missing before it. */
     receive(frame: In): In | undefined {
-      acknowledged(Number(frame.ack))
+      frames.acknowledged(Number(frame.ack))
       const seq = Number(frame.seq)
       if (seq === 0) return frame
       // Everything before the first one that reaches a new life of this end was acted on by an earlier one.
@@ -148,7 +175,7 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
       return received ?? 0
     },
     get unacknowledged() {
-      return kept.length
+      return frames.count
     },
     get duplicates() {
       return duplicates

@@ -122,15 +122,8 @@ function split({ input, output }: Pools): Set<string> {
   return differing
 }
 
-/** Builds the OpenAPI 3.1 document. Costs tens of milliseconds, so callers build it on first use, never at import. */
-export function openapi({
-  title,
-  version,
-  description,
-  servers,
-  endpoints,
-  errorSchema,
-}: OpenApiInput): OpenApiDocument {
+/** The schemas of a document, each converted once; the named ones are its components. */
+function schemaPool() {
   const pools: Pools = { input: {}, output: {} }
   const cache: Record<Io, Map<z.ZodType, Json>> = { input: new Map(), output: new Map() }
   const toJson = (schema: z.ZodType, io: Io): Json => {
@@ -176,64 +169,83 @@ export function openapi({
     return json
   }
 
-  const content = ({ schema, contentType }: Answer): Json | undefined => {
-    if (!schema && !contentType) return undefined
-    const types = typeof contentType === 'string' ? [contentType] : (contentType ?? ['application/json'])
-    const body = schema ? { schema: toJson(schema, 'output') } : { schema: { type: 'string' } }
-    return Object.fromEntries(types.map(type => [type, body]))
-  }
+  return { pools, toJson, parameters, bodyOf }
+}
 
-  const operation = (e: Endpoint): Json => {
-    const given = [...parameters(e.params, 'path'), ...parameters(e.query, 'query'), ...parameters(e.headers, 'header')]
-    if (e.idempotent)
-      given.push({
-        name: 'Idempotency-Key',
-        in: 'header',
-        required: false,
-        schema: { type: 'string', pattern: '^[ -~]{1,255}$' },
-      })
-    const responses: Json = {}
-    for (const [status, answer] of Object.entries(e.responses)) {
-      const body = content(answer)
-      const headers = answer.headers
-        ? Object.fromEntries(
-            Object.entries(answer.headers).map(([name, text]) => [
-              name,
-              { description: text, schema: { type: 'string' } },
-            ]),
-          )
-        : undefined
-      responses[status] = {
-        description: answer.description,
-        ...(headers && { headers }),
-        ...(body && { content: body }),
-      }
-    }
-    const failure = { 'application/json': { schema: toJson(e.errorSchema ?? errorSchema, 'output') } }
-    for (const status of e.errors)
-      responses[status] ??= { description: reasons[status] ?? 'The request failed.', content: failure }
-    return {
-      operationId: e.id,
-      tags: [e.tag],
-      summary: e.summary,
-      ...(e.description !== undefined && { description: e.description }),
-      ...(given.length > 0 && { parameters: given }),
-      ...(e.body && {
-        requestBody: {
-          required: !e.body.safeParse(undefined).success,
-          content: { 'application/json': { schema: bodyOf(e.body) } },
-        },
-      }),
-      responses,
-      security: e.auth === 'none' ? [] : [{ [schemes[e.auth].name]: [] }, ...(optional.includes(e.auth) ? [{}] : [])],
-      ...(e.scopes && { 'x-scopes': [...e.scopes] }),
+function contentOf({ schema, contentType }: Answer, toJson: ReturnType<typeof schemaPool>['toJson']): Json | undefined {
+  if (!schema && !contentType) return undefined
+  const types = typeof contentType === 'string' ? [contentType] : (contentType ?? ['application/json'])
+  const body = schema ? { schema: toJson(schema, 'output') } : { schema: { type: 'string' } }
+  return Object.fromEntries(types.map(type => [type, body]))
+}
+
+/** One operation of the document. */
+function operationOf(
+  e: Endpoint,
+  { toJson, parameters, bodyOf }: ReturnType<typeof schemaPool>,
+  errorSchema: z.ZodType,
+): Json {
+  const given = [...parameters(e.params, 'path'), ...parameters(e.query, 'query'), ...parameters(e.headers, 'header')]
+  if (e.idempotent)
+    given.push({
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: false,
+      schema: { type: 'string', pattern: '^[ -~]{1,255}$' },
+    })
+  const responses: Json = {}
+  for (const [status, answer] of Object.entries(e.responses)) {
+    const body = contentOf(answer, toJson)
+    const headers = answer.headers
+      ? Object.fromEntries(
+          Object.entries(answer.headers).map(([name, text]) => [
+            name,
+            { description: text, schema: { type: 'string' } },
+          ]),
+        )
+      : undefined
+    responses[status] = {
+      description: answer.description,
+      ...(headers && { headers }),
+      ...(body && { content: body }),
     }
   }
+  const failure = { 'application/json': { schema: toJson(e.errorSchema ?? errorSchema, 'output') } }
+  for (const status of e.errors)
+    responses[status] ??= { description: reasons[status] ?? 'The request failed.', content: failure }
+  return {
+    operationId: e.id,
+    tags: [e.tag],
+    summary: e.summary,
+    ...(e.description !== undefined && { description: e.description }),
+    ...(given.length > 0 && { parameters: given }),
+    ...(e.body && {
+      requestBody: {
+        required: !e.body.safeParse(undefined).success,
+        content: { 'application/json': { schema: bodyOf(e.body) } },
+      },
+    }),
+    responses,
+    security: e.auth === 'none' ? [] : [{ [schemes[e.auth].name]: [] }, ...(optional.includes(e.auth) ? [{}] : [])],
+    ...(e.scopes && { 'x-scopes': [...e.scopes] }),
+  }
+}
 
+/** Builds the OpenAPI 3.1 document. Costs tens of milliseconds, so callers build it on first use, never at import. */
+export function openapi({
+  title,
+  version,
+  description,
+  servers,
+  endpoints,
+  errorSchema,
+}: OpenApiInput): OpenApiDocument {
+  const schemasOf = schemaPool()
+  const { pools } = schemasOf
   const paths: Record<string, Json> = {}
   const inputSide: Json[] = []
   for (const e of endpoints) {
-    const made = operation(e)
+    const made = operationOf(e, schemasOf, errorSchema)
     inputSide.push(made)
     paths[e.path] = { ...paths[e.path], [e.method.toLowerCase()]: made }
   }

@@ -69,6 +69,51 @@ export interface JailFiller {
   input?: Uint8Array
 }
 
+const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
+
+/** Again and again while nothing answers, for as long as it runs; an answer is an answer, whatever it says. */
+async function retried<T>(
+  attempt: () => Promise<T>,
+  until: number,
+  ended: Promise<string>,
+  lastWords: () => string | undefined,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof NoAnswerError)) throw error
+      const words = lastWords()
+      if (words !== undefined) throw failure(words)
+      if (performance.now() > until) throw failure(`no answer within its time: ${error.message}`)
+      await Promise.race([wait(RETRY_MS), ended])
+    }
+  }
+}
+
+/** Files for the jail, written by a process of the machine's group, which pays for their memory. */
+async function fillJail(
+  { id, root, limits }: { id: string; root: string; limits: CgroupLimits },
+  { command, args, files, input }: JailFiller,
+  until: number,
+): Promise<void> {
+  const filler = gatedProcess(command, args)
+  const late = setTimeout(() => filler.child.kill('SIGKILL'), until - performance.now())
+  try {
+    if (filler.pid !== undefined) await addToGroup(id, filler.pid)
+    // Nothing foreign runs yet, and its share of a processor may be small.
+    await limitProcessors(id, 'unlimited')
+    filler.begin(input)
+    const { code, words } = await filler.ended
+    if (code !== 0) throw failure(words)
+    await limitProcessors(id, limits.cpuQuota)
+    for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
+  } finally {
+    clearTimeout(late)
+    filler.child.kill('SIGKILL')
+  }
+}
+
 export type JailedMachine = Awaited<ReturnType<typeof jailedMachine>>
 
 /** A jail and the process that will run in it, which stands in its control group and waits for `begin`. */
@@ -108,21 +153,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
     }
   }
 
-  const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
-
-  /** Again and again while nothing answers, for as long as it runs; an answer is an answer, whatever it says. */
-  async function patiently<T>(attempt: () => Promise<T>, until: number): Promise<T> {
-    for (;;) {
-      try {
-        return await attempt()
-      } catch (error) {
-        if (!(error instanceof NoAnswerError)) throw error
-        if (words !== undefined) throw failure(words)
-        if (performance.now() > until) throw failure(`no answer within its time: ${error.message}`)
-        await Promise.race([wait(RETRY_MS), ended])
-      }
-    }
-  }
+  const patiently = <T>(attempt: () => Promise<T>, until: number) => retried(attempt, until, ended, () => words)
 
   function inJail(): FileHandle {
     if (folder !== undefined) return folder
@@ -144,24 +175,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
     ended,
     hasEnded: () => words !== undefined,
 
-    /** Files for the jail, written by a process of the machine's group, which pays for their memory. */
-    async fill({ command, args, files, input }: JailFiller, until: number): Promise<void> {
-      const filler = gatedProcess(command, args)
-      const late = setTimeout(() => filler.child.kill('SIGKILL'), until - performance.now())
-      try {
-        if (filler.pid !== undefined) await addToGroup(id, filler.pid)
-        // Nothing foreign runs yet, and its share of a processor may be small.
-        await limitProcessors(id, 'unlimited')
-        filler.begin(input)
-        const { code, words: said } = await filler.ended
-        if (code !== 0) throw failure(said)
-        await limitProcessors(id, limits.cpuQuota)
-        for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
-      } finally {
-        clearTimeout(late)
-        filler.child.kill('SIGKILL')
-      }
-    },
+    fill: (filler: JailFiller, until: number) => fillJail({ id, root, limits }, filler, until),
 
     /** Lets the jailer begin, and takes it through the first requests; the first of them waits for it to listen. */
     async start(requests: readonly FirecrackerRequest[], until: number): Promise<void> {

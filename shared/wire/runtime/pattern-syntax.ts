@@ -30,18 +30,26 @@ const CONTROLS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', 
 
 export class PatternError extends Error {}
 
+/** Where the reader of a pattern is. */
+interface Cursor {
+  readonly chars: readonly string[]
+  at: number
+  readonly exact: boolean
+  readonly fail: (what: string) => never
+}
+
 export function parsePattern(source: string, { mostRepeats, exact }: Dialect): Node {
   const chars = [...source]
-  let at = 0
   let depth = 0
   const fail = (what: string): never => {
-    throw new PatternError(`${what} at character ${at + 1}`)
+    throw new PatternError(`${what} at character ${cursor.at + 1}`)
   }
+  const cursor: Cursor = { chars, at: 0, exact, fail }
 
   function alternatives(): Node {
     const parts = [sequence()]
-    while (chars[at] === '|') {
-      at++
+    while (chars[cursor.at] === '|') {
+      cursor.at++
       parts.push(sequence())
     }
     return parts.length === 1 ? parts[0]! : { is: 'any', parts }
@@ -49,130 +57,132 @@ export function parsePattern(source: string, { mostRepeats, exact }: Dialect): N
 
   function sequence(): Node {
     const parts: Node[] = []
-    while (at < chars.length && chars[at] !== '|' && chars[at] !== ')') parts.push(repeated(atom()))
+    while (cursor.at < chars.length && chars[cursor.at] !== '|' && chars[cursor.at] !== ')')
+      parts.push(repeated(atom()))
     return { is: 'all', parts }
   }
 
   function repeated(part: Node): Node {
-    const char = chars[at]
+    const char = chars[cursor.at]
     if (char !== '?' && char !== '*' && char !== '+' && char !== '{') return part
-    at++
+    cursor.at++
     let [least, most] = char === '?' ? [0, 1] : char === '*' ? [0, Infinity] : [1, Infinity]
     if (char === '{') {
-      const end = chars.indexOf('}', at)
-      const found = /^(\d{1,9})(,(\d{1,9})?)?$/.exec(chars.slice(at, end < 0 ? at : end).join(''))
+      const end = chars.indexOf('}', cursor.at)
+      const found = /^(\d{1,9})(,(\d{1,9})?)?$/.exec(chars.slice(cursor.at, end < 0 ? cursor.at : end).join(''))
       if (!found) return fail('expected {m}, {m,} or {m,n}')
       least = Number(found[1])
       most = found[2] === undefined ? least : found[3] === undefined ? Infinity : Number(found[3])
       if (most < least || least > mostRepeats || (most !== Infinity && most > mostRepeats)) {
         return fail(`expected at most ${mostRepeats} repetitions, the smaller number first`)
       }
-      at = end + 1
+      cursor.at = end + 1
     }
-    if (chars[at] === '?') at++
-    if (/^[?*+{]$/.test(chars[at] ?? '')) fail('a repetition of a repetition needs a group')
+    if (chars[cursor.at] === '?') cursor.at++
+    if (/^[?*+{]$/.test(chars[cursor.at] ?? '')) fail('a repetition of a repetition needs a group')
     return { is: 'repeat', part, least, most }
   }
 
   function atom(): Node {
-    const char = chars[at++]!
+    const char = chars[cursor.at++]!
     if (char === '(') return group()
-    if (char === '[') return { is: 'char', test: charClass() }
+    if (char === '[') return { is: 'char', test: charClass(cursor) }
     if (char === '.') return { is: 'char', test: one => !(exact ? /^[\n\r\u2028\u2029]$/ : /^[\n\r]$/).test(one) }
     if (char === '^') return { is: 'place', place: 'start' }
     if (char === '$') return { is: 'place', place: 'end' }
     if (/^[?*+{]$/.test(char)) return fail('there is nothing to repeat')
     if (char !== '\\') return { is: 'char', test: one => one === char }
-    const next = chars[at]
+    const next = chars[cursor.at]
     if (next === 'b' || next === 'B') {
-      at++
+      cursor.at++
       return { is: 'place', place: next === 'b' ? 'edge' : 'inside' }
     }
-    const one = escaped()
+    const one = escaped(cursor)
     return { is: 'char', test: typeof one === 'string' ? char => char === one : one }
   }
 
   /** After an opening bracket. */
   function group(): Node {
-    const [, look, name] = /^\?(?:([=!])|:|<([^=!>]+)>)/.exec(chars.slice(at, at + 100).join('')) ?? []
-    if (chars[at] === '?') {
-      if (!exact && chars[at + 1] !== ':') return fail('lookarounds and named groups are not supported')
-      if (look === undefined && name === undefined && chars[at + 1] !== ':')
+    const [, look, name] = /^\?(?:([=!])|:|<([^=!>]+)>)/.exec(chars.slice(cursor.at, cursor.at + 100).join('')) ?? []
+    if (chars[cursor.at] === '?') {
+      if (!exact && chars[cursor.at + 1] !== ':') return fail('lookarounds and named groups are not supported')
+      if (look === undefined && name === undefined && chars[cursor.at + 1] !== ':')
         return fail('looks behind and flags in a group are not supported')
-      at += name === undefined ? 2 : [...name].length + 3
+      cursor.at += name === undefined ? 2 : [...name].length + 3
     }
     if (++depth > MOST_DEPTH) return fail(`groups may be nested ${MOST_DEPTH} deep`)
     const inner = alternatives()
-    if (chars[at] !== ')') return fail('a group is not closed')
-    at++
+    if (chars[cursor.at] !== ')') return fail('a group is not closed')
+    cursor.at++
     depth--
     return look === undefined ? inner : { is: 'look', body: inner, not: look === '!' }
   }
 
-  /** After a backslash. */
-  function escaped(): string | Test {
-    const char = chars[at++]
-    if (char === undefined) return fail('a backslash ends the pattern')
-    if (Object.hasOwn(CLASSES, char)) return CLASSES[char]!
-    if (Object.hasOwn(CONTROLS, char)) return CONTROLS[char]!
-    if (exact && char === '0') return '\0'
-    if (exact && 'cuxpP'.includes(char)) return byNumberOrName(char)
-    if (/^[A-Za-z0-9]$/.test(char)) return fail(`\\${char} is not supported`)
-    return char
-  }
-
-  /** `\cA`, `\x41`, `\u0041`, `\u{41}` and `\p{Lu}`; that they are written well is known. */
-  function byNumberOrName(char: string): string | Test {
-    const rest = chars.slice(at, at + 100).join('')
-    const found =
-      char === 'c'
-        ? /^[A-Za-z]/.exec(rest)
-        : char === 'x'
-          ? /^[0-9A-Fa-f]{2}/.exec(rest)
-          : char === 'u'
-            ? /^(?:[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}|\{[0-9A-Fa-f]+\})/.exec(rest)
-            : /^\{[A-Za-z0-9_=]+\}/.exec(rest)
-    if (!found) return fail(`\\${char} is not supported`)
-    at += found[0].length
-    if (char === 'c') return String.fromCharCode(found[0].charCodeAt(0) % 32)
-    if (char === 'p' || char === 'P') {
-      const one = new RegExp(`^\\${char}${found[0]}$`, 'u')
-      return char => one.test(char)
-    }
-    const units = found[0].replace(/[{}]/g, '').split('\\u')
-    const codes = units.map(unit => Number.parseInt(unit, 16))
-    return codes.length > 1 ? String.fromCharCode(...codes) : String.fromCodePoint(codes[0]!)
-  }
-
-  function charClass(): Test {
-    const not = chars[at] === '^'
-    if (not) at++
-    const tests: Test[] = []
-    for (let first = !exact; chars[at] !== ']' || first; first = false) {
-      const from = member()
-      if (typeof from !== 'string' || chars[at] !== '-' || chars[at + 1] === ']') {
-        tests.push(typeof from === 'string' ? one => one === from : from)
-        continue
-      }
-      at++
-      const to = member()
-      const [low, high] = [from.codePointAt(0)!, typeof to === 'string' ? to.codePointAt(0)! : -1]
-      if (low > high) return fail('a range of a class runs backwards')
-      tests.push(one => one.codePointAt(0)! >= low && one.codePointAt(0)! <= high)
-    }
-    at++
-    return one => tests.some(test => test(one)) !== not
-  }
-
-  function member(): string | Test {
-    const char = chars[at++]
-    if (char === undefined) return fail('a class is not closed')
-    if (char !== '\\') return char
-    if (!exact || chars[at] !== 'b') return escaped()
-    at++
-    return '\b'
-  }
-
   const whole = alternatives()
-  return at < chars.length ? fail('a bracket closes nothing') : whole
+  return cursor.at < chars.length ? fail('a bracket closes nothing') : whole
+}
+
+/** After a backslash. */
+function escaped(cursor: Cursor): string | Test {
+  const char = cursor.chars[cursor.at++]
+  if (char === undefined) return cursor.fail('a backslash ends the pattern')
+  if (Object.hasOwn(CLASSES, char)) return CLASSES[char]!
+  if (Object.hasOwn(CONTROLS, char)) return CONTROLS[char]!
+  if (cursor.exact && char === '0') return '\0'
+  if (cursor.exact && 'cuxpP'.includes(char)) return byNumberOrName(cursor, char)
+  if (/^[A-Za-z0-9]$/.test(char)) return cursor.fail(`\\${char} is not supported`)
+  return char
+}
+
+/** `\cA`, `\x41`, `\u0041`, `\u{41}` and `\p{Lu}`; that they are written well is known. */
+function byNumberOrName(cursor: Cursor, char: string): string | Test {
+  const rest = cursor.chars.slice(cursor.at, cursor.at + 100).join('')
+  const found =
+    char === 'c'
+      ? /^[A-Za-z]/.exec(rest)
+      : char === 'x'
+        ? /^[0-9A-Fa-f]{2}/.exec(rest)
+        : char === 'u'
+          ? /^(?:[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}|\{[0-9A-Fa-f]+\})/.exec(rest)
+          : /^\{[A-Za-z0-9_=]+\}/.exec(rest)
+  if (!found) return cursor.fail(`\\${char} is not supported`)
+  cursor.at += found[0].length
+  if (char === 'c') return String.fromCharCode(found[0].charCodeAt(0) % 32)
+  if (char === 'p' || char === 'P') {
+    const one = new RegExp(`^\\${char}${found[0]}$`, 'u')
+    return char => one.test(char)
+  }
+  const units = found[0].replace(/[{}]/g, '').split('\\u')
+  const codes = units.map(unit => Number.parseInt(unit, 16))
+  return codes.length > 1 ? String.fromCharCode(...codes) : String.fromCodePoint(codes[0]!)
+}
+
+/** After an opening square bracket. */
+function charClass(cursor: Cursor): Test {
+  const not = cursor.chars[cursor.at] === '^'
+  if (not) cursor.at++
+  const tests: Test[] = []
+  for (let first = !cursor.exact; cursor.chars[cursor.at] !== ']' || first; first = false) {
+    const from = member(cursor)
+    if (typeof from !== 'string' || cursor.chars[cursor.at] !== '-' || cursor.chars[cursor.at + 1] === ']') {
+      tests.push(typeof from === 'string' ? one => one === from : from)
+      continue
+    }
+    cursor.at++
+    const to = member(cursor)
+    const [low, high] = [from.codePointAt(0)!, typeof to === 'string' ? to.codePointAt(0)! : -1]
+    if (low > high) return cursor.fail('a range of a class runs backwards')
+    tests.push(one => one.codePointAt(0)! >= low && one.codePointAt(0)! <= high)
+  }
+  cursor.at++
+  return one => tests.some(test => test(one)) !== not
+}
+
+function member(cursor: Cursor): string | Test {
+  const char = cursor.chars[cursor.at++]
+  if (char === undefined) return cursor.fail('a class is not closed')
+  if (char !== '\\') return char
+  if (!cursor.exact || cursor.chars[cursor.at] !== 'b') return escaped(cursor)
+  cursor.at++
+  return '\b'
 }
