@@ -61,22 +61,43 @@ export interface Tunnel {
 
 type NodeChannel = Channel<NodeFrame, ControlFrame>
 
+interface OpenTunnel {
+  readonly streamId: string
+  readonly channel: NodeChannel
+  readonly out: ReturnType<typeof outbox>
+  readonly orders: Inbox<ControlFrame>
+  readonly leaving: AbortController
+  /** Of the stream at hand. */
+  current: AbortController | undefined
+  welcomed: boolean
+  /** The control plane takes bundles. */
+  bundles: boolean
+  /** It takes `parked` frames; undefined before its first word. */
+  takesParked: boolean | undefined
+}
+
 /** The node's end: dials, reports what its store holds, executes commands, and dials again (docs/spec/runtime.md §14). */
 export function openTunnel(options: TunnelOptions): Tunnel {
-  const { transport, access, worker, clock, log, maxStreamMs = MAX_STREAM_MS } = options
-  const { delay = failures => redialDelay(failures, Math.random) } = options
-  const streamId = crypto.randomUUID()
+  const { worker, clock, log } = options
   const leaving = new AbortController()
   const channel: NodeChannel = frameChannel<NodeFrame, ControlFrame>({
     ackOnly,
     weigh,
     onAcked: seq => out.acked(seq),
   })
-  const out = outbox({ read: pendingReports, remove: worker.told }, () => channel, log, {
-    on: () => bundles,
-    weigh,
-    bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
-  })
+  const out = outbox(
+    {
+      read: async (afterId, most) => understood(await worker.pendingReports(afterId, most), tunnel.takesParked),
+      remove: worker.told,
+    },
+    () => channel,
+    log,
+    {
+      on: () => tunnel.bundles,
+      weigh,
+      bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
+    },
+  )
   const orders = inbox<ControlFrame>(
     async batch => {
       await worker.handle(batch)
@@ -84,100 +105,20 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     },
     { log },
   )
-  let current: AbortController | undefined
-  let welcomed = false
-  /** The control plane takes bundles. */
-  let bundles = false
-  /** It takes `parked` frames; undefined before its first word. */
-  let takesParked: boolean | undefined
-
-  async function pendingReports(afterId: number, most: number): ReturnType<NodeWorker['pendingReports']> {
-    const rows = await worker.pendingReports(afterId, most)
-    if (takesParked) return rows
-    const first = rows.findIndex(({ frame }) => frame.body.case === 'parked')
-    if (takesParked === undefined) return first < 0 ? rows : rows.slice(0, first)
-    return rows.map(row => (row.frame.body.case === 'parked' ? { ...row, frame: ackOnly() } : row))
-  }
-
   worker.asks.onAsk(ask => void channel.pass(askFrame(ask)))
 
-  /** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
-  async function stream(): Promise<void> {
-    const token = await access.token()
-    leaving.signal.throwIfAborted()
-    const stop = new AbortController()
-    const before = current
-    current = stop
-    const welcome = Promise.withResolvers<number>()
-    welcome.promise.catch(() => undefined)
-    const hello = await helloFrame(options, streamId, channel)
-    async function* outgoing(): AsyncGenerator<NodeFrame> {
-      yield hello
-      const seen = await welcome.promise
-      for (const ask of worker.asks.open()) yield askFrame(ask)
-      yield* channel.open(seen, stop.signal)
-    }
-    let heard = clock.monotonic()
-    let watch: ReturnType<typeof setInterval> | undefined
-    const aged = Promise.withResolvers<void>()
-    const timer = setTimeout(aged.resolve, maxStreamMs)
-    async function listen(): Promise<void> {
-      let first = true
-      for await (const frame of transport.connect(token, outgoing(), stop.signal)) {
-        heard = clock.monotonic()
-        if (first) {
-          if (frame.body.case !== 'welcome') throw new TunnelRefusal('bad_frame', 'expected a welcome first')
-          first = false
-          welcomed = true
-          const { lastSeenSeq, heartbeatSeconds, lostSeconds } = frame.body.value
-          bundles = frame.body.value.bundles
-          takesParked = frame.body.value.parked
-          welcome.resolve(Number(lastSeenSeq))
-          before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
-          out.wake()
-          const lostMs = Math.max(1, lostSeconds) * 1000
-          watch = setInterval(() => {
-            if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
-            else beat(options, channel, lostMs)
-          }, Math.max(1, heartbeatSeconds) * 1000)
-          beat(options, channel, lostMs)
-          continue
-        }
-        const fresh = channel.receive(frame)
-        if (fresh) await takeFrame(options, channel, orders, fresh)
-      }
-    }
-    const listening = listen().finally(() => {
-      clearTimeout(timer)
-      clearInterval(watch)
-      welcome.reject(stop.signal.reason ?? new TunnelRefusal('closing', 'the stream ended'))
-      stop.abort()
-    })
-    listening.catch(() => undefined)
-    await Promise.race([listening, aged.promise])
+  const tunnel: OpenTunnel = {
+    streamId: crypto.randomUUID(),
+    channel,
+    out,
+    orders,
+    leaving,
+    current: undefined,
+    welcomed: false,
+    bundles: false,
+    takesParked: undefined,
   }
-
-  async function run(): Promise<void> {
-    let failures = 0
-    while (!leaving.signal.aborted) {
-      welcomed = false
-      try {
-        await stream()
-        failures = 0
-      } catch (error) {
-        if (leaving.signal.aborted) return
-        const refusal = error instanceof TunnelRefusal ? error : undefined
-        if (refusal?.code === 'unknown_protocol') throw error
-        if (refusal?.code === 'unauthenticated') access.drop()
-        failures = welcomed ? 1 : failures + 1
-        const waitMs = delay(failures)
-        log.warn('the tunnel is down and is dialled again', { reason: refusal?.code ?? 'error', error, waitMs })
-        await sleep(waitMs, leaving.signal).catch(() => undefined)
-      }
-    }
-  }
-
-  const done = run()
+  const done = dial(options, tunnel)
   done.catch(() => undefined)
   return {
     done,
@@ -195,13 +136,118 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     },
     async close() {
       leaving.abort()
-      current?.abort(new TunnelRefusal('closing', 'this node is stopping'))
+      tunnel.current?.abort(new TunnelRefusal('closing', 'this node is stopping'))
       orders.close()
       await done.catch(() => undefined)
       await orders.idle()
       await out.close()
     },
   }
+}
+
+/** Streams one after another, until the node leaves or can never work with this control plane. */
+async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
+  const { access, log, delay = failures => redialDelay(failures, Math.random) } = options
+  const leaving = tunnel.leaving.signal
+  let failures = 0
+  while (!leaving.aborted) {
+    try {
+      await stream(options, tunnel)
+      failures = 0
+    } catch (error) {
+      if (leaving.aborted) return
+      const refusal = error instanceof TunnelRefusal ? error : undefined
+      if (refusal?.code === 'unknown_protocol') throw error
+      if (refusal?.code === 'unauthenticated') access.drop()
+      failures = tunnel.welcomed ? 1 : failures + 1
+      const waitMs = delay(failures)
+      log.warn('the tunnel is down and is dialled again', { reason: refusal?.code ?? 'error', error, waitMs })
+      await sleep(waitMs, leaving).catch(() => undefined)
+    }
+  }
+}
+
+/** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
+async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
+  const { transport, access, worker, maxStreamMs = MAX_STREAM_MS } = options
+  const { channel, orders, out, leaving } = tunnel
+  tunnel.welcomed = false
+  const token = await access.token()
+  leaving.signal.throwIfAborted()
+  const stop = new AbortController()
+  const before = tunnel.current
+  tunnel.current = stop
+  const welcome = Promise.withResolvers<number>()
+  welcome.promise.catch(() => undefined)
+  const hello = await helloFrame(options, tunnel.streamId, channel)
+  async function* outgoing(): AsyncGenerator<NodeFrame> {
+    yield hello
+    const seen = await welcome.promise
+    for (const ask of worker.asks.open()) yield askFrame(ask)
+    yield* channel.open(seen, stop.signal)
+  }
+  const pulse = heartbeats(options, channel, stop)
+  const aged = Promise.withResolvers<void>()
+  const timer = setTimeout(aged.resolve, maxStreamMs)
+  async function listen(): Promise<void> {
+    let first = true
+    for await (const frame of transport.connect(token, outgoing(), stop.signal)) {
+      pulse.heard()
+      if (first) {
+        if (frame.body.case !== 'welcome') throw new TunnelRefusal('bad_frame', 'expected a welcome first')
+        first = false
+        const { lastSeenSeq, heartbeatSeconds, lostSeconds, bundles, parked } = frame.body.value
+        tunnel.welcomed = true
+        tunnel.bundles = bundles
+        tunnel.takesParked = parked
+        welcome.resolve(Number(lastSeenSeq))
+        before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
+        out.wake()
+        pulse.start(Math.max(1, heartbeatSeconds) * 1000, Math.max(1, lostSeconds) * 1000)
+        continue
+      }
+      const fresh = channel.receive(frame)
+      if (fresh) await takeFrame(options, channel, orders, fresh)
+    }
+  }
+  const listening = listen().finally(() => {
+    clearTimeout(timer)
+    pulse.stop()
+    welcome.reject(stop.signal.reason ?? new TunnelRefusal('closing', 'the stream ended'))
+    stop.abort()
+  })
+  listening.catch(() => undefined)
+  await Promise.race([listening, aged.promise])
+}
+
+/** Heartbeats of one stream, which they end when nothing was heard for too long. */
+function heartbeats(options: TunnelOptions, channel: NodeChannel, stop: AbortController) {
+  const { clock } = options
+  let heard = clock.monotonic()
+  let watch: ReturnType<typeof setInterval> | undefined
+  return {
+    heard(): void {
+      heard = clock.monotonic()
+    },
+    start(everyMs: number, lostMs: number): void {
+      watch = setInterval(() => {
+        if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
+        else beat(options, channel, lostMs)
+      }, everyMs)
+      beat(options, channel, lostMs)
+    },
+    stop: () => clearInterval(watch),
+  }
+}
+
+type Reports = Awaited<ReturnType<NodeWorker['pendingReports']>>
+
+/** Reports that the control plane takes: before its first word none behind a `parked` frame, and where it takes no such frame, an empty one. */
+function understood(rows: Reports, takesParked: boolean | undefined): Reports {
+  if (takesParked) return rows
+  const first = rows.findIndex(({ frame }) => frame.body.case === 'parked')
+  if (takesParked === undefined) return first < 0 ? rows : rows.slice(0, first)
+  return rows.map(row => (row.frame.body.case === 'parked' ? { ...row, frame: ackOnly() } : row))
 }
 
 /** What the control plane sent: answered here, or put with the other orders. */

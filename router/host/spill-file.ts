@@ -69,10 +69,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
 
   /** Renames the file, if it holds anything. */
   async function rotate(): Promise<void> {
-    const size = await stat(path).then(
-      found => found.size,
-      () => 0,
-    )
+    const size = await sizes([basename(path)])
     if (size === 0) return
     // The name sorts by time; the rename either happened for this process or for another one.
     await rename(path, join(folder, `${basename(dbPath)}.spill.${uuidv7()}.jsonl`)).catch(ignoreMissing)

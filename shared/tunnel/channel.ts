@@ -89,7 +89,6 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
   let streaming: object | undefined
   let received: number | undefined
   let processed = 0
-  /** What the other end was last said to be acknowledged. */
   let acked = 0
   let duplicates = 0
   let wakeWriter = () => {}

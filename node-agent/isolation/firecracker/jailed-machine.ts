@@ -71,6 +71,19 @@ export interface JailFiller {
 
 const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
 
+/** Holds what is in force for each process against its limits; one that has ended has none. */
+async function confirmed(
+  pids: readonly number[],
+  { id, limits }: { id: string; limits: CgroupLimits },
+  hasEnded: () => boolean,
+): Promise<void> {
+  for (const pid of pids) {
+    const found = await readBack(pid, id, limits)
+    if (typeof found === 'string' && !hasEnded())
+      throw new IsolationError('limits_not_in_force', `Nothing was run under firecracker: ${found}.`)
+  }
+}
+
 /** Again and again while nothing answers, for as long as it runs; an answer is an answer, whatever it says. */
 async function retried<T>(
   attempt: () => Promise<T>,
@@ -145,13 +158,7 @@ export async function jailedMachine(options: JailedMachineOptions) {
     await rmdir(dirname(jail)).catch(() => undefined)
   }
 
-  async function confirmLimits(pids: readonly number[]): Promise<void> {
-    for (const pid of pids) {
-      const found = await readBack(pid, id, limits)
-      if (typeof found === 'string' && words === undefined)
-        throw new IsolationError('limits_not_in_force', `Nothing was run under firecracker: ${found}.`)
-    }
-  }
+  const confirmLimits = (pids: readonly number[]) => confirmed(pids, { id, limits }, () => words !== undefined)
 
   const patiently = <T>(attempt: () => Promise<T>, until: number) => retried(attempt, until, ended, () => words)
 
@@ -162,11 +169,6 @@ export async function jailedMachine(options: JailedMachineOptions) {
 
   const ask = (request: FirecrackerRequest, deadlineMs: number) =>
     withSocket(inJail(), API_SOCKET, path => sendRequest(path, request, deadlineMs))
-
-  async function begin(): Promise<void> {
-    await confirmLimits([process.pid!])
-    process.begin()
-  }
 
   const machine = {
     id,
@@ -179,7 +181,8 @@ export async function jailedMachine(options: JailedMachineOptions) {
 
     /** Lets the jailer begin, and takes it through the first requests; the first of them waits for it to listen. */
     async start(requests: readonly FirecrackerRequest[], until: number): Promise<void> {
-      await begin()
+      await confirmLimits([process.pid!])
+      process.begin()
       const [first, ...others] = requests
       const left = () => Math.max(1, until - performance.now())
       await patiently(() => ask(first!, left()), until)

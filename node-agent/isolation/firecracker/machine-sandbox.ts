@@ -34,7 +34,7 @@ export interface MachineSandboxOptions {
 
 /** A machine that runs, as the place for commands that it is once its agent has answered. */
 export async function machineSandbox(options: MachineSandboxOptions): Promise<Sandbox> {
-  const { machine, limits, heartbeatMs, slowness, key, snapshots, remove } = options
+  const { machine, limits, slowness, key, snapshots, remove } = options
   const snapshotMs = SNAPSHOT_MS * slowness
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
   const ports = new Map<number, (stream: Duplex) => void>()
@@ -44,53 +44,12 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
   /** Calls on their way to the agent. */
   const calls = new Set<Promise<unknown>>()
 
-  async function greetOnce(until: number): Promise<{ made: GuestChannel; kernelRelease: string }> {
-    const socket = await machine.connect(until)
-    const made = guestChannel({
-      input: socket,
-      output: socket,
-      heartbeatMs: heartbeatMs * slowness,
-      killGraceMs: KILL_GRACE_MS * slowness,
-      kill: () => void machine.kill(),
-      ended: reason => {
-        if (made === channel) end(reason)
-      },
-    })
-    const hello = {
-      now: new Date(),
-      entropy: randomBytes(32),
-      session: newOwnedId('firecracker'),
-      diskMb: limits.diskMb,
-      tmpMb: TMP_MB,
-      memoryMb: limits.memoryMb + limits.diskMb + TMP_MB,
-      pids: limits.pids,
-    }
-    try {
-      return { made, kernelRelease: await made.hello(hello, until - performance.now()) }
-    } catch (error) {
-      await made.close('it did not answer')
-      throw error
-    }
-  }
-
-  /**
-   * Connects and greets. A snapshot resets the vsock of a machine, and before its version 1.16 Firecracker lets that reset
-   * come behind a connection that is made as soon as it runs again: such a one is lost, and the next is not.
-   */
   async function greet(until: number): Promise<string> {
-    for (;;) {
-      try {
-        const { made, kernelRelease } = await greetOnce(until)
-        channel = made
-        for (const [port, accept] of ports) await made.serve(port, accept)
-        return kernelRelease
-      } catch (error) {
-        channel = undefined
-        const isFinal = error instanceof IsolationError && error.code !== 'start_failed'
-        if (isFinal || machine.hasEnded() || performance.now() > until) throw error
-        await wait(RETRY_MS)
-      }
-    }
+    const greeted = await greetedChannel(options, until, ports, (made, reason) => {
+      if (made === channel) end(reason)
+    })
+    channel = greeted.made
+    return greeted.kernelRelease
   }
 
   async function call<T>(use: (channel: GuestChannel) => Promise<T>): Promise<T> {
@@ -102,24 +61,10 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     return made.finally(() => calls.delete(made))
   }
 
-  /** It pauses meanwhile; what it wrote is in memory until it is sealed. */
-  async function writeDown(folder: string): Promise<Uint8Array> {
-    const [pause, create, resume] = snapshotRequests()
-    try {
-      await machine.send([pause], snapshotMs)
-      await machine.send([create], snapshotMs).finally(() => machine.send([resume], snapshotMs))
-      const sealKey = newSealKey()
-      await sealFiles(sealKey, machine.root, folder)
-      return sealKey
-    } finally {
-      for (const file of SNAPSHOT_FILES) await rm(join(machine.root, file), { force: true })
-    }
-  }
-
   /** Whatever comes of it, the machine goes on with a new channel. */
   async function writeDownAndGoOn(before: GuestChannel, folder: string): Promise<Uint8Array> {
     await before.close('the machine is written down')
-    const written = await writeDown(folder).then(
+    const written = await writeDown(machine, folder, snapshotMs).then(
       sealKey => ({ sealKey }),
       (error: unknown) => ({ error }),
     )
@@ -154,18 +99,6 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
     }
   }
 
-  async function snapshot(): Promise<SnapshotRef> {
-    while (renewal !== undefined) await renewal
-    const { promise, resolve } = Promise.withResolvers<void>()
-    renewal = promise
-    try {
-      return await takeSnapshot()
-    } finally {
-      renewal = undefined
-      resolve()
-    }
-  }
-
   const exec: Sandbox['exec'] = request => call(channel => channel.exec(request))
   const kernelRelease = await greet(options.until)
   let stopping: Promise<void> | undefined
@@ -181,7 +114,15 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
       ports.set(port, accept)
     },
     ...sandboxFiles(exec, FILE_MS * slowness),
-    snapshot,
+    async snapshot() {
+      while (renewal !== undefined) await renewal
+      const { promise, resolve } = Promise.withResolvers<void>()
+      renewal = promise
+      return takeSnapshot().finally(() => {
+        renewal = undefined
+        resolve()
+      })
+    },
     stop() {
       stopping ??= (async () => {
         await channel?.close('the sandbox was stopped')
@@ -189,5 +130,78 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
       })()
       return stopping
     },
+  }
+}
+
+interface Greeted {
+  made: GuestChannel
+  kernelRelease: string
+}
+
+/**
+ * Connects and greets. A snapshot resets the vsock of a machine, and before its version 1.16 Firecracker lets that reset
+ * come behind a connection that is made as soon as it runs again: such a one is lost, and the next is not.
+ */
+async function greetedChannel(
+  options: MachineSandboxOptions,
+  until: number,
+  ports: ReadonlyMap<number, (stream: Duplex) => void>,
+  ended: (channel: GuestChannel, reason: string) => void,
+): Promise<Greeted> {
+  for (;;) {
+    try {
+      const greeted = await greetOnce(options, until, ended)
+      for (const [port, accept] of ports) await greeted.made.serve(port, accept)
+      return greeted
+    } catch (error) {
+      const isFinal = error instanceof IsolationError && error.code !== 'start_failed'
+      if (isFinal || options.machine.hasEnded() || performance.now() > until) throw error
+      await wait(RETRY_MS)
+    }
+  }
+}
+
+async function greetOnce(
+  { machine, limits, heartbeatMs, slowness }: MachineSandboxOptions,
+  until: number,
+  ended: (channel: GuestChannel, reason: string) => void,
+): Promise<Greeted> {
+  const socket = await machine.connect(until)
+  const made = guestChannel({
+    input: socket,
+    output: socket,
+    heartbeatMs: heartbeatMs * slowness,
+    killGraceMs: KILL_GRACE_MS * slowness,
+    kill: () => void machine.kill(),
+    ended: reason => ended(made, reason),
+  })
+  const hello = {
+    now: new Date(),
+    entropy: randomBytes(32),
+    session: newOwnedId('firecracker'),
+    diskMb: limits.diskMb,
+    tmpMb: TMP_MB,
+    memoryMb: limits.memoryMb + limits.diskMb + TMP_MB,
+    pids: limits.pids,
+  }
+  try {
+    return { made, kernelRelease: await made.hello(hello, until - performance.now()) }
+  } catch (error) {
+    await made.close('it did not answer')
+    throw error
+  }
+}
+
+/** It pauses meanwhile; what it wrote is in memory until it is sealed. */
+async function writeDown(machine: JailedMachine, folder: string, snapshotMs: number): Promise<Uint8Array> {
+  const [pause, create, resume] = snapshotRequests()
+  try {
+    await machine.send([pause], snapshotMs)
+    await machine.send([create], snapshotMs).finally(() => machine.send([resume], snapshotMs))
+    const sealKey = newSealKey()
+    await sealFiles(sealKey, machine.root, folder)
+    return sealKey
+  } finally {
+    for (const file of SNAPSHOT_FILES) await rm(join(machine.root, file), { force: true })
   }
 }

@@ -60,8 +60,9 @@ const STOP_MS = 10_000
 
 const PLUG = 'exec "$0" "$@" <&3 >&3 3<&-'
 
-export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbeatMs = 5000 }: OciOptions): Driver {
+export function ociDriver(flavour: OciFlavour, options: OciOptions): Driver {
   const { backend, binary, flags } = flavour
+  const { stateDir } = options
   const state = join(stateDir, backend, 'state')
   const bundles = join(stateDir, backend, 'bundles')
   const open = new Set<Sandbox>()
@@ -78,58 +79,6 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbe
     await rm(join(bundles, id), { recursive: true, force: true })
   }
 
-  /** Pipes only: a file as output would be written at an offset of the runtime's own. */
-  async function launch(id: string, limits: SandboxLimits, cgroup: CgroupLimits, deadlineMs: number) {
-    const bundle = join(bundles, id)
-    await makeFolder(state, 0o711)
-    await makeFolder(bundle, 0o711)
-    const config = bundleOf({
-      rootfs: image.rootfs,
-      limits,
-      group: id,
-      cgroup,
-      seccomp: flavour.seccomp,
-      rootAgent: flavour.rootAgent,
-      ...(tools !== undefined && { tools }),
-      ...(flavour.userNamespace && { hostIds: HOST_IDS }),
-    })
-    await writeFile(join(bundle, 'config.json'), JSON.stringify(config))
-    const pidFile = join(bundle, 'pid')
-    const args = ['--root', state, 'run', flavour.detach, '--bundle', bundle, '--pid-file', pidFile, id]
-    // Node closes a child's standard input when the child ends, and the runtime ends as soon as the sandbox runs: so the
-    // channel is a socket of its own, which the shell puts in place.
-    const child = spawn('/bin/sh', ['-c', PLUG, binary, ...flags, ...args], {
-      detached: true,
-      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
-    })
-    child.unref()
-    const channel = child.stdio[3] as Duplex
-    const errors = child.stderr!
-    let said = ''
-    errors.on('data', chunk => {
-      if (said.length < 4096) said += chunk
-    })
-    const late = setTimeout(() => killGroup(child.pid), deadlineMs)
-    const code = await new Promise<number | undefined>(resolve => {
-      child.once('error', () => resolve(undefined))
-      child.once('exit', code => setImmediate(() => resolve(code ?? undefined)))
-    })
-    clearTimeout(late)
-    if (code !== 0) {
-      channel.destroy()
-      const reason = said.trim().split('\n').at(-1) || (code === undefined ? 'killed at the deadline' : `code ${code}`)
-      throw new IsolationError('start_failed', `${binary} started no sandbox: ${reason}`)
-    }
-    return { channel, errors, pid: Number(await readFile(pidFile, 'utf8')) }
-  }
-
-  async function confirmed(id: string, pid: number, cgroup: CgroupLimits): Promise<CgroupCounters> {
-    const found = await readBack(pid, id, cgroup)
-    const wrong = typeof found === 'string' ? found : await flavour.confirm(pid)
-    if (wrong === undefined && typeof found !== 'string') return found
-    throw new IsolationError('limits_not_in_force', `Nothing was run under ${backend}: ${wrong}.`)
-  }
-
   const driver: Driver = {
     backend,
     probe: deadlineMs => flavour.probe(driver, deadlineMs),
@@ -144,55 +93,11 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbe
         cpuQuota: Math.round(limits.cpus * CPU_PERIOD),
       }
       try {
-        const { channel: socket, errors, pid } = await launch(id, limits, cgroup, deadlineMs)
-        const counters = await confirmed(id, pid, cgroup).catch((error: unknown) => {
-          socket.destroy()
-          throw error
+        const container = { id, state, bundle: join(bundles, id), limits, cgroup }
+        const sandbox = await started(container, flavour, options, until, () => {
+          open.delete(sandbox)
+          return remove(id)
         })
-        const { promise: ended, resolve: end } = Promise.withResolvers<string>()
-        const channel = guestChannel({
-          input: socket,
-          output: socket,
-          heartbeatMs,
-          kill: () => void killGroupMembers(id),
-          ended: end,
-          mark: () => counters.count(),
-          hit: mark => counters.hitSince(mark as Count),
-        })
-        const kernelRelease = await channel.hello(
-          {
-            now: new Date(),
-            entropy: randomBytes(32),
-            session: id,
-            diskMb: limits.diskMb,
-            tmpMb: TMP_MB,
-            memoryMb: limits.memoryMb,
-            pids: limits.pids,
-          },
-          until - performance.now(),
-        )
-        let stopping: Promise<void> | undefined
-        const sandbox: Sandbox = {
-          id,
-          backend,
-          kernelRelease,
-          ended,
-          exec: channel.exec,
-          serve: channel.serve,
-          ...sandboxFiles(channel.exec),
-          async snapshot() {
-            throw new IsolationError('unsupported', `A ${backend} sandbox cannot be snapshotted.`)
-          },
-          stop() {
-            stopping ??= (async () => {
-              open.delete(sandbox)
-              await channel.close('the sandbox was stopped')
-              errors.destroy()
-              await remove(id)
-            })()
-            return stopping
-          },
-        }
         open.add(sandbox)
         return sandbox
       } catch (error) {
@@ -221,6 +126,132 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbe
     },
   }
   return driver
+}
+
+interface Container {
+  id: string
+  state: string
+  bundle: string
+  limits: SandboxLimits
+  cgroup: CgroupLimits
+}
+
+/** A container whose limits were read back and whose agent has answered. */
+async function started(
+  container: Container,
+  flavour: OciFlavour,
+  options: OciOptions,
+  until: number,
+  remove: () => Promise<void>,
+): Promise<Sandbox> {
+  const { id, limits, cgroup } = container
+  const { backend } = flavour
+  const { channel: socket, errors, pid } = await launch(container, flavour, options, until - performance.now())
+  const counters = await confirmed(id, pid, cgroup, flavour).catch((error: unknown) => {
+    socket.destroy()
+    throw error
+  })
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+  const channel = guestChannel({
+    input: socket,
+    output: socket,
+    heartbeatMs: options.heartbeatMs ?? 5000,
+    kill: () => void killGroupMembers(id),
+    ended: end,
+    mark: () => counters.count(),
+    hit: mark => counters.hitSince(mark as Count),
+  })
+  const kernelRelease = await channel.hello(
+    {
+      now: new Date(),
+      entropy: randomBytes(32),
+      session: id,
+      diskMb: limits.diskMb,
+      tmpMb: TMP_MB,
+      memoryMb: limits.memoryMb,
+      pids: limits.pids,
+    },
+    until - performance.now(),
+  )
+  let stopping: Promise<void> | undefined
+  return {
+    id,
+    backend,
+    kernelRelease,
+    ended,
+    exec: channel.exec,
+    serve: channel.serve,
+    ...sandboxFiles(channel.exec),
+    async snapshot() {
+      throw new IsolationError('unsupported', `A ${backend} sandbox cannot be snapshotted.`)
+    },
+    stop() {
+      stopping ??= (async () => {
+        await channel.close('the sandbox was stopped')
+        errors.destroy()
+        await remove()
+      })()
+      return stopping
+    },
+  }
+}
+
+/** Pipes only: a file as output would be written at an offset of the runtime's own. */
+async function launch(
+  { id, state, bundle, limits, cgroup }: Container,
+  flavour: OciFlavour,
+  { image, tools }: OciOptions,
+  deadlineMs: number,
+) {
+  const { binary, flags } = flavour
+  await makeFolder(state, 0o711)
+  await makeFolder(bundle, 0o711)
+  const config = bundleOf({
+    rootfs: image.rootfs,
+    limits,
+    group: id,
+    cgroup,
+    seccomp: flavour.seccomp,
+    rootAgent: flavour.rootAgent,
+    ...(tools !== undefined && { tools }),
+    ...(flavour.userNamespace && { hostIds: HOST_IDS }),
+  })
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(config))
+  const pidFile = join(bundle, 'pid')
+  const args = ['--root', state, 'run', flavour.detach, '--bundle', bundle, '--pid-file', pidFile, id]
+  // Node closes a child's standard input when the child ends, and the runtime ends as soon as the sandbox runs: so the
+  // channel is a socket of its own, which the shell puts in place.
+  const child = spawn('/bin/sh', ['-c', PLUG, binary, ...flags, ...args], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  })
+  child.unref()
+  const channel = child.stdio[3] as Duplex
+  const errors = child.stderr!
+  let said = ''
+  errors.on('data', chunk => {
+    if (said.length < 4096) said += chunk
+  })
+  const late = setTimeout(() => killGroup(child.pid), deadlineMs)
+  const code = await new Promise<number | undefined>(resolve => {
+    child.once('error', () => resolve(undefined))
+    child.once('exit', code => setImmediate(() => resolve(code ?? undefined)))
+  })
+  clearTimeout(late)
+  if (code !== 0) {
+    channel.destroy()
+    const reason = said.trim().split('\n').at(-1) || (code === undefined ? 'killed at the deadline' : `code ${code}`)
+    throw new IsolationError('start_failed', `${binary} started no sandbox: ${reason}`)
+  }
+  return { channel, errors, pid: Number(await readFile(pidFile, 'utf8')) }
+}
+
+/** Its limits as they were read back, or none of it runs. */
+async function confirmed(id: string, pid: number, cgroup: CgroupLimits, flavour: OciFlavour): Promise<CgroupCounters> {
+  const found = await readBack(pid, id, cgroup)
+  const wrong = typeof found === 'string' ? found : await flavour.confirm(pid)
+  if (wrong === undefined && typeof found !== 'string') return found
+  throw new IsolationError('limits_not_in_force', `Nothing was run under ${flavour.backend}: ${wrong}.`)
 }
 
 const names = (folder: string) => readdir(folder).catch((): string[] => [])
