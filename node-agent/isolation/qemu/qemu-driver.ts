@@ -58,7 +58,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       async snapshot() {
         if (channel.busy() > 0)
           throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
-        return save(machine, limits)
+        return save(machine, { key: await keyOf(limits), limits, snapshots, deadlineMs: machines.bootMs })
       },
       stop() {
         stopping ??= (async () => {
@@ -67,28 +67,6 @@ export function qemuDriver(options: QemuOptions): Driver {
         })()
         return stopping
       },
-    }
-  }
-
-  /** Everything, memory too, in one sealed file; the machine pauses meanwhile. */
-  async function save({ qemu, folder: place, channel }: Machine, limits: SandboxLimits): Promise<SnapshotRef> {
-    const key = await keyOf(limits)
-    // Named for this process: what it leaves behind is recognised as ownerless.
-    const folder = join(snapshots, newOwnedId('qemu'))
-    const sealKey = randomBytes(32)
-    await makeFolder(folder, 0o700)
-    try {
-      await channel.ping()
-      await qemu.qmp.run('stop')
-      try {
-        await saveState(qemu.qmp, place, { path: join(folder, 'state'), key: sealKey }, machines.bootMs)
-      } finally {
-        await qemu.qmp.run('cont')
-      }
-      return { backend: 'qemu', key, folder, limits, sealKey }
-    } catch (error) {
-      await rm(folder, { recursive: true, force: true })
-      throw error
     }
   }
 
@@ -134,6 +112,30 @@ export function qemuDriver(options: QemuOptions): Driver {
     },
   }
   return driver
+}
+
+/** Everything, memory too, in one sealed file; the machine pauses meanwhile. */
+async function save(
+  { qemu, folder: place, channel }: Machine,
+  { key, limits, snapshots, deadlineMs }: { key: string; limits: SandboxLimits; snapshots: string; deadlineMs: number },
+): Promise<SnapshotRef> {
+  // Named for this process: what it leaves behind is recognised as ownerless.
+  const folder = join(snapshots, newOwnedId('qemu'))
+  const sealKey = randomBytes(32)
+  await makeFolder(folder, 0o700)
+  try {
+    await channel.ping()
+    await qemu.qmp.run('stop')
+    try {
+      await saveState(qemu.qmp, place, { path: join(folder, 'state'), key: sealKey }, deadlineMs)
+    } finally {
+      await qemu.qmp.run('cont')
+    }
+    return { backend: 'qemu', key, folder, limits, sealKey }
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
 }
 
 async function probe(driver: Driver, { accel, binary = 'qemu-system-x86_64' }: QemuOptions, deadlineMs: number) {
