@@ -1,4 +1,3 @@
-import { constants } from 'node:os'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import {
   encodeFrame,
@@ -15,7 +14,7 @@ import {
   TO_GUEST,
 } from '../guest/frames.ts'
 import { type Exec, type ExecRequest, IsolationError, type LimitName } from './driver.ts'
-import { guestCommands, LIMIT_DETAIL, newCommand } from './guest-commands.ts'
+import { errnoName, guestCommands, LIMIT_DETAIL, newCommand } from './guest-commands.ts'
 import { guestConnections, isOfConnection } from './guest-connections.ts'
 
 const KILL_GRACE_MS = 1000
@@ -52,7 +51,10 @@ function pingsOf(send: Send, heartbeatMs: number, silent: () => void) {
   let heart: NodeJS.Timeout | undefined
 
   function ping(answered: () => void): void {
-    if (isLost) return answered()
+    if (isLost) {
+      answered()
+      return
+    }
     const id = next++
     waiting.set(id, answered)
     send(TO_GUEST.ping, id)
@@ -129,6 +131,35 @@ function greetingOf(send: Send) {
   }
 }
 
+/** Ports that the agent was asked to listen on. */
+function portsOf(send: Send, connections: ReturnType<typeof guestConnections>, ping: (answered: () => void) => void) {
+  const asked = new Map<number, (errno: number) => void>()
+  return {
+    isAsked: (id: number) => asked.has(id),
+    refused: (id: number, errno: number) => asked.get(id)?.(errno),
+    lose(): void {
+      for (const refused of asked.values()) refused(0)
+    },
+    async serve(port: number, accept: (stream: Duplex) => void, id: number): Promise<void> {
+      // The agent listens already: from now on it is another who answers.
+      if (connections.answers(port)) {
+        connections.answer(port, accept)
+        return
+      }
+      const { promise, resolve } = Promise.withResolvers<number | undefined>()
+      asked.set(id, resolve)
+      connections.answer(port, accept)
+      send(TO_GUEST.listen, id, portPayload(port))
+      ping(() => resolve(undefined))
+      const errno = await promise
+      asked.delete(id)
+      if (errno === undefined) return
+      const why = errno === 0 ? 'the sandbox ended' : errnoName(errno)
+      throw new IsolationError('start_failed', `Port ${port} inside the sandbox cannot be answered: ${why}.`)
+    },
+  }
+}
+
 export type GuestChannel = ReturnType<typeof guestChannel>
 
 /**
@@ -136,14 +167,13 @@ export type GuestChannel = ReturnType<typeof guestChannel>
  * sandbox. Deadlines and caps are kept here, whatever the guest says.
  */
 export function guestChannel(options: GuestChannelOptions) {
-  const { input, output, heartbeatMs, kill, ended, mark, hit } = options
+  const { input, output, heartbeatMs, killGraceMs = KILL_GRACE_MS, kill, ended, mark, hit } = options
   let nextId = 1
   let lost: string | undefined
   /** Of the last command that was started. */
   let lastMark: unknown
   let metLimit: Promise<LimitName | undefined> | undefined
   let drained: Promise<unknown> = Promise.resolve()
-  const listening = new Map<number, (errno: number) => void>()
   const send: Send = (type, id, payload) => {
     if (lost === undefined) input.write(encodeFrame(type, id, payload))
   }
@@ -153,13 +183,8 @@ export function guestChannel(options: GuestChannelOptions) {
     commands.judge({ kind: 'limit', limit: 'heartbeat', detail: `no sign of life for ${heartbeatMs} ms` })
     end('the agent stopped answering')
   })
-  const commands = guestCommands({
-    send,
-    fail: end,
-    hit,
-    killGraceMs: options.killGraceMs ?? KILL_GRACE_MS,
-    idle: pings.rest,
-  })
+  const ports = portsOf(send, connections, pings.ping)
+  const commands = guestCommands({ send, fail: end, hit, killGraceMs, idle: pings.rest })
   listen(output, take, die, end, () => lost !== undefined)
   input.on('error', error => die(`the channel broke: ${error.message}`))
 
@@ -171,11 +196,7 @@ export function guestChannel(options: GuestChannelOptions) {
     lose(reason)
   }
 
-  async function gone(): Promise<IsolationError> {
-    const limit = await metLimit
-    const why = limit === undefined ? lost : LIMIT_DETAIL[limit]
-    return new IsolationError('exec_failed', `The sandbox has ended: ${why}.`, { ...(limit && { limit }) })
-  }
+  const gone = async () => goneBy(lost, await metLimit)
 
   function end(reason: string): void {
     lose(reason)
@@ -186,7 +207,7 @@ export function guestChannel(options: GuestChannelOptions) {
     if (lost !== undefined) return
     lost = reason
     connections.close()
-    for (const refused of listening.values()) refused(0)
+    ports.lose()
     pings.lose()
     greeting.lose(reason)
     drained = commands.lose(reason)
@@ -195,81 +216,42 @@ export function guestChannel(options: GuestChannelOptions) {
 
   function take(frame: Frame): void {
     const { type, id, payload } = frame
-    if (type === FROM_GUEST.ready) return greeting.ready(payload)
+    if (type === FROM_GUEST.ready) greeting.ready(payload)
     // A machine that was brought back may still say what it had to say before.
-    if (!greeting.isDone()) return
-    if (type === FROM_GUEST.pong) return pings.answered(id)
-    if (isOfConnection(frame)) return connections.take(frame)
-    const refused = listening.get(id)
-    if (refused !== undefined && type === FROM_GUEST.failed) return refused(readNumber(payload))
-    commands.take(frame)
+    else if (!greeting.isDone()) return
+    else if (type === FROM_GUEST.pong) pings.answered(id)
+    else if (isOfConnection(frame)) connections.take(frame)
+    else if (type === FROM_GUEST.failed && ports.isAsked(id)) ports.refused(id, readNumber(payload))
+    else commands.take(frame)
   }
 
-  async function exec({ argv, env = {}, cwd = '/work', stdin, deadlineMs, outputBytes }: ExecRequest): Promise<Exec> {
-    const payload = execPayload(cwd, argv, { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/work', ...env })
-    if (payload === undefined) {
-      const message = 'The command line is too long or holds a NUL: pass large texts as input.'
-      throw new IsolationError('exec_failed', message)
-    }
+  async function exec(request: ExecRequest): Promise<Exec> {
+    const payload = payloadOf(request)
     if (lost !== undefined) throw await gone()
-    if (commands.size >= MAX_EXECS) {
+    if (commands.size() >= MAX_EXECS) {
       throw new IsolationError('exec_failed', `No more than ${MAX_EXECS} commands run in a sandbox at a time.`)
     }
     const marked = await mark?.()
     if (lost !== undefined) throw await gone()
     lastMark = marked
-    const one = newCommand(nextId++, outputBytes, marked)
-    commands.add(one)
-    send(TO_GUEST.exec, one.id, payload)
+    const one = newCommand(nextId++, request.outputBytes, marked)
+    if (commands.size() === 0) pings.watch()
+    commands.start(one, payload)
     // The agent says at once when a program cannot be started; a pong behind the request means that it could.
     pings.ping(() => one.refused(undefined))
-    const detail = `still running after ${deadlineMs} ms`
-    const late = setTimeout(() => commands.stop(one, { kind: 'limit', limit: 'time', detail }), deadlineMs)
-    void one.exit.then(() => clearTimeout(late))
-    if (commands.size === 1) pings.watch()
-    const errno = await one.refusal
-    if (errno !== undefined) {
-      throw new IsolationError('exec_failed', `${argv[0]} cannot be started: ${errnoName(errno)}.`, {
-        ...(errno === constants.errno.EAGAIN && { limit: 'pids' as const }),
-      })
-    }
-    if (stdin === undefined) send(TO_GUEST.stdinEnd, one.id)
-    else
-      commands
-        .feed(one, stdin)
-        .catch(() => commands.stop(one, { kind: 'lost', detail: 'its input ended with an error' }))
-    return {
-      stdout: one.stdout.chunks,
-      stderr: one.stderr.chunks,
-      exit: one.exit,
-      signal: name => send(TO_GUEST.kill, one.id, new Uint8Array([constants.signals[name]])),
-    }
-  }
-
-  /** From now on the host answers what commands call on this port of their loopback. */
-  async function serve(port: number, accept: (stream: Duplex) => void): Promise<void> {
-    if (lost !== undefined) throw await gone()
-    // The agent listens already: from now on it is another who answers.
-    if (connections.answers(port)) return connections.answer(port, accept)
-    const id = nextId++
-    const { promise, resolve } = Promise.withResolvers<number | undefined>()
-    listening.set(id, resolve)
-    connections.answer(port, accept)
-    send(TO_GUEST.listen, id, portPayload(port))
-    pings.ping(() => resolve(undefined))
-    const errno = await promise
-    listening.delete(id)
-    if (errno === undefined) return
-    const why = errno === 0 ? 'the sandbox ended' : errnoName(errno)
-    throw new IsolationError('start_failed', `Port ${port} inside the sandbox cannot be answered: ${why}.`)
+    return commands.follow(one, request)
   }
 
   return {
     /** Greets the agent; answers with the kernel inside. */
     hello: (hello: Hello, deadlineMs: number) => greeting.send(hello, deadlineMs, lost),
     /** How many commands run. */
-    busy: () => commands.size,
-    serve,
+    busy: commands.size,
+    /** From now on the host answers what commands call on this port of their loopback. */
+    async serve(port: number, accept: (stream: Duplex) => void): Promise<void> {
+      if (lost !== undefined) throw await gone()
+      await ports.serve(port, accept, nextId++)
+    },
     /** Settles when the agent has answered to all that was sent before, or can answer no more. */
     ping: () => new Promise<void>(resolve => pings.ping(resolve)),
     exec,
@@ -281,6 +263,17 @@ export function guestChannel(options: GuestChannelOptions) {
       await drained
     },
   }
+}
+
+function goneBy(reason: string | undefined, limit: LimitName | undefined): IsolationError {
+  const why = limit === undefined ? reason : LIMIT_DETAIL[limit]
+  return new IsolationError('exec_failed', `The sandbox has ended: ${why}.`, { ...(limit && { limit }) })
+}
+
+function payloadOf({ argv, env = {}, cwd = '/work' }: ExecRequest): Uint8Array {
+  const payload = execPayload(cwd, argv, { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/work', ...env })
+  if (payload !== undefined) return payload
+  throw new IsolationError('exec_failed', 'The command line is too long or holds a NUL: pass large texts as input.')
 }
 
 /** Reads frames as they come; one that cannot be read ends the sandbox. */
@@ -305,6 +298,3 @@ function listen(
     }
   })
 }
-
-export const errnoName = (errno: number) =>
-  Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `error ${errno}`

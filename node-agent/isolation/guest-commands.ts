@@ -10,7 +10,7 @@ import {
   WINDOW,
 } from '../guest/frames.ts'
 import { byteQueue } from './byte-queue.ts'
-import type { Exit, LimitName } from './driver.ts'
+import { type Exec, type ExecRequest, type Exit, IsolationError, type LimitName } from './driver.ts'
 
 const PIECE = 32_768
 
@@ -61,13 +61,8 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
   function receive(one: GuestCommand, type: number, payload: Uint8Array): void {
     one.refused(undefined)
     if (one.verdict !== undefined || one.done) return
-    const room = one.cap - one.bytes
-    one.bytes += payload.length
-    const queue = type === FROM_GUEST.stdout ? one.stdout : one.stderr
-    if (room > 0) queue.push(payload.length > room ? payload.slice(0, room) : payload.slice())
-    if (payload.length > room) {
+    if (!keep(one, type, payload))
       stop(one, { kind: 'limit', limit: 'output', detail: `more than ${one.cap} bytes of output` })
-    }
   }
 
   /** Ends a command by the host's decision. A guest that does not report its end in time loses the sandbox. */
@@ -85,25 +80,22 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
     one.done = true
     running.delete(one.id)
     if (running.size === 0) idle()
-    let final = exit
     const failed = exit.kind !== 'limit' && !(exit.kind === 'code' && exit.code === 0)
-    if (ask && failed) {
-      const limit = (await hit?.(one.mark)) ?? seenBy(said)
-      if (limit !== undefined) final = { kind: 'limit', limit, detail: LIMIT_DETAIL[limit] }
-    }
+    const limit = ask && failed ? ((await hit?.(one.mark)) ?? seenBy(said)) : undefined
     one.refused(undefined)
     one.stdout.end()
     one.stderr.end()
     one.wakeWriter?.()
-    one.settle(final)
+    one.settle(limit === undefined ? exit : { kind: 'limit', limit, detail: LIMIT_DETAIL[limit] })
   }
 
   return {
-    get size() {
-      return running.size
-    },
+    size: () => running.size,
 
-    add: (one: GuestCommand) => void running.set(one.id, one),
+    start(one: GuestCommand, payload: Uint8Array): void {
+      running.set(one.id, one)
+      send(TO_GUEST.exec, one.id, payload)
+    },
 
     take({ type, id, payload }: Frame): void {
       const one = running.get(id)
@@ -124,25 +116,27 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
       }
     },
 
-    stop,
-
-    /** Input of a command, as fast as the guest takes it. */
-    async feed(one: GuestCommand, source: AsyncIterable<Uint8Array> | Uint8Array): Promise<void> {
-      for await (const chunk of source instanceof Uint8Array ? [source] : source) {
-        for (let at = 0; at < chunk.length; ) {
-          while (one.window === 0 && !one.done && !isLost) {
-            await new Promise<void>(resolve => {
-              one.wakeWriter = resolve
-            })
-          }
-          if (one.done || isLost) return
-          const piece = chunk.subarray(at, at + Math.min(one.window, PIECE))
-          one.window -= piece.length
-          at += piece.length
-          send(TO_GUEST.stdin, one.id, piece)
-        }
+    /** Waits until it runs, and holds it to its deadline. */
+    async follow(
+      one: GuestCommand,
+      { argv, stdin, deadlineMs }: Pick<ExecRequest, 'argv' | 'stdin' | 'deadlineMs'>,
+    ): Promise<Exec> {
+      const detail = `still running after ${deadlineMs} ms`
+      const late = setTimeout(() => stop(one, { kind: 'limit', limit: 'time', detail }), deadlineMs)
+      void one.exit.then(() => clearTimeout(late))
+      const errno = await one.refusal
+      if (errno !== undefined) {
+        throw new IsolationError('exec_failed', `${argv[0]} cannot be started: ${errnoName(errno)}.`, {
+          ...(errno === constants.errno.EAGAIN && { limit: 'pids' as const }),
+        })
       }
-      send(TO_GUEST.stdinEnd, one.id)
+      if (stdin === undefined) send(TO_GUEST.stdinEnd, one.id)
+      else
+        feed(one, stdin, send, () => isLost).catch(() =>
+          stop(one, { kind: 'lost', detail: 'its input ended with an error' }),
+        )
+      const signal: Exec['signal'] = name => send(TO_GUEST.kill, one.id, new Uint8Array([constants.signals[name]]))
+      return { stdout: one.stdout.chunks, stderr: one.stderr.chunks, exit: one.exit, signal }
     },
 
     /** The end of all that run, should the sandbox end now. */
@@ -153,14 +147,45 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
     /** The sandbox is gone; settles when each command has its end. */
     async lose(reason: string): Promise<void> {
       isLost = true
-      await Promise.all(
-        [...running.values()].map(one => {
-          const { verdict } = one
-          return finish(one, verdict ?? { kind: 'lost', detail: reason }, verdict === undefined)
-        }),
+      const ends = [...running.values()].map(one =>
+        finish(one, one.verdict ?? { kind: 'lost', detail: reason }, one.verdict === undefined),
       )
+      await Promise.all(ends)
     },
   }
+}
+
+/** Keeps output up to the cap; false where there is more. */
+function keep(one: GuestCommand, type: number, payload: Uint8Array): boolean {
+  const room = one.cap - one.bytes
+  one.bytes += payload.length
+  const queue = type === FROM_GUEST.stdout ? one.stdout : one.stderr
+  if (room > 0) queue.push(payload.length > room ? payload.slice(0, room) : payload.slice())
+  return payload.length <= room
+}
+
+/** Input of a command, as fast as the guest takes it. */
+async function feed(
+  one: GuestCommand,
+  source: AsyncIterable<Uint8Array> | Uint8Array,
+  send: GuestCommandsOptions['send'],
+  isLost: () => boolean,
+): Promise<void> {
+  for await (const chunk of source instanceof Uint8Array ? [source] : source) {
+    for (let at = 0; at < chunk.length; ) {
+      while (one.window === 0 && !one.done && !isLost()) {
+        await new Promise<void>(resolve => {
+          one.wakeWriter = resolve
+        })
+      }
+      if (one.done || isLost()) return
+      const piece = chunk.subarray(at, at + Math.min(one.window, PIECE))
+      one.window -= piece.length
+      at += piece.length
+      send(TO_GUEST.stdin, one.id, piece)
+    }
+  }
+  send(TO_GUEST.stdinEnd, one.id)
 }
 
 export const LIMIT_DETAIL: Record<LimitName, string> = {
@@ -184,3 +209,6 @@ function toExit({ signalled, value }: GuestExit): Exit {
 
 const signalName = (number: number) =>
   Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? `signal ${number}`
+
+export const errnoName = (errno: number) =>
+  Object.entries(constants.errno).find(([, value]) => value === errno)?.[0] ?? `error ${errno}`

@@ -47,7 +47,7 @@ export type QemuMachines = ReturnType<typeof qemuMachines>
 
 /** The machines of one driver: each a process in a folder of its own, with a channel to its agent. */
 export function qemuMachines(options: QemuOptions) {
-  const { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, slowness = 1 } = options
+  const { image, slowness = 1 } = options
   const bootMs = BOOT_MS * slowness
   const cloneMs = CLONE_MS * slowness
   const machines = new Set<Machine>()
@@ -79,24 +79,14 @@ export function qemuMachines(options: QemuOptions) {
     const folder = await newFolder(id)
     const file = from && from.state.key === undefined ? await open(from.state.path, 'r') : undefined
     try {
-      const cgroup = cgroupOf(ramMb, cpus)
-      const ram: Ram = from?.ram ?? { kind: 'shared', path: ramIn(folder) }
-      const qemu = await startQemu({
-        binary,
-        machine: { id, accel, image, ramMb, ram, incoming: from !== undefined },
-        ...(from && { state: file?.fd ?? 'pipe' }),
-        ...(cgroup && { cgroup }),
+      const machine = await started(options, {
+        id,
+        folder,
+        ramMb,
+        cpus,
+        ram: from?.ram,
+        state: from && (file?.fd ?? 'pipe'),
       })
-      const { promise: ended, resolve: end } = Promise.withResolvers<string>()
-      const channel = guestChannel({
-        input: qemu.agent,
-        output: qemu.agent,
-        heartbeatMs: heartbeatMs * slowness,
-        killGraceMs: KILL_GRACE_MS * slowness,
-        kill: () => qemu.kill(),
-        ended: end,
-      })
-      const machine: Machine = { id, qemu, folder, channel, ended }
       machines.add(machine)
       return machine
     } catch (error) {
@@ -137,13 +127,7 @@ export function qemuMachines(options: QemuOptions) {
       }
     },
 
-    /** New name, new entropy, the time of now, and the limits: each time a machine begins to run. */
-    async greet(machine: Machine, limits: SandboxLimits, deadlineMs: number, session = machine.id): Promise<string> {
-      const greeted = machine.channel.hello(helloOf(session, limits), deadlineMs)
-      greeted.catch(() => undefined)
-      await machine.qemu.qmp.run('cont')
-      return greeted
-    },
+    greet,
 
     async runOnce({ channel }: Machine): Promise<void> {
       await (await channel.exec({ argv: ['true'], deadlineMs: bootMs, outputBytes: 1 })).exit
@@ -162,6 +146,40 @@ export function qemuMachines(options: QemuOptions) {
   }
 }
 
+interface Launched {
+  id: string
+  folder: string
+  ramMb: number
+  cpus: number
+  ram: Ram | undefined
+  /** Where it reads its state from; undefined for one that boots. */
+  state: number | 'pipe' | undefined
+}
+
+/** The process of a machine, and the channel to its agent. */
+async function started(
+  { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, slowness = 1 }: QemuOptions,
+  { id, folder, ramMb, cpus, ram = { kind: 'shared', path: ramIn(folder) }, state }: Launched,
+): Promise<Machine> {
+  const cgroup = cgroupOf(ramMb, cpus)
+  const qemu = await startQemu({
+    binary,
+    machine: { id, accel, image, ramMb, ram, incoming: state !== undefined },
+    ...(state !== undefined && { state }),
+    ...(cgroup && { cgroup }),
+  })
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+  const channel = guestChannel({
+    input: qemu.agent,
+    output: qemu.agent,
+    heartbeatMs: heartbeatMs * slowness,
+    killGraceMs: KILL_GRACE_MS * slowness,
+    kill: () => qemu.kill(),
+    ended: end,
+  })
+  return { id, qemu, folder, channel, ended }
+}
+
 function cgroupOf(ramMb: number, cpus: number): CgroupLimits | undefined {
   if (process.getuid?.() !== 0) return undefined
   return {
@@ -169,6 +187,14 @@ function cgroupOf(ramMb: number, cpus: number): CgroupLimits | undefined {
     pids: QEMU_TASKS,
     cpuQuota: Math.round(cpus * CPU_PERIOD),
   }
+}
+
+/** New name, new entropy, the time of now, and the limits: each time a machine begins to run. */
+async function greet(machine: Machine, limits: SandboxLimits, deadlineMs: number, session = machine.id) {
+  const greeted = machine.channel.hello(helloOf(session, limits), deadlineMs)
+  greeted.catch(() => undefined)
+  await machine.qemu.qmp.run('cont')
+  return greeted
 }
 
 const helloOf = (session: string, { memoryMb, diskMb, pids }: SandboxLimits) => ({
