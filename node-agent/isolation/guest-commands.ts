@@ -139,7 +139,6 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
       return { stdout: one.stdout.chunks, stderr: one.stderr.chunks, exit: one.exit, signal }
     },
 
-    /** The end of all that run, should the sandbox end now. */
     judge(verdict: Exit): void {
       for (const one of running.values()) one.verdict ??= verdict
     },

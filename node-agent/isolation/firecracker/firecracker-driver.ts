@@ -5,6 +5,7 @@ import type { GuestImage } from '../../guest/image-manifest.ts'
 import {
   type Driver,
   IsolationError,
+  type Probe,
   type Reaped,
   type Sandbox,
   type SandboxLimits,
@@ -48,73 +49,23 @@ const openingProcess = () => {
 }
 
 export function firecrackerDriver(options: FirecrackerOptions): Driver {
-  const { image, stateDir, binary = 'firecracker', jailer = 'jailer', kernel = image.vmlinux } = options
-  const { device, heartbeatMs = 5000, slowness = 1 } = options
+  const { image, stateDir, heartbeatMs = 5000, slowness = 1 } = options
   const mounts = join(stateDir, 'firecracker')
   const snapshots = join(stateDir, 'firecracker-snapshots')
   /** A folder for each driver, named for its process: no other driver has a jail in it, or takes it away. */
   const base = join(mounts, newOwnedId('firecracker'))
   /** From the beginning of a start; with its sandbox once there is one. */
   const machines = new Map<JailedMachine, Sandbox | undefined>()
-  const starts = new Set<Promise<void>>()
+  const starts = new Set<Promise<unknown>>()
   let closed = false
   /** One at a time, as a second mount would hide the jails in the first. */
   let mounted: Promise<void> = Promise.resolve()
 
-  function makeBase(): Promise<void> {
-    mounted = mounted.catch(() => undefined).then(() => inMemory(base))
-    return mounted
-  }
-
-  /** Each thing that is missing, as a sentence. Empty: worth trying. */
-  async function missing(): Promise<string[]> {
-    const trouble = await kvmTrouble(device)
-    return [
-      ...((await findProgram(binary))
-        ? []
-        : ['The firecracker binary was not found (looked in FIRECRACKER_BIN, PATH).']),
-      ...((await findProgram(jailer))
-        ? []
-        : ['The jailer of firecracker was not found (looked in FIRECRACKER_JAILER, PATH).']),
-      ...(trouble === undefined ? [] : [trouble]),
-      ...(process.getuid?.() === 0 ? [] : ['The jailer needs root.']),
-    ]
-  }
-
-  async function requireParts(
-    requests: readonly FirecrackerRequest[],
-  ): Promise<{ firecracker: string; jailer: string }> {
-    const lacking = await missing()
-    if (lacking.length > 0)
-      throw new IsolationError('isolation_unavailable', `Nothing was run under firecracker. ${lacking.join(' ')}`)
-    const fault = requests.map(requestFault).find(text => text !== undefined)
-    if (fault !== undefined) throw new IsolationError('start_failed', `Firecracker makes no such machine: ${fault}`)
-    return {
-      // The jailer follows a link, and names its folder after the target.
-      firecracker: await realpath((await findProgram(binary))!),
-      jailer: (await findProgram(jailer))!,
-    }
-  }
-
-  /**
-   * Times the memory of the machine: its own, and what it writes of itself, which stays in memory until it was sealed. Of a
-   * machine that was brought back the file that it came from stays too.
-   */
-  const groupOf = (limits: SandboxLimits, times: number): CgroupLimits => ({
-    memoryBytes: (times * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
-    pids: TASKS,
-    cpuQuota: Math.round(limits.cpus * CPU_PERIOD),
-  })
-
   function sandboxOf(...args: Parameters<typeof startMachine>): Promise<Sandbox> {
     if (closed) throw new IsolationError('start_failed', 'The driver was closed.')
     const coming = startMachine(...args)
-    const settled = coming.then(
-      () => undefined,
-      () => undefined,
-    )
+    const settled: Promise<unknown> = coming.catch(() => undefined).then(() => starts.delete(settled))
     starts.add(settled)
-    void settled.then(() => starts.delete(settled))
     return coming
   }
 
@@ -125,13 +76,14 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     deadlineMs: number,
   ): Promise<Sandbox> {
     const until = performance.now() + deadlineMs
-    const programs = await requireParts(requests)
-    await makeBase()
+    const programs = await requireParts(options, requests)
+    mounted = mounted.catch(() => undefined).then(() => inMemory(base))
+    await mounted
     const machine = await jailedMachine({
       ...programs,
       id: newOwnedId('firecracker'),
       base,
-      limits: groupOf(limits, times),
+      limits: groupOf(limits, image, times),
       attemptMs: 1000 * slowness,
     })
     machines.set(machine, undefined)
@@ -144,7 +96,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       const own = fillers(machine.root)
       for (const filler of own) await machine.fill(filler, until)
       await machine.start(requests, until)
-      const key = () => keyOf(limits)
+      const key = () => keyOf(options, limits)
       const sandbox = await machineSandbox({ machine, limits, heartbeatMs, slowness, until, key, snapshots, remove })
       // It has read them, or holds them; what is no longer named is given back with its end.
       for (const file of own.flatMap(({ files }) => files)) await rm(join(machine.root, file))
@@ -158,62 +110,19 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     }
   }
 
-  async function keyOf(limits: SandboxLimits): Promise<string> {
-    const { stdout } = await runTool(binary, ['--version'], 5000)
-    return `${stdout.split('\n')[0]}:${image.digest}:${ramMbOf(limits, image)}`
-  }
-
-  async function reapBase(name: string): Promise<string[]> {
-    const folder = join(mounts, name)
-    const names = (at: string) => readdir(at).catch((): string[] => [])
-    const ids: string[] = []
-    for (const program of await names(folder)) ids.push(...(await names(join(folder, program))))
-    for (const id of ids) await removeGroup(id)
-    await outOfMemory(folder)
-    return ids
-  }
-
   const driver: Driver = {
     backend: 'firecracker',
-    async probe(deadlineMs) {
-      const reasons = await missing()
-      const remark = await kvmRemark()
-      if (reasons.length > 0) {
-        return {
-          backend: 'firecracker',
-          available: false,
-          reasons: [...reasons, ...(remark === undefined ? [] : [remark])],
-          install: [
-            'Install firecracker and jailer of one release, set FIRECRACKER_BIN and FIRECRACKER_JAILER, on a machine with vmx or svm.',
-          ],
-        }
-      }
-      return probeByRun(driver, {
-        binary,
-        versionOf: text => /Firecracker v(\S+)/.exec(text)?.[1],
-        deadlineMs,
-        ownKernel: true,
-        verifiedBy: 'booted the guest image in a jail whose limits were read back, and ran a command in it',
-        install:
-          'Use firecracker and jailer of one release on a machine with vmx or svm; an image of an earlier version lacks the modules: build it again with "node-agent image".',
-      })
-    },
+    probe: deadlineMs => probe(driver, options, deadlineMs),
     async prepare() {},
     start: (limits, deadlineMs) =>
       sandboxOf(
         limits,
         bootRequests(limits, image),
-        {
-          times: 2,
-          fillers: root => [
-            { command: 'cp', args: ['--', kernel, join(root, JAIL.kernel)], files: [JAIL.kernel] },
-            { command: 'cp', args: ['--', image.initramfs, join(root, JAIL.initrd)], files: [JAIL.initrd] },
-          ],
-        },
+        { times: 2, fillers: root => bootFillers(options, root) },
         deadlineMs,
       ),
     async restore(ref: SnapshotRef, deadlineMs) {
-      if (ref.backend !== 'firecracker' || ref.key !== (await keyOf(ref.limits))) {
+      if (ref.backend !== 'firecracker' || ref.key !== (await keyOf(options, ref.limits))) {
         throw new IsolationError('start_failed', 'The snapshot was taken with another firecracker, image or size.')
       }
       const { sealKey } = ref
@@ -221,31 +130,11 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       return sandboxOf(
         ref.limits,
         restoreRequests(),
-        {
-          times: 3,
-          fillers: root => [
-            {
-              command: process.execPath,
-              args: [openingProcess(), ref.folder, root],
-              files: SNAPSHOT_FILES,
-              input: sealKey,
-            },
-          ],
-        },
+        { times: 3, fillers: root => restoreFillers(ref.folder, sealKey, root) },
         deadlineMs,
       )
     },
-    async reap() {
-      const reaped: Reaped[] = []
-      const orphansIn = async (folder: string) =>
-        (await readdir(folder).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))
-      for (const id of await orphansIn(snapshots)) await rm(join(snapshots, id), { recursive: true, force: true })
-      for (const name of await orphansIn(mounts)) {
-        for (const id of await reapBase(name)) reaped.push({ backend: 'firecracker', id })
-      }
-      for (const id of (await listGroups()).filter(id => isOrphan(id, 'firecracker'))) await removeGroup(id)
-      return reaped
-    },
+    reap: () => reap(mounts, snapshots),
     async close() {
       closed = true
       // One that is starting fails by itself, and removes what it made.
@@ -257,4 +146,105 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     },
   }
   return driver
+}
+
+/** Each thing that is missing, as a sentence. Empty: worth trying. */
+async function missing({ binary = 'firecracker', jailer = 'jailer', device }: FirecrackerOptions): Promise<string[]> {
+  const trouble = await kvmTrouble(device)
+  return [
+    ...((await findProgram(binary)) ? [] : ['The firecracker binary was not found (looked in FIRECRACKER_BIN, PATH).']),
+    ...((await findProgram(jailer))
+      ? []
+      : ['The jailer of firecracker was not found (looked in FIRECRACKER_JAILER, PATH).']),
+    ...(trouble === undefined ? [] : [trouble]),
+    ...(process.getuid?.() === 0 ? [] : ['The jailer needs root.']),
+  ]
+}
+
+async function requireParts(
+  options: FirecrackerOptions,
+  requests: readonly FirecrackerRequest[],
+): Promise<{ firecracker: string; jailer: string }> {
+  const { binary = 'firecracker', jailer = 'jailer' } = options
+  const lacking = await missing(options)
+  if (lacking.length > 0)
+    throw new IsolationError('isolation_unavailable', `Nothing was run under firecracker. ${lacking.join(' ')}`)
+  const fault = requests.map(requestFault).find(text => text !== undefined)
+  if (fault !== undefined) throw new IsolationError('start_failed', `Firecracker makes no such machine: ${fault}`)
+  return {
+    // The jailer follows a link, and names its folder after the target.
+    firecracker: await realpath((await findProgram(binary))!),
+    jailer: (await findProgram(jailer))!,
+  }
+}
+
+/**
+ * Times the memory of the machine: its own, and what it writes of itself, which stays in memory until it was sealed. Of a
+ * machine that was brought back the file that it came from stays too.
+ */
+const groupOf = (limits: SandboxLimits, image: GuestImage, times: number): CgroupLimits => ({
+  memoryBytes: (times * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
+  pids: TASKS,
+  cpuQuota: Math.round(limits.cpus * CPU_PERIOD),
+})
+
+const bootFillers = ({ image, kernel = image.vmlinux }: FirecrackerOptions, root: string): JailFiller[] => [
+  { command: 'cp', args: ['--', kernel, join(root, JAIL.kernel)], files: [JAIL.kernel] },
+  { command: 'cp', args: ['--', image.initramfs, join(root, JAIL.initrd)], files: [JAIL.initrd] },
+]
+
+const restoreFillers = (folder: string, sealKey: Uint8Array, root: string): JailFiller[] => [
+  { command: process.execPath, args: [openingProcess(), folder, root], files: SNAPSHOT_FILES, input: sealKey },
+]
+
+async function keyOf({ binary = 'firecracker', image }: FirecrackerOptions, limits: SandboxLimits): Promise<string> {
+  const { stdout } = await runTool(binary, ['--version'], 5000)
+  return `${stdout.split('\n')[0]}:${image.digest}:${ramMbOf(limits, image)}`
+}
+
+async function probe(driver: Driver, options: FirecrackerOptions, deadlineMs: number): Promise<Probe> {
+  const { binary = 'firecracker' } = options
+  const reasons = await missing(options)
+  const remark = await kvmRemark()
+  if (reasons.length > 0) {
+    return {
+      backend: 'firecracker',
+      available: false,
+      reasons: [...reasons, ...(remark === undefined ? [] : [remark])],
+      install: [
+        'Install firecracker and jailer of one release, set FIRECRACKER_BIN and FIRECRACKER_JAILER, on a machine with vmx or svm.',
+      ],
+    }
+  }
+  return probeByRun(driver, {
+    binary,
+    versionOf: text => /Firecracker v(\S+)/.exec(text)?.[1],
+    deadlineMs,
+    ownKernel: true,
+    verifiedBy: 'booted the guest image in a jail whose limits were read back, and ran a command in it',
+    install:
+      'Use firecracker and jailer of one release on a machine with vmx or svm; an image of an earlier version lacks the modules: build it again with "node-agent image".',
+  })
+}
+
+/** What stands in a folder of jails of a process that is gone; their ids. */
+async function reapBase(folder: string): Promise<string[]> {
+  const names = (at: string) => readdir(at).catch((): string[] => [])
+  const ids: string[] = []
+  for (const program of await names(folder)) ids.push(...(await names(join(folder, program))))
+  for (const id of ids) await removeGroup(id)
+  await outOfMemory(folder)
+  return ids
+}
+
+async function reap(mounts: string, snapshots: string): Promise<Reaped[]> {
+  const reaped: Reaped[] = []
+  const orphansIn = async (folder: string) =>
+    (await readdir(folder).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))
+  for (const id of await orphansIn(snapshots)) await rm(join(snapshots, id), { recursive: true, force: true })
+  for (const name of await orphansIn(mounts)) {
+    for (const id of await reapBase(join(mounts, name))) reaped.push({ backend: 'firecracker', id })
+  }
+  for (const id of (await listGroups()).filter(id => isOrphan(id, 'firecracker'))) await removeGroup(id)
+  return reaped
 }

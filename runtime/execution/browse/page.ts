@@ -21,19 +21,10 @@ const evaluated = z.object({
   exceptionDetails: z.object({ exception: z.object({ description: z.string().optional() }).optional() }).optional(),
 })
 
-export type Page = Awaited<ReturnType<typeof openPage>>
+type Send = (method: string, params?: Values) => Promise<Values>
 
-/** One page of a browser, and what is known of its loading. */
-export async function openPage(browser: Devtools) {
-  // It starts with one; another would be another process.
-  const { targetInfos } = targets.parse(await browser.send('Target.getTargets'))
-  const targetId = targetInfos.find(({ type }) => type === 'page')?.targetId
-  const attached = await browser.send('Target.attachToTarget', { targetId, flatten: true })
-  const { sessionId } = z.object({ sessionId: z.string() }).parse(attached)
-  const send = (method: string, params?: Values) => browser.send(method, params, sessionId)
-  const tree = z.object({ frameTree: z.object({ frame: z.object({ id: z.string() }) }) })
-  const frameId = tree.parse(await send('Page.getFrameTree')).frameTree.frame.id
-
+/** What is known of the loading of a page. */
+function loadingOf(browser: Devtools, frameId: string, send: Send) {
   let status: number | undefined
   /** It was asked to go elsewhere, or is on its way. */
   let busy = false
@@ -65,6 +56,49 @@ export async function openPage(browser: Devtools) {
       browser.end(new StepFailure('sandbox_failed', 'the page crashed the browser, perhaps for want of memory'))
     }
   })
+
+  /** Waits for the page to be there. False: it was still loading after so long, and is taken as it is. */
+  async function settled(mostMs: number): Promise<boolean> {
+    // The page answers this after what it did at once, so a click that leads elsewhere has said so by now.
+    await send('Runtime.evaluate', { expression: '0' }).catch((error: unknown) => {
+      if (!(error instanceof Declined)) throw error
+    })
+    const until = performance.now() + mostMs
+    while (busy) {
+      const left = Math.min(until, (parsedMs ?? Infinity) + LINGER_MS) - performance.now()
+      if (left <= 0) return false
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = resolve
+      const timer = setTimeout(resolve, left)
+      await promise
+      clearTimeout(timer)
+    }
+    return true
+  }
+
+  return {
+    settled,
+    status: () => status,
+    begin(): void {
+      status = undefined
+    },
+  }
+}
+
+export type Page = Awaited<ReturnType<typeof openPage>>
+
+/** One page of a browser, and what is known of its loading. */
+export async function openPage(browser: Devtools) {
+  // It starts with one; another would be another process.
+  const { targetInfos } = targets.parse(await browser.send('Target.getTargets'))
+  const targetId = targetInfos.find(({ type }) => type === 'page')?.targetId
+  const attached = await browser.send('Target.attachToTarget', { targetId, flatten: true })
+  const { sessionId } = z.object({ sessionId: z.string() }).parse(attached)
+  const send = (method: string, params?: Values) => browser.send(method, params, sessionId)
+  const tree = z.object({ frameTree: z.object({ frame: z.object({ id: z.string() }) }) })
+  const frameId = tree.parse(await send('Page.getFrameTree')).frameTree.frame.id
+
+  const loading = loadingOf(browser, frameId, send)
   await Promise.all([
     ...['Page.enable', 'Inspector.enable'].map(method => send(method)),
     send('Network.enable', { maxPostDataSize: 0 }),
@@ -87,25 +121,6 @@ export async function openPage(browser: Devtools) {
     return schema.parse(result.value)
   }
 
-  /** Waits for the page to be there. False: it was still loading after so long, and is taken as it is. */
-  async function settled(mostMs: number): Promise<boolean> {
-    // The page answers this after what it did at once, so a click that leads elsewhere has said so by now.
-    await send('Runtime.evaluate', { expression: '0' }).catch((error: unknown) => {
-      if (!(error instanceof Declined)) throw error
-    })
-    const until = performance.now() + mostMs
-    while (busy) {
-      const left = Math.min(until, (parsedMs ?? Infinity) + LINGER_MS) - performance.now()
-      if (left <= 0) return false
-      const { promise, resolve } = Promise.withResolvers<void>()
-      wake = resolve
-      const timer = setTimeout(resolve, left)
-      await promise
-      clearTimeout(timer)
-    }
-    return true
-  }
-
   async function mouse(type: string, x: number, y: number): Promise<void> {
     const button = type === 'mouseMoved' ? {} : { button: 'left', clickCount: 1 }
     await send('Input.dispatchMouseEvent', { type, x, y, ...button })
@@ -113,13 +128,13 @@ export async function openPage(browser: Devtools) {
 
   return {
     call,
-    settled,
+    settled: loading.settled,
     /** Of the document that was received last; none where nothing was received. */
-    status: () => status,
+    status: loading.status,
 
     /** Why it did not get there, or undefined. */
     async goto(url: string): Promise<string | undefined> {
-      status = undefined
+      loading.begin()
       const said = await send('Page.navigate', { url })
       return z.object({ errorText: z.string().max(200).optional() }).parse(said).errorText
     },
