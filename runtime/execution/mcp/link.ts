@@ -35,23 +35,22 @@ export interface McpLink {
 
 /** The way to one server for the length of a run: opened when it is needed, and again when it broke. */
 export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
-  const { run, sha256, clock, openHeaders } = deps
-  const names = Object.keys(server.headers ?? {}).map(name => name.toLowerCase())
+  const { sha256, clock } = deps
   const secrets = new Set<string>()
   let redact = redactValues([])
-  let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
   /** Calls side by side look once. */
   let relisting: Promise<unknown> | undefined
-  let closed = false
 
   const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, redact)
+
   /** Secrets of the run are in the environment of its commands. */
-  const unsecret = (value: unknown): unknown =>
-    deps.sandbox && server.command !== undefined
-      ? (readJson(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
-      : value
+  function withoutSecrets(result: McpResult): McpResult {
+    const redacted = redact.json(result)
+    if (!deps.sandbox || server.command === undefined) return redacted as McpResult
+    return readJson(deps.sandbox.withoutSecrets(JSON.stringify(redacted))) as McpResult
+  }
 
   function learn(secret: string): void {
     if (secrets.has(secret)) return
@@ -59,74 +58,9 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     redact = redactValues([...secrets])
   }
 
-  /** Opened for each request, so that a secret which was changed, bound or removed since then counts at once. */
-  const withHeaders: McpServersDeps['fetch'] = async (to, init) => {
-    const headers = await openHeaders()
-    for (const value of headers.values()) learn(value)
-    return deps.fetch(to, { ...init, headers: { ...init.headers, ...Object.fromEntries(headers) } })
-  }
-
-  /** A header of the manifest goes before what a person has granted. */
-  function fetchOf(url: string): McpServersDeps['fetch'] {
-    const { grants } = deps
-    const fetch = names.length === 0 ? deps.fetch : withHeaders
-    if (!grants || names.includes('authorization')) return fetch
-    const of = new URL(url)
-    of.hash = ''
-    return grantedFetch({ fetch, grants, tenantId: run.tenantId, url: of.href, learn })
-  }
-
-  async function open(): Promise<McpConnection> {
-    const { url, command, args = [], name } = server
-    const late = new AbortController()
-    const timer = setTimeout(
-      () => late.abort(new StepFailure('timeout', `the MCP server ${name} was not reached in time`)),
-      server.timeoutSeconds * 1000,
-    )
-    try {
-      return await connectMcp(async broken => {
-        if (url !== undefined) return httpTransport(new URL(url), fetchOf(url), broken)
-        const { id, tenantId, versionId } = run
-        const { isolation, sandbox, stdioTransportOf } = deps
-        if (stdioTransportOf) {
-          return stdioTransportOf({ id, tenantId, versionId, isolation }, { name, command: command!, args })
-        }
-        if (!sandbox) throw new RunFailure('isolation_unavailable', `${name} needs a sandbox`)
-        const room = await sandbox.get()
-        return pipeTransport(await room.pipe([command!, ...args]))
-      }, late.signal)
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  /** One connection for all calls of a run; a call that is given up does not take it from the others. */
-  async function connected(signal: AbortSignal, again = false): Promise<McpConnection> {
-    signal.throwIfAborted()
-    if (closed) throw new Error('the run is over')
-    const made = opening ?? open()
-    opening = made
-    try {
-      const connection = await made
-      if (connection.alive) return connection
-    } catch (error) {
-      if (opening === made) opening = undefined
-      throw error
-    }
-    if (opening === made) drop()
-    if (again) throw new StepFailure('mcp_failed', 'the server ends every connection at once', { transient: true })
-    return connected(signal, true)
-  }
-
-  function drop(): void {
-    const gone = opening
-    opening = undefined
+  const { connected, drop, close } = oneConnection(openingOf(deps, server, learn), () => {
     offered = undefined
-    gone?.then(
-      connection => connection.close(),
-      () => undefined,
-    )
-  }
+  })
 
   async function listed(connection: McpConnection, signal: AbortSignal): Promise<McpDefinition[]> {
     const definitions = await connection.list(signal)
@@ -137,7 +71,6 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     return definitions
   }
 
-  /** Ends the run where a server is not what the version was shown: what it is now was never reviewed. */
   async function checkUnchanged(connection: McpConnection, stepId: string, signal: AbortSignal): Promise<void> {
     if (!offered || connection.changed || clock.monotonic() - offered.at > LISTING_MS) {
       relisting ??= listed(connection, signal).finally(() => {
@@ -145,13 +78,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       })
       await relisting
     }
-    for (const [name, hash] of expected) {
-      const now = offered?.hashes.get(name)
-      if (now === hash) continue
-      const what = now === undefined ? 'no longer offers' : 'has changed the definition of'
-      const message = `the MCP server ${server.name} ${what} ${name} since this version of the agent first saw it`
-      throw new RunFailure('mcp_failed', `${message}: look at it and publish a new version`, { stepId })
-    }
+    refuseChanged(expected, offered?.hashes ?? new Map(), server.name, stepId)
   }
 
   return {
@@ -185,7 +112,10 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
         }
         try {
           const result = await connection.call(name, args, { key, signal })
-          return { output: toOutput(result, name), ...(await placeOf(effectOf(tool, server))) }
+          return {
+            output: toOutput(withoutSecrets(result), name),
+            ...(await placeOf(deps, server, effectOf(tool, server))),
+          }
         } catch (error) {
           if (signal.aborted) throw signal.reason
           if (error instanceof RunFailure) throw inStep(error, stepId)
@@ -200,30 +130,127 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       }
     },
 
-    place: () => placeOf(),
+    place: () => placeOf(deps, server),
+    close,
+  }
+}
 
-    close() {
+/** Opens a connection to a server, with the headers of the manifest or what a person has granted. */
+function openingOf(deps: LinkDeps, server: McpServer, learn: (secret: string) => void): () => Promise<McpConnection> {
+  const { run, openHeaders } = deps
+  const names = Object.keys(server.headers ?? {}).map(name => name.toLowerCase())
+
+  /** Opened for each request, so that a secret which was changed, bound or removed since then counts at once. */
+  const withHeaders: McpServersDeps['fetch'] = async (to, init) => {
+    const headers = await openHeaders()
+    for (const value of headers.values()) learn(value)
+    return deps.fetch(to, { ...init, headers: { ...init.headers, ...Object.fromEntries(headers) } })
+  }
+
+  /** A header of the manifest goes before what a person has granted. */
+  function fetchOf(url: string): McpServersDeps['fetch'] {
+    const { grants } = deps
+    const fetch = names.length === 0 ? deps.fetch : withHeaders
+    if (!grants || names.includes('authorization')) return fetch
+    const of = new URL(url)
+    of.hash = ''
+    return grantedFetch({ fetch, grants, tenantId: run.tenantId, url: of.href, learn })
+  }
+
+  return async () => {
+    const { url, command, args = [], name } = server
+    const late = new AbortController()
+    const timer = setTimeout(
+      () => late.abort(new StepFailure('timeout', `the MCP server ${name} was not reached in time`)),
+      server.timeoutSeconds * 1000,
+    )
+    try {
+      return await connectMcp(async broken => {
+        if (url !== undefined) return httpTransport(new URL(url), fetchOf(url), broken)
+        const { id, tenantId, versionId } = run
+        const { isolation, sandbox, stdioTransportOf } = deps
+        if (stdioTransportOf) {
+          return stdioTransportOf({ id, tenantId, versionId, isolation }, { name, command: command!, args })
+        }
+        if (!sandbox) throw new RunFailure('isolation_unavailable', `${name} needs a sandbox`)
+        const room = await sandbox.get()
+        return pipeTransport(await room.pipe([command!, ...args]))
+      }, late.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** One connection for all calls of a run, opened when it is needed; a call that is given up does not take it from the others. */
+function oneConnection(open: () => Promise<McpConnection>, dropped: () => void) {
+  let opening: Promise<McpConnection> | undefined
+  let closed = false
+
+  async function connected(signal: AbortSignal, again = false): Promise<McpConnection> {
+    signal.throwIfAborted()
+    if (closed) throw new Error('the run is over')
+    const made = opening ?? open()
+    opening = made
+    try {
+      const connection = await made
+      if (connection.alive) return connection
+    } catch (error) {
+      if (opening === made) opening = undefined
+      throw error
+    }
+    if (opening === made) drop()
+    if (again) throw new StepFailure('mcp_failed', 'the server ends every connection at once', { transient: true })
+    return connected(signal, true)
+  }
+
+  function drop(): void {
+    const gone = opening
+    opening = undefined
+    dropped()
+    gone?.then(
+      connection => connection.close(),
+      () => undefined,
+    )
+  }
+
+  return {
+    connected,
+    drop,
+    close(): void {
       closed = true
       drop()
     },
   }
+}
 
-  /** Where a command did it. Its files are kept before its result is on record, as for every tool of the sandbox. */
-  async function placeOf(effect?: Effect): Promise<Omit<StepResult, 'output'>> {
-    if (!deps.sandbox || server.command === undefined || deps.stdioTransportOf) return {}
-    const room = await deps.sandbox.get()
-    if (effect !== undefined && effect !== 'read') await room.keep()
-    const { backend, accel } = room.offered
-    const { kernelRelease } = room
-    return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
-  }
+/** Where a command did it. Its files are kept before its result is on record, as for every tool of the sandbox. */
+async function placeOf(deps: LinkDeps, server: McpServer, effect?: Effect): Promise<Omit<StepResult, 'output'>> {
+  if (!deps.sandbox || server.command === undefined || deps.stdioTransportOf) return {}
+  const room = await deps.sandbox.get()
+  if (effect !== undefined && effect !== 'read') await room.keep()
+  const { backend, accel } = room.offered
+  const { kernelRelease } = room
+  return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
+}
 
-  function toOutput({ isError, ...rest }: McpResult, name: string): unknown {
-    const output = unsecret(redact.json(rest))
-    if (!isError) return output
-    const text = textOf((output as McpResult).content).slice(0, MOST_ERROR_TEXT)
-    throw new ToolRefusal(text === '' ? `${name} failed without saying why` : text)
+type Hashes = ReadonlyMap<string, string>
+
+/** Ends the run where a server is not what the version was shown: what it is now was never reviewed. */
+function refuseChanged(expected: Hashes, offered: Hashes, server: string, stepId: string): void {
+  for (const [name, hash] of expected) {
+    const now = offered.get(name)
+    if (now === hash) continue
+    const what = now === undefined ? 'no longer offers' : 'has changed the definition of'
+    const message = `the MCP server ${server} ${what} ${name} since this version of the agent first saw it`
+    throw new RunFailure('mcp_failed', `${message}: look at it and publish a new version`, { stepId })
   }
+}
+
+function toOutput({ isError, ...rest }: McpResult, name: string): unknown {
+  if (!isError) return rest
+  const text = textOf(rest.content).slice(0, MOST_ERROR_TEXT)
+  throw new ToolRefusal(text === '' ? `${name} failed without saying why` : text)
 }
 
 function inStep(failure: RunFailure, stepId: string): RunFailure {
