@@ -163,6 +163,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     breakers: breakers(clock, breakerLines(log.target('router.policy'), clock)),
     sessions: sessions(clock.monotonic),
     held: heldResponses(clock.monotonic, sha256),
+    refusedSettings: new Map(),
     learner: learning.learner,
     shadows,
     answers,

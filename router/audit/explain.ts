@@ -1,6 +1,13 @@
 import { formatUsd, fromUsd } from '../../shared/money/money.ts'
 import type { Explanation } from '../../shared/wire/router/explain.ts'
-import type { Attempt, Cause, ErrorClass, Override, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type {
+  AdaptedMember,
+  Attempt,
+  Cause,
+  ErrorClass,
+  Override,
+  UnsealedTrace,
+} from '../../shared/wire/router/trace.ts'
 
 type Step = Explanation['steps'][number]
 
@@ -138,9 +145,23 @@ function attemptStep(one: Attempt, index: number): Step {
   return {
     step: `attempt ${index + 1}`,
     decision: `rung ${one.rung} (${one.model}): ${one.verdict}`,
-    because: `${CAUSES[one.cause]}; ${decided}`,
-    numbers: { ...callNumbers(one), score: one.score },
+    because: [CAUSES[one.cause], ...(one.adapted ?? []).map(adaptedText), decided].join('; '),
+    numbers: { ...callNumbers(one), score: one.score, ...(one.adapted && { adapted: one.adapted }) },
   }
+}
+
+const ADAPTED: Record<AdaptedMember['why'], string> = {
+  unsupported: 'the model does not take it',
+  too_large: 'the model writes no more',
+  renamed: 'the model knows it by that name',
+  thinking_off: 'there is no thinking in this attempt',
+  refused: 'the provider has refused it',
+  no_counterpart: 'the dialect of the model has no word for it',
+}
+
+function adaptedText({ path, from, to, why }: AdaptedMember): string {
+  const was = from === undefined ? path : `${path} (${from})`
+  return `${was} ${to === null ? 'was left out' : `became ${to}`}: ${ADAPTED[why]}`
 }
 
 function callNumbers({ cost, tokens, usage_source, latency_ms, ttfb_ms, status }: Attempt): Step['numbers'] {

@@ -1,3 +1,4 @@
+import { MODEL_TABLE_VERSION } from '../../shared/models/accepted.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { ClassPrices } from '../../shared/prices/price.ts'
 import type { Capabilities } from '../../shared/wire/router/capabilities.ts'
@@ -19,7 +20,17 @@ export interface Live {
 export function describeConfig(
   config: RoutingConfig,
   live: Live,
-): Part<'config_version' | 'config_hash' | 'price_table' | 'mode' | 'providers' | 'gates' | 'routes' | 'limits'> {
+): Part<
+  | 'config_version'
+  | 'config_hash'
+  | 'price_table'
+  | 'model_table'
+  | 'mode'
+  | 'providers'
+  | 'gates'
+  | 'routes'
+  | 'limits'
+> {
   return {
     config_version: config.version,
     config_hash: config.configHash,
@@ -28,6 +39,7 @@ export function describeConfig(
       date: config.pricing.builtin ? config.pricing.table : 'none',
       overrides: Object.keys(config.pricing.overrides).length,
     },
+    model_table: MODEL_TABLE_VERSION,
     mode: config.mode,
     providers: Object.values(config.providers).map(provider => ({
       id: provider.id,

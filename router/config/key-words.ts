@@ -1,7 +1,7 @@
 import type { BudgetTable } from './budget-table.ts'
 import type { CalibrationTable, LearningTable } from './learning-tables.ts'
 import type { PriceTable, PricingTable } from './price-table.ts'
-import type { ModelTable, ProviderTable } from './provider-table.ts'
+import type { AcceptsTable, ModelTable, ProviderTable } from './provider-table.ts'
 import type { LimitsTable, StoreTable, StreamTable } from './service-tables.ts'
 
 /** What docs/settings.md says of a key: what it does, and what holds without it where the schema has no default to show. */
@@ -62,8 +62,29 @@ export const modelWords: Words<ModelTable> = {
   tools: { about: 'Whether it takes tools.', unset: '`true`' },
   images: { about: 'Whether it takes images.', unset: '`true`' },
   max_input_tokens: { about: 'Requests that may be longer skip it.', unset: 'no bound' },
-  max_output_tokens: { about: 'Its output where the request names no limit.', unset: '`8192`' },
+  max_output_tokens: {
+    about: 'Its output where the request names no limit. A request for more is brought down to it (`adapt`).',
+    unset: '`8192`, and the model table bounds requests',
+  },
   upstream_model: { about: 'The name that the provider knows it by.', unset: 'what follows the first slash of `id`' },
+  accepts: { about: 'What it takes in a request.', unset: 'what the model table says' },
+}
+
+const BY_TABLE = 'by the model table'
+
+export const acceptsWords: Words<AcceptsTable> = {
+  thinking: { about: 'The values of `thinking.type` that it takes, in messages.', unset: BY_TABLE },
+  efforts: { about: 'The efforts that it takes; `[]` for a model without such a setting.', unset: BY_TABLE },
+  sampling: {
+    about:
+      'Whether `temperature` and `top_p` may be set: `any`, only `one` of them, only to their `default`, or `without_effort`.',
+    unset: BY_TABLE,
+  },
+  context_management: { about: 'Whether it takes `context_management`.', unset: BY_TABLE },
+  structured_output: { about: 'Whether it takes a schema for its answer.', unset: BY_TABLE },
+  verbosity: { about: 'Whether it takes `verbosity`.', unset: BY_TABLE },
+  long_cache: { about: 'Whether a cache entry may live for an hour.', unset: BY_TABLE },
+  limit_name: { about: 'The one name that it knows for the limit of the output, in chat.', unset: BY_TABLE },
 }
 
 export const priceWords: Words<PriceTable> = {

@@ -1,3 +1,4 @@
+import type { Accepted } from '../../shared/models/accepted.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Price } from '../../shared/prices/price.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
@@ -17,6 +18,8 @@ export interface Model {
   readonly images: boolean
   readonly maxInputTokens: number | null
   readonly maxOutputTokens: number
+  /** What it takes in a request, by the model table and the config; absent where neither says anything. */
+  readonly accepted?: Accepted
   /** null only with `unpriced = "null"`. */
   readonly price: ModelPrice | null
 }

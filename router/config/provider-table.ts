@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { efforts, limitNames, samplings, thinkingForms } from '../../shared/models/accepted.ts'
 import { expected, text } from '../../shared/wire/bounds.ts'
 import { providerDialects } from '../../shared/wire/router/conventions.ts'
 import { timeoutKeys } from './service-tables.ts'
-import { choice, envName, flag, id, modelRef, whole } from './table-fields.ts'
+import { choice, envName, flag, id, modelRef, uniqueList, whole } from './table-fields.ts'
 
 const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
 
@@ -28,6 +29,22 @@ export const providerTable = z.strictObject({
 })
 export type ProviderTable = z.output<typeof providerTable>
 
+/** What a model takes in a request, over what the model table says of it. */
+const acceptsTable = z.strictObject(
+  {
+    thinking: uniqueList(choice(thinkingForms)).optional(),
+    efforts: uniqueList(choice(efforts)).optional(),
+    sampling: choice(samplings).optional(),
+    context_management: flag.optional(),
+    structured_output: flag.optional(),
+    verbosity: flag.optional(),
+    long_cache: flag.optional(),
+    limit_name: choice(limitNames).optional(),
+  },
+  { error: expected('a table') },
+)
+export type AcceptsTable = z.output<typeof acceptsTable>
+
 /** docs/spec/router.md §6.3: abilities and the wire name of a model. */
 export const modelTable = z.strictObject({
   id: modelRef,
@@ -36,5 +53,6 @@ export const modelTable = z.strictObject({
   max_input_tokens: whole(1, 1_000_000_000).optional(),
   max_output_tokens: whole(1, 10_000_000).optional(),
   upstream_model: text(1, 512).optional(),
+  accepts: acceptsTable.optional(),
 })
 export type ModelTable = z.output<typeof modelTable>

@@ -1,7 +1,8 @@
+import { type Accepted, acceptedBy, efforts } from '../../shared/models/accepted.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import { type Named, named } from './frozen.ts'
 import type { Path } from './locate.ts'
-import type { Model, ModelPrice } from './model.ts'
+import { type Model, type ModelPrice, modelIdentity } from './model.ts'
 import { suggestion } from './nearest.ts'
 import type { PriceTable } from './price-table.ts'
 import { findPrice, listedPrice } from './prices.ts'
@@ -9,7 +10,7 @@ import type { Problems } from './problem.ts'
 import type { ModelTable } from './provider-table.ts'
 import { nameOf } from './read-table.ts'
 import type { Providers } from './resolve-providers.ts'
-import type { Pricing } from './routing-config.ts'
+import type { Pricing, Provider } from './routing-config.ts'
 import { type Row, type Rows, uniqueRows } from './schema.ts'
 
 const DEFAULT_MAX_OUTPUT = 8192
@@ -58,6 +59,7 @@ export function modelResolver({ problems, providers, models, prices, pricing, bu
       const price = findPrice(pricing, builtin, { provider: id, dialect: provider.dialect, names }) ?? null
       if (price === null && use.unpriced !== undefined && !broken.has(ref))
         problems.atValue(use.at, `${nameOf(use.at)}: no price for "${ref}": ${use.unpriced}`)
+      const accepted = acceptedOf(acceptedBy(modelIdentity(upstreamModel), provider.dialect), table, provider)
       return {
         model: ref,
         provider: id,
@@ -68,9 +70,29 @@ export function modelResolver({ problems, providers, models, prices, pricing, bu
         images: table?.images ?? true,
         maxInputTokens: table?.max_input_tokens ?? null,
         maxOutputTokens: table?.max_output_tokens ?? DEFAULT_MAX_OUTPUT,
+        ...(Object.keys(accepted).length > 0 && { accepted }),
         price,
       }
     },
+  }
+}
+
+/** What the config says of a model over what the table knows. */
+function acceptedOf(known: Accepted = {}, table: ModelTable | undefined, { legacyMaxTokens }: Provider): Accepted {
+  const { accepts = {}, max_output_tokens } = table ?? {}
+  return {
+    ...known,
+    ...(legacyMaxTokens && { limitName: 'max_tokens' as const }),
+    ...(accepts.thinking && { thinking: accepts.thinking }),
+    // From the least to the most, as the nearest one is looked for.
+    ...(accepts.efforts && { efforts: efforts.filter(effort => accepts.efforts?.includes(effort)) }),
+    ...(accepts.sampling && { sampling: accepts.sampling }),
+    ...(accepts.context_management !== undefined && { contextManagement: accepts.context_management }),
+    ...(accepts.structured_output !== undefined && { structuredOutput: accepts.structured_output }),
+    ...(accepts.verbosity !== undefined && { verbosity: accepts.verbosity }),
+    ...(accepts.long_cache !== undefined && { longCache: accepts.long_cache }),
+    ...(accepts.limit_name && { limitName: accepts.limit_name }),
+    ...(max_output_tokens !== undefined && { maxOutput: max_output_tokens }),
   }
 }
 

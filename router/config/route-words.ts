@@ -65,6 +65,11 @@ export const defaultsWords: Words<DefaultsTable> = {
     about: 'Lets a chat request for JSON output go to messages without that wish, since a gate checks the JSON.',
     unset: '`false`',
   },
+  adapt: {
+    about:
+      'Changes settings of a request that the model of a rung is known not to take, or has refused; the receipt names each. `false` sends them as they are.',
+    unset: '`true`',
+  },
   score: { about: 'How the scores of several gates become one.', unset: '`min`' },
   shadow_rate: {
     about: 'The share of calls that are also made on the last rung, to measure what was saved.',

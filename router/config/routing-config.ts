@@ -53,6 +53,8 @@ export interface Route {
   readonly keepalive: 'auto' | 'off'
   readonly headerModes: readonly ModeValue[]
   readonly jsonByGate: boolean
+  /** Absent where requests are adapted to the model of a rung, so that older configs keep their hash. */
+  readonly adapt?: false
   readonly score: 'min' | 'mean'
   readonly shadowRate: number
   /** How long an answer that passed its gates may be given again; 0 keeps none. */

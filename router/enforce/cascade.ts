@@ -17,6 +17,8 @@ import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judgeAnswer } from './judge-answer.ts'
 import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
+import { settingToLeaveOut } from './refit.ts'
+import { learnRefused, refusedOf } from './refused-settings.ts'
 import { isExpressible } from './render-answer.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
@@ -30,6 +32,8 @@ export interface CascadeResult {
 /** A timer may fire a moment before the clock that the breaker reads is there, and the retry would find it open. */
 const TIMER_SLACK_MS = 5
 
+const NONE: ReadonlySet<string> = new Set()
+
 /** Where a pass is as likely as not (docs/spec/router.md §4.2). */
 const OPEN_CHANCE = { least: 0.35, most: 0.65 }
 
@@ -37,6 +41,7 @@ const OPEN_CHANCE = { least: 0.35, most: 0.65 }
 interface Asked {
   made: Promise<PricedCall>
   sent: Uint8Array
+  changes: Tried['changes']
 }
 
 /**
@@ -57,10 +62,12 @@ export async function cascade(
   const busy: [number, number][] = []
   let next: Next = { rung: plan.start.rung, cause: 'failover' }
   let cause: Cause = 'start'
+  /** Settings that rungs refused in this request, and are asked without. */
+  const leftOut = new Map<number, string>()
   let ahead: (Asked & { rung: Rung; stop: AbortController }) | undefined
 
   for (;;) {
-    const rung = route.ladder[next.rung]!
+    const rung: Rung = route.ladder[next.rung]!
     if (next.cause === 'retry') {
       const waited = await sleep(next.waitMs + TIMER_SLACK_MS, signal).then(
         () => true,
@@ -76,10 +83,24 @@ export async function cascade(
     const passed = one.call.kind === 'answered' && one.verdict === 'pass'
     if (passed || signal.aborted || out?.began) await dropAhead()
     if (signal.aborted || one.errorClass === 'client_abort') return { end: { kind: 'aborted' }, tried, busy }
+    const setting = leftOut.get(rung.rung)
+    if (setting !== undefined && one.call.kind === 'answered') {
+      const learned = { model: rung, fingerprint: plan.fingerprint(rung), setting }
+      learnRefused(deps.refusedSettings, learned, clock.monotonic())
+    }
     if (one.call.kind === 'answered' && one.verdict === 'pass') {
       return { end: { kind: 'answer', servedFrom: 'attempt', served: { ...one, call: one.call } }, tried, busy }
     }
     if (out?.began) return { end: brokenOff(one), tried, busy }
+    if (one.call.kind === 'refused' && setting === undefined && tried.length < route.maxAttempts) {
+      const refused = settingToLeaveOut(one, plan, refusedBy(rung))
+      if (refused !== undefined) {
+        leftOut.set(rung.rung, refused)
+        next = { rung: rung.rung, cause: 'failover' }
+        cause = 'retry'
+        continue
+      }
+    }
     const step = after(one)
     if ('end' in step) return { end: step.end, tried, busy }
     if (step.next.rung === null) return { end: spent(step.stop), tried, busy }
@@ -133,7 +154,7 @@ export async function cascade(
       })),
       tried: tried.map(one => one.rung.rung),
       escalations: tried.filter(one => one.cause === 'escalation' || one.cause === 'overflow').length,
-      retries: tried.filter(one => one.cause === 'retry').length,
+      retries: tried.filter(one => one.cause === 'retry').length - leftOut.size,
       floor: plan.start.floor,
       ceiling: plan.start.ceiling,
       maxEscalations: plan.knobs.maxEscalations,
@@ -141,14 +162,22 @@ export async function cascade(
     }
   }
 
+  function refusedBy(rung: Rung): ReadonlySet<string> {
+    const { refusedSettings: known } = deps
+    const before = known.size > 0 ? refusedOf(known, rung, plan.fingerprint(rung), clock.monotonic()) : undefined
+    const now = leftOut.get(rung.rung)
+    return now === undefined ? (before ?? NONE) : new Set([...(before ?? NONE), now])
+  }
+
   /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
   function ask(rung: Rung, first: boolean, stop: AbortSignal, out?: EarlyAnswer): Asked | undefined {
     const provider = config.providers[rung.provider]!
-    const body = rungBody(plan.inbound, rung, provider, route)
+    const body = rungBody(plan.inbound, rung, provider, route, refusedBy(rung))
     if (!body.ok) return undefined
-    const sent = body.body
+    const { body: sent, changes } = body
     const credential = plan.credential(rung)
-    const { mediaBytes, mediaCount, maxTokens = rung.maxOutputTokens, n } = plan.inbound.facts
+    const { mediaBytes, mediaCount, n } = plan.inbound.facts
+    const maxTokens = body.maxTokens ?? plan.inbound.facts.maxTokens ?? rung.maxOutputTokens
     const made = pricedCall(
       {
         model: rung,
@@ -164,7 +193,7 @@ export async function cascade(
       { ...deps, limits: config.limits },
       stop,
     )
-    return { made, sent }
+    return { made, sent, changes }
   }
 
   /** One rung: budget, call, gates, decision (steps 5 to 10). */
@@ -180,7 +209,7 @@ export async function cascade(
     const made = await asked.made
     if (!made.ok) return { stop: { because: 'budget', message: budgetText(made.refusal) } }
     const { call, tokens, cost } = made
-    const base = { rung, cause: why, call, sent: asked.sent, tokens, cost }
+    const base = { rung, cause: why, call, sent: asked.sent, changes: asked.changes, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
@@ -228,7 +257,7 @@ export async function cascade(
   /** Ends a call that was not needed; what it cost until then was spent. */
   async function dropAhead(): Promise<void> {
     if (ahead === undefined) return
-    const { stop, made, rung, sent } = ahead
+    const { stop, made, rung, sent, changes } = ahead
     ahead = undefined
     stop.abort()
     const ended = await made
@@ -240,6 +269,7 @@ export async function cascade(
       cause: 'speculation',
       call,
       sent,
+      changes,
       tokens,
       cost,
       verdict: 'cancelled',

@@ -1,3 +1,4 @@
+import type { Change } from '../../shared/dialects/adapt/change.ts'
 import type { Tokens } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
@@ -19,6 +20,8 @@ export interface Tried {
   call: CallResult
   /** What went upstream. */
   sent: Uint8Array
+  /** What of the request was changed for the model of the rung. */
+  changes: readonly Change[]
   tokens: Tokens | null
   /** null when the rung has no price. */
   cost: NanoUsd | null
@@ -78,7 +81,7 @@ function recordOf(log: CascadeLog): Unhashed['record'] {
 }
 
 function attempt(
-  { rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried,
+  { rung, cause, call, changes, tokens, cost, verdict, errorClass, gates }: Tried,
   storeReasons: boolean,
 ): Attempt {
   return {
@@ -97,9 +100,22 @@ function attempt(
     status: call.status,
     finish: call.finish?.slice(0, 512) ?? null,
     cause,
+    ...(changes.length > 0 && { adapted: adaptedMembers(changes) }),
     ...(errorClass !== undefined && { error_class: errorClass }),
   }
 }
+
+/** Each change once, wherever it was made in a list, and no more than a record has room for. */
+function adaptedMembers(changes: readonly Change[]): NonNullable<Attempt['adapted']> {
+  const seen = new Map<string, Change>()
+  for (const change of changes) {
+    const path = change.path.replace(/\[\d+\]/g, '[]').slice(0, 128)
+    const key = `${path} ${change.why}`
+    if (!seen.has(key) && seen.size < MOST_ADAPTED) seen.set(key, { ...change, path })
+  }
+  return [...seen.values()]
+}
+const MOST_ADAPTED = 64
 
 function withoutReason({ reason: _, ...result }: GateResult): GateResult {
   return result

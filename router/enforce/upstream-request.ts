@@ -1,3 +1,4 @@
+import type { Change } from '../../shared/dialects/adapt/change.ts'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
 import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.ts'
@@ -14,6 +15,7 @@ import type { Provider, Route } from '../config/routing-config.ts'
 import { joinUpstream } from '../observe/target.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
+import { type AdaptedBody, adaptedBody, adaptedTranslation, isAdapted } from './adapted-body.ts'
 
 /** A request of a client as the cascade works with it. */
 export interface Inbound {
@@ -28,28 +30,55 @@ export interface Inbound {
 }
 
 export type RungBody =
-  | { ok: true; body: Uint8Array<ArrayBuffer>; dropped: readonly string[] }
+  | {
+      ok: true
+      body: Uint8Array<ArrayBuffer>
+      /** What was changed for the model of the rung, and why. */
+      changes: readonly Change[]
+      /** The limit of the output that is sent, where the request set one that was changed. */
+      maxTokens: number | undefined
+    }
   | { ok: false; refused: readonly string[] }
 
 /**
- * The body for a rung. On the client's own dialect only the bytes of the `model` literal change, unless the config asks for
- * more; otherwise the request is translated, or refused with every field that has no counterpart.
+ * The body for a rung. On the client's own dialect only the bytes of the `model` literal change, and those of settings that the
+ * model does not take; otherwise the request is translated, or refused with every field that has no counterpart.
  */
-export function rungBody(inbound: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
-  const made = dialectBody(inbound, rung, provider, route)
+export function rungBody(
+  inbound: Inbound,
+  rung: Model,
+  provider: Provider,
+  route: Route,
+  /** Settings that the rung refused before. */
+  refused: ReadonlySet<string> = NONE,
+): RungBody {
+  const made = dialectBody(inbound, rung, provider, route, refused)
   const host = cloudHost(provider)
   if (!made.ok || host === undefined) return made
   return { ...made, body: owned(cloudBody(made.body, host, betasOf(inbound.headers))) }
 }
 
-function dialectBody(inbound: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
+const NONE: ReadonlySet<string> = new Set()
+
+function dialectBody(
+  inbound: Inbound,
+  rung: Model,
+  provider: Provider,
+  route: Route,
+  refused: ReadonlySet<string>,
+): RungBody {
   const { dialect, body, facts } = inbound
+  const knows = rung.accepted !== undefined || refused.size > 0
   if (rung.dialect === dialect) {
-    let sent = spliceModel(body, facts.model, rung.upstreamModel)
+    const made: AdaptedBody =
+      knows && facts.settings.length > 0 && isAdapted(inbound, rung, route)
+        ? adaptedBody(body, facts, rung, route, refused)
+        : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
+    let sent = made.body
     if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)
       sent = withoutThinking(sent)
     if (injectsUsage(inbound, provider)) sent = askForUsage(sent)
-    return { ok: true, body: owned(sent), dropped: [] }
+    return { ok: true, ...made, body: owned(sent) }
   }
   const options = {
     model: rung.upstreamModel,
@@ -59,7 +88,12 @@ function dialectBody(inbound: Inbound, rung: Model, provider: Provider, route: R
     legacyMaxTokens: provider.legacyMaxTokens,
   }
   const made = translatorOf(dialect, rung.dialect)(body, options)
-  return made.ok ? { ...made, body: owned(made.body) } : made
+  if (!made.ok) return made
+  const adapted: AdaptedBody =
+    knows && route.adapt !== false
+      ? adaptedTranslation(made.body, rung.dialect, rung, route, refused)
+      : { body: made.body, changes: [], maxTokens: undefined }
+  return { ok: true, ...adapted, body: owned(adapted.body) }
 }
 
 /** Of the rungs of a ladder only those of the client's own dialect speak responses. */

@@ -1680,6 +1680,7 @@ export const TRACE          = {
       ...open('rung provider model gate verdict cost score usage_source latency_ms ttfb_ms status finish cause'),
       ...open('error_class'),
       gates: [open('gate_id kind verdict score cost latency_ms reason evidence_ref')],
+      adapted: [open('path from to why')],
       tokens: open('uncached cache_write_5m cache_write_1h cache_read output'),
     },
   ],

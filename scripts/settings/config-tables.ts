@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { budgetTable } from '../../router/config/budget-table.ts'
 import {
+  acceptsWords,
   budgetWords,
   calibrationWords,
   type KeyWords,
@@ -70,6 +71,7 @@ export function configTables(): ConfigTable[] {
     table('[[provider]]', 'Where models are.', providerTable, providerWords),
     table('timeouts of a provider', '', inside(providerTable, 'timeouts'), timeoutWords),
     table('[[model]]', 'What a model can do, and its name at the provider.', modelTable, modelWords),
+    table('accepts of a model', '', inside(modelTable, 'accepts'), acceptsWords),
     table(
       '[[price]]',
       'What a model costs, where the price table does not know it or is wrong for you.',

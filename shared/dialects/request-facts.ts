@@ -8,6 +8,14 @@ export interface ModelLiteral extends Span {
   readonly value: string
 }
 
+/** A member at the top of a request that says how to answer, and that some models do not take. */
+export interface Setting {
+  readonly name: string
+  /** Where the member starts, with its name. */
+  readonly start: number
+  readonly value: Span
+}
+
 /** What the router needs to know about a request, read in one pass over its bytes. */
 export interface RequestFacts {
   /** null when the member is missing or not a string; the last of several wins, as in JSON.parse. */
@@ -24,6 +32,10 @@ export interface RequestFacts {
   readonly mediaBytes: number
   readonly messageCount: number
   readonly hasThinkingHistory: boolean
+  /** The last turn brings results of tools, for calls that came without thinking (messages only). */
+  readonly afterPlainCalls?: boolean
+  /** How it is to be answered: the members that a model may refuse, in the order of the body. */
+  readonly settings: readonly Setting[]
   /** The client does not wait for the answer and asks for it later (responses only). */
   readonly background?: boolean
   readonly system: Span | undefined
@@ -45,6 +57,9 @@ export interface HistoryFacts {
   media: number
   mediaBytes: number
   thinking: boolean
+  /** Whether the newest turn of the assistant holds thinking, and whether the newest turn brings results of tools. */
+  thoughtLast: boolean
+  endsWithResults: boolean
 }
 
 /** Which block types of a dialect mean what. */
@@ -53,6 +68,8 @@ export interface BlockKinds<N extends string> {
   readonly images: ReadonlySet<string>
   readonly media: ReadonlySet<string>
   readonly thinking: ReadonlySet<string>
+  /** Blocks that bring the result of a tool, where they stand in turns of the user. */
+  readonly results?: ReadonlySet<string>
 }
 
 const MESSAGE = keyTable(['role', 'content', 'type', 'output'])
@@ -69,6 +86,8 @@ export const emptyHistory = (): HistoryFacts => ({
   media: 0,
   mediaBytes: 0,
   thinking: false,
+  thoughtLast: false,
+  endsWithResults: false,
 })
 
 /** Reads the `messages` value at the cursor. */
@@ -85,12 +104,17 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
   if (!atObject(c)) return
   const start = c.at
   let isUser = false
+  const before = { thinking: facts.thinking, thoughtLast: facts.thoughtLast }
+  facts.thinking = false
+  facts.endsWithResults = false
   eachMember(c, MESSAGE, key => {
     if (key === 'role') isUser = readName(c, ROLES) === 'user'
     else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
     else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
   if (isUser) facts.firstUser ??= { start, end: c.at }
+  facts.thoughtLast = isUser ? before.thoughtLast : facts.thinking
+  facts.thinking ||= before.thinking
 }
 
 function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts, levels: number): void {
@@ -106,11 +130,20 @@ function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: Hi
     if (type === undefined) return
     if (kinds.images.has(type)) facts.images += 1
     if (kinds.thinking.has(type)) facts.thinking = true
+    if (levels === BLOCK_LEVELS && kinds.results?.has(type)) facts.endsWithResults = true
     if (kinds.media.has(type)) {
       facts.media += 1
       facts.mediaBytes += c.at - start
     }
   })
+}
+
+/** More of them than any request has; a body that repeats them without end is left as it is. */
+export const MOST_SETTINGS = 64
+
+/** Takes down a setting whose value ends at the cursor. */
+export function noteSetting(c: Cursor, settings: Setting[], name: string, start: number, value: number): void {
+  if (settings.length <= MOST_SETTINGS) settings.push({ name, start, value: { start: value, end: c.at } })
 }
 
 /** Turns a syntax error into an answer the caller can give; any other error is ours and goes on. */

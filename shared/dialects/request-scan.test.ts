@@ -129,7 +129,8 @@ describe('facts of a messages request', () => {
   }
 
   it('are counted at any place they may stand in, and nowhere else', () => {
-    const { model, system, messages, tools, firstUser, mediaBytes, ...rest } = facts('messages', body)
+    const { model, system, messages, tools, firstUser, mediaBytes, settings, ...rest } = facts('messages', body)
+    expect(settings.map(({ name }) => name)).toEqual(['max_tokens'])
     expect(rest).toEqual({
       stream: true,
       includeUsage: false,

@@ -37,6 +37,7 @@ match = {}
 mode = "enforce"
 ladder = [${ladder}]
 gates = ["non-empty"]
+adapt = false
 ${more}
 `
 const TWO = '"small/claude-haiku-4-5", "large/claude-opus-4-6"'
@@ -45,7 +46,7 @@ const start = async (ladder = TWO, more = '') => {
   return running
 }
 
-/** What Claude Code asks of the model that its user chose. */
+/** As it is written: what adaptation makes of it stands in adapted-rungs.test.ts. What Claude Code asks of the model that its user chose. */
 const ASK = {
   model: 'claude-opus-4-6',
   max_tokens: 32_000,

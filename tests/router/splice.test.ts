@@ -12,6 +12,7 @@ const NAMES = ['claude-haiku-4-5', 'a "quoted" \\ name', 'org/漢字:8b', '😀'
 const BODIES = 100_000
 const CALLS = 200
 
+/** Of models that no table knows, so that nothing of a request has to be adapted: adapted-rungs.test.ts has the others. */
 describe('the model that goes upstream', () => {
   it(`replaces the last top-level literal of ${BODIES} bodies in any spelling, and no other byte`, () => {
     let scanned = 0

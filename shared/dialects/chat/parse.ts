@@ -13,9 +13,29 @@ import {
 } from '../json-members.ts'
 import type { Cursor, Span } from '../json-scan.ts'
 import { limitOf, looserLimit } from '../output-limit.ts'
-import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
-import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+import type { ModelLiteral, RequestFacts, ScanResult, Setting } from '../request-facts.ts'
+import { emptyHistory, noteSetting, readHistory, scanned } from '../request-facts.ts'
 
+const SETTINGS = [
+  'reasoning_effort',
+  'verbosity',
+  'temperature',
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'response_format',
+  'service_tier',
+  'store',
+  'metadata',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'user',
+  'seed',
+  'logprobs',
+  'parallel_tool_calls',
+  'thinking',
+] as const
 const TOP = keyTable([
   'model',
   'stream',
@@ -27,6 +47,7 @@ const TOP = keyTable([
   'system',
   'tools',
   'functions',
+  ...SETTINGS,
 ])
 const STREAM_OPTIONS = keyTable(['include_usage'])
 const KINDS = {
@@ -58,6 +79,7 @@ function readIncludeUsage(c: Cursor): boolean {
 
 function read(body: Uint8Array): RequestFacts {
   let model: ModelLiteral | null = null
+  const settings: Setting[] = []
   let stream = false
   let includeUsage = false
   let n: number | undefined
@@ -68,7 +90,7 @@ function read(body: Uint8Array): RequestFacts {
   let functionCount = 0
   let history = emptyHistory()
   wholeObject(body, c =>
-    eachMember(c, TOP, key => {
+    eachMember(c, TOP, (key, from) => {
       const start = c.at
       switch (key) {
         case 'model':
@@ -86,6 +108,8 @@ function read(body: Uint8Array): RequestFacts {
         case 'max_tokens':
         case 'max_completion_tokens':
           maxTokens = looserLimit(maxTokens, readNumber(c))
+          if (c.at === start) readSpan(c)
+          noteSetting(c, settings, key, from, start)
           break
         case 'system':
           system = readSpan(c)
@@ -100,6 +124,11 @@ function read(body: Uint8Array): RequestFacts {
         case 'messages':
           history = readHistory(c, KINDS)
           break
+        case undefined:
+          break
+        default:
+          readSpan(c)
+          noteSetting(c, settings, key, from, start)
       }
     }),
   )
@@ -115,6 +144,7 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
+    settings,
     system,
     messages: history.span,
     tools,

@@ -12,15 +12,29 @@ import {
 } from '../json-members.ts'
 import type { Span } from '../json-scan.ts'
 import { limitOf, looserLimit } from '../output-limit.ts'
-import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
-import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+import type { ModelLiteral, RequestFacts, ScanResult, Setting } from '../request-facts.ts'
+import { emptyHistory, noteSetting, readHistory, scanned } from '../request-facts.ts'
 
-const TOP = keyTable(['model', 'stream', 'max_tokens', 'system', 'messages', 'tools'])
+const SETTINGS = [
+  'thinking',
+  'output_config',
+  'output_format',
+  'context_management',
+  'temperature',
+  'top_p',
+  'top_k',
+  'tool_choice',
+  'service_tier',
+  'metadata',
+  'cache_control',
+] as const
+const TOP = keyTable(['model', 'stream', 'max_tokens', 'system', 'messages', 'tools', ...SETTINGS])
 const KINDS = {
-  types: keyTable(['image', 'document', 'thinking', 'redacted_thinking']),
+  types: keyTable(['image', 'document', 'thinking', 'redacted_thinking', 'tool_result']),
   images: new Set(['image']),
   media: new Set(['image', 'document']),
   thinking: new Set(['thinking', 'redacted_thinking']),
+  results: new Set(['tool_result']),
 }
 
 /** Facts of a messages request, from one scan of its bytes that also proves the body is JSON. */
@@ -30,6 +44,7 @@ export function scanMessages(body: Uint8Array): ScanResult {
 
 function read(body: Uint8Array): RequestFacts {
   let model: ModelLiteral | null = null
+  const settings: Setting[] = []
   let stream = false
   let maxTokens: number | undefined
   let system: Span | undefined
@@ -37,7 +52,7 @@ function read(body: Uint8Array): RequestFacts {
   let toolCount = 0
   let history = emptyHistory()
   wholeObject(body, c =>
-    eachMember(c, TOP, key => {
+    eachMember(c, TOP, (key, from) => {
       const start = c.at
       switch (key) {
         case 'model':
@@ -48,6 +63,8 @@ function read(body: Uint8Array): RequestFacts {
           break
         case 'max_tokens':
           maxTokens = looserLimit(maxTokens, readNumber(c))
+          if (c.at === start) readSpan(c)
+          noteSetting(c, settings, key, from, start)
           break
         case 'system':
           system = readSpan(c)
@@ -60,6 +77,11 @@ function read(body: Uint8Array): RequestFacts {
         case 'messages':
           history = readHistory(c, KINDS)
           break
+        case undefined:
+          break
+        default:
+          readSpan(c)
+          noteSetting(c, settings, key, from, start)
       }
     }),
   )
@@ -75,6 +97,8 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
+    ...(history.endsWithResults && !history.thoughtLast ? { afterPlainCalls: true } : {}),
+    settings,
     system,
     messages: history.span,
     tools,

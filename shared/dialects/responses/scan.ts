@@ -12,10 +12,35 @@ import {
 } from '../json-members.ts'
 import type { Cursor, Span } from '../json-scan.ts'
 import { limitOf, looserLimit } from '../output-limit.ts'
-import type { HistoryFacts, ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
-import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+import type { HistoryFacts, ModelLiteral, RequestFacts, ScanResult, Setting } from '../request-facts.ts'
+import { emptyHistory, noteSetting, readHistory, scanned } from '../request-facts.ts'
 
-const TOP = keyTable(['model', 'stream', 'max_output_tokens', 'instructions', 'input', 'tools', 'background'])
+const SETTINGS = [
+  'reasoning',
+  'text',
+  'include',
+  'temperature',
+  'top_p',
+  'service_tier',
+  'metadata',
+  'client_metadata',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'user',
+  'parallel_tool_calls',
+  'truncation',
+] as const
+const TOP = keyTable([
+  'model',
+  'stream',
+  'max_output_tokens',
+  'instructions',
+  'input',
+  'tools',
+  'background',
+  ...SETTINGS,
+])
 const KINDS = {
   types: keyTable(['input_image', 'input_audio', 'input_file', 'reasoning']),
   images: new Set(['input_image']),
@@ -37,6 +62,7 @@ function readInput(c: Cursor): HistoryFacts {
 
 function read(body: Uint8Array): RequestFacts {
   let model: ModelLiteral | null = null
+  const settings: Setting[] = []
   let stream = false
   let background = false
   let maxTokens: number | undefined
@@ -45,7 +71,7 @@ function read(body: Uint8Array): RequestFacts {
   let toolCount = 0
   let history = emptyHistory()
   wholeObject(body, c =>
-    eachMember(c, TOP, key => {
+    eachMember(c, TOP, (key, from) => {
       const start = c.at
       switch (key) {
         case 'model':
@@ -59,6 +85,8 @@ function read(body: Uint8Array): RequestFacts {
           break
         case 'max_output_tokens':
           maxTokens = looserLimit(maxTokens, readNumber(c))
+          if (c.at === start) readSpan(c)
+          noteSetting(c, settings, key, from, start)
           break
         case 'instructions':
           system = readSpan(c)
@@ -72,6 +100,11 @@ function read(body: Uint8Array): RequestFacts {
         case 'input':
           history = readInput(c)
           break
+        case undefined:
+          break
+        default:
+          readSpan(c)
+          noteSetting(c, settings, key, from, start)
       }
     }),
   )
@@ -87,6 +120,7 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
+    settings,
     ...(background ? { background } : {}),
     system,
     messages: history.span,

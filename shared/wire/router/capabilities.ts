@@ -19,6 +19,8 @@ export const capabilities = named(
     config_hash: z.string(),
     config_path_set: z.boolean(),
     price_table: z.object({ hash: z.string(), date: z.string(), overrides: count }),
+    /** Name and version of what is known of the settings that models take. */
+    model_table: z.string(),
     mode,
     modes: z.array(mode),
     routing_modes: z.array(routingMode),

@@ -101,6 +101,27 @@ export const gateResult = z.strictObject({
 })
 export type GateResult = z.infer<typeof gateResult>
 
+/** Why a member of a request is changed for the model that it goes to. */
+export const adaptReasons = [
+  'unsupported',
+  'too_large',
+  'renamed',
+  'thinking_off',
+  'refused',
+  'no_counterpart',
+] as const
+export type AdaptReason = (typeof adaptReasons)[number]
+
+/** A setting of the request that was changed for the model of an attempt; of what the client wrote it holds numbers and names of settings. */
+export const adaptedMember = z.strictObject({
+  path: sealed,
+  from: sealed.optional(),
+  /** null where it was left out. */
+  to: sealed.nullable(),
+  why: z.enum(adaptReasons),
+})
+export type AdaptedMember = z.infer<typeof adaptedMember>
+
 export const attempt = named(
   'Attempt',
   z
@@ -123,6 +144,8 @@ export const attempt = named(
       finish: sealed.nullable(),
       cause: z.enum(causes),
       error_class: z.enum(errorClasses).optional(),
+      /** Absent where nothing but the model was changed, and in records of older versions. */
+      adapted: z.array(adaptedMember).optional(),
     })
     .refine(
       ({ verdict, error_class }) => (verdict === 'error' || verdict === 'cancelled') === (error_class !== undefined),

@@ -1,0 +1,350 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readJson } from '../../json/read-json.ts'
+import { type Accepted, acceptedBy } from '../../models/accepted.ts'
+import type { DialectName } from '../candidate.ts'
+import { dialects } from '../dialects.ts'
+import { spelling } from '../testing/spelling.ts'
+import { ADVISORY, adaptRequest } from './adapt-request.ts'
+import type { Change } from './change.ts'
+import { withEdits } from './splice.ts'
+
+interface Options {
+  refused?: string[]
+  jsonByGate?: boolean
+}
+
+function adapt(
+  dialect: DialectName,
+  text: string,
+  accepted: Accepted,
+  { refused = [], jsonByGate = false }: Options = {},
+) {
+  const body = new TextEncoder().encode(text)
+  const scan = dialects[dialect].scan(body)
+  if (!scan.ok) throw new Error(scan.message)
+  const made = adaptRequest({ body, dialect, facts: scan.facts, accepted, refused: new Set(refused), jsonByGate })
+  return { ...made, text: new TextDecoder().decode(withEdits(body, made.edits)) }
+}
+
+const summed = (changes: readonly Change[]) =>
+  changes.map(({ path, from, to, why }) => `${path}: ${from ?? '-'} -> ${to ?? 'removed'} (${why})`)
+
+const haiku = acceptedBy('claude-haiku-4-5', 'messages')!
+const opus45 = acceptedBy('claude-opus-4-5', 'messages')!
+const opus46 = acceptedBy('claude-opus-4-6', 'messages')!
+const opus48 = acceptedBy('claude-opus-4-8', 'messages')!
+const fable = acceptedBy('claude-fable-5', 'messages')!
+const claude3 = acceptedBy('claude-3-5-haiku', 'messages')!
+const gpt4o = acceptedBy('gpt-4o', 'chat')!
+const o3 = acceptedBy('o3', 'chat')!
+const gpt51 = acceptedBy('gpt-5.1', 'chat')!
+
+const ASK = '"messages":[{"role":"user","content":"thinking"}]'
+const CLEAR = '{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}'
+const PLAIN_CALL = `"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{}}]},
+ {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"ok"}]}]`
+const THOUGHT_CALL = PLAIN_CALL.replace(
+  '[{"type":"tool_use"',
+  '[{"type":"thinking","thinking":"x","signature":"y"},{"type":"tool_use"',
+)
+
+describe('a messages request', () => {
+  it.each<[string, Accepted, string, string, string[], Options?]>([
+    [
+      'of a coding agent becomes one with a budget',
+      haiku,
+      `{ "max_tokens": 32000 , "thinking": {"type":"adaptive"}, ${ASK}, "context_management": ${CLEAR},\n"output_config":{"effort":"medium"} }`,
+      `{ "max_tokens": 32000 , "thinking": {"type":"enabled","budget_tokens":4096}, ${ASK}, "context_management": ${CLEAR} }`,
+      ['thinking: adaptive -> enabled 4096 (unsupported)', 'output_config.effort: medium -> removed (unsupported)'],
+    ],
+    [
+      'that goes on after calls without thinking has none, and no edit of it',
+      haiku,
+      `{"max_tokens":32000,"thinking":{"type":"adaptive"},"context_management":${CLEAR},${PLAIN_CALL}}`,
+      `{"max_tokens":32000,${PLAIN_CALL}}`,
+      ['thinking: adaptive -> removed (unsupported)', 'context_management: - -> removed (thinking_off)'],
+    ],
+    [
+      'that goes on after calls with thinking keeps it',
+      haiku,
+      `{"max_tokens":32000,"thinking":{"type":"adaptive"},${THOUGHT_CALL}}`,
+      `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":16000},${THOUGHT_CALL}}`,
+      ['thinking: adaptive -> enabled 16000 (unsupported)'],
+    ],
+    [
+      'with too little room thinks not at all',
+      haiku,
+      `{"thinking":{"type":"adaptive"},"max_tokens":2000,${ASK}}`,
+      `{"max_tokens":2000,${ASK}}`,
+      ['thinking: adaptive -> removed (unsupported)'],
+    ],
+    [
+      'that forces a call thinks not at all, and keeps its other edits',
+      haiku,
+      `{"thinking":{"type":"adaptive"},"max_tokens":9000,"tool_choice":{"type":"any"},"context_management":{"edits":[{"type":"clear_thinking_20251015"}, {"type":"clear_tool_uses_20250919"}]},${ASK}}`,
+      `{"max_tokens":9000,"tool_choice":{"type":"any"},"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},${ASK}}`,
+      ['thinking: adaptive -> removed (unsupported)', 'context_management.edits[]: - -> removed (thinking_off)'],
+    ],
+    [
+      'with a budget becomes adaptive, with the effort that the budget stands for',
+      opus48,
+      `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000},"temperature":1,"top_k":5,${ASK}}`,
+      `{"max_tokens":9000,"thinking":{"type":"adaptive"},"output_config":{"effort":"low"},"temperature":1,${ASK}}`,
+      ['top_k: 5 -> removed (unsupported)', 'thinking: enabled 2000 -> adaptive low (unsupported)'],
+    ],
+    [
+      'with a budget keeps the effort that it names',
+      opus48,
+      `{"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000},"output_config":{"effort":"max"},${ASK}}`,
+      `{"max_tokens":9000,"thinking":{"type":"adaptive"},"output_config":{"effort":"max"},${ASK}}`,
+      ['thinking: enabled 2000 -> adaptive (unsupported)'],
+    ],
+    [
+      'without thinking cannot say so to a model that always thinks',
+      fable,
+      `{"max_tokens":9,"thinking":{"type":"disabled"},"temperature":0.2,"top_p":0.5,${ASK}}`,
+      `{"max_tokens":9,${ASK}}`,
+      [
+        'temperature: 0.2 -> removed (unsupported)',
+        'top_p: 0.5 -> removed (unsupported)',
+        'thinking: disabled -> removed (unsupported)',
+      ],
+    ],
+    [
+      'for more than a model writes is brought down, with its budget',
+      claude3,
+      `{"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":30000},"context_management":{},${ASK}}`,
+      `{"max_tokens":8192,${ASK}}`,
+      [
+        'max_tokens: 64000 -> 8192 (too_large)',
+        'thinking: enabled 30000 -> removed (unsupported)',
+        'context_management: - -> removed (unsupported)',
+      ],
+    ],
+    [
+      'has its budget brought down with its limit',
+      { ...haiku, maxOutput: 8000 },
+      `{"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":30000},${ASK}}`,
+      `{"max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":4000},${ASK}}`,
+      ['max_tokens: 64000 -> 8000 (too_large)', 'thinking: enabled 30000 -> enabled 4000 (too_large)'],
+    ],
+    [
+      'gets the highest effort up to the one it names',
+      opus46,
+      `{"output_config":{"effort":"xhigh","format":{"type":"json_schema"}},${ASK}}`,
+      `{"output_config":{"effort":"high","format":{"type":"json_schema"}},${ASK}}`,
+      ['output_config.effort: xhigh -> high (unsupported)'],
+    ],
+    [
+      'names temperature or top_p where a model takes one',
+      opus45,
+      `{"temperature":0.2,"top_p":0.5,${ASK}}`,
+      `{"temperature":0.2,${ASK}}`,
+      ['top_p: 0.5 -> removed (unsupported)'],
+    ],
+    [
+      'keeps the form of its answer, unless a gate decides on it',
+      claude3,
+      `{"output_config":{"format":{"type":"json_schema"}},${ASK}}`,
+      `{"output_config":{"format":{"type":"json_schema"}},${ASK}}`,
+      [],
+    ],
+    [
+      'has no form of its answer where a gate decides on it',
+      claude3,
+      `{"output_config":{"format":{"type":"json_schema"}},${ASK}}`,
+      `{${ASK}}`,
+      ['output_config.format: - -> removed (unsupported)'],
+      { jsonByGate: true },
+    ],
+    [
+      'has cache entries of the usual lifetime',
+      { longCache: false },
+      `{"system":[{"type":"text","text":"ttl","cache_control":{"type":"ephemeral","ttl":"1h"}}],"tools":[{"name":"t","input_schema":{"cache_control":{"ttl":1}}, "cache_control":{"ttl":"1h","type":"ephemeral"}}],${ASK}}`,
+      `{"system":[{"type":"text","text":"ttl","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"t","input_schema":{"cache_control":{"ttl":1}}, "cache_control":{"type":"ephemeral"}}],${ASK}}`,
+      ['cache_control.ttl: - -> removed (unsupported)'],
+    ],
+    [
+      'is without what was refused',
+      {},
+      `{${ASK},"metadata":{"user_id":"u"},"thinking":{"type":"adaptive"},"context_management":${CLEAR},"output_config":{"effort":"low"}}`,
+      `{${ASK}}`,
+      [
+        'metadata: - -> removed (refused)',
+        'thinking: adaptive -> removed (refused)',
+        'output_config.effort: low -> removed (refused)',
+        'context_management: - -> removed (thinking_off)',
+      ],
+      { refused: ['metadata', 'thinking', 'output_config.effort'] },
+    ],
+    [
+      'that a model takes as it is stays as it is',
+      haiku,
+      `{"max_tokens":64000,"temperature":0,${ASK}}`,
+      `{"max_tokens":64000,"temperature":0,${ASK}}`,
+      [],
+    ],
+    [
+      'with values of no known kind is the provider’s to refuse',
+      haiku,
+      `{"max_tokens":"9","thinking":"adaptive","output_config":[1],${ASK}}`,
+      `{"max_tokens":"9","thinking":"adaptive","output_config":[1],${ASK}}`,
+      [],
+    ],
+  ])('%s', (_, accepted, before, after, changes, options) => {
+    const made = adapt('messages', before, accepted, options)
+    expect(made.text).toBe(after)
+    expect(summed(made.changes)).toEqual(changes)
+  })
+
+  it('says which limit holds, so that a budget reserves for it', () => {
+    expect(adapt('messages', `{"max_tokens":64000,${ASK}}`, claude3).maxTokens).toBe(8192)
+    expect(adapt('messages', `{"max_tokens":64,${ASK}}`, claude3).maxTokens).toBe(64)
+    expect(adapt('messages', `{${ASK}}`, claude3).maxTokens).toBeUndefined()
+  })
+})
+
+describe('a chat request', () => {
+  it.each<[string, Accepted, string, string, string[], Options?]>([
+    [
+      'has no effort and no verbosity for a model without reasoning',
+      gpt4o,
+      `{"reasoning_effort":"high","verbosity":"low",${ASK},"max_tokens":20000}`,
+      `{${ASK},"max_tokens":16384}`,
+      [
+        'max_tokens: 20000 -> 16384 (too_large)',
+        'reasoning_effort: high -> removed (unsupported)',
+        'verbosity: - -> removed (unsupported)',
+      ],
+    ],
+    [
+      'names its limit as a reasoning model does, and samples as it does',
+      o3,
+      `{"temperature":0.2,"top_p":1,"presence_penalty":0,"frequency_penalty":1.5,"m\\u0061x_tokens":99,"reasoning_effort":"minimal",${ASK}}`,
+      `{"top_p":1,"presence_penalty":0,"max_completion_tokens":99,"reasoning_effort":"low",${ASK}}`,
+      [
+        'max_tokens: - -> max_completion_tokens (renamed)',
+        'reasoning_effort: minimal -> low (unsupported)',
+        'temperature: 0.2 -> removed (unsupported)',
+        'frequency_penalty: 1.5 -> removed (unsupported)',
+      ],
+    ],
+    [
+      'with both names of the limit keeps the one that is known',
+      o3,
+      `{"max_tokens":99,"max_completion_tokens":98,${ASK}}`,
+      `{"max_completion_tokens":98,${ASK}}`,
+      ['max_tokens: - -> removed (unsupported)'],
+    ],
+    [
+      'keeps its sampling while the model does not reason',
+      gpt51,
+      `{"temperature":0.2,"reasoning_effort":"none",${ASK}}`,
+      `{"temperature":0.2,"reasoning_effort":"none",${ASK}}`,
+      [],
+    ],
+    [
+      'loses its sampling where the model reasons',
+      gpt51,
+      `{"temperature":0.2,"reasoning_effort":"xhigh",${ASK}}`,
+      `{"reasoning_effort":"high",${ASK}}`,
+      ['reasoning_effort: xhigh -> high (unsupported)', 'temperature: 0.2 -> removed (unsupported)'],
+    ],
+    [
+      'has the older name of its limit for a host that refused the newer one',
+      {},
+      `{"max_completion_tokens":9,"store":false,"logprobs":true,"parallel_tool_calls":false,${ASK}}`,
+      `{"max_tokens":9,"logprobs":true,"parallel_tool_calls":false,${ASK}}`,
+      ['store: - -> removed (refused)', 'max_completion_tokens: - -> max_tokens (renamed)'],
+      { refused: ['max_completion_tokens', 'store', 'logprobs', 'parallel_tool_calls'] },
+    ],
+  ])('%s', (_, accepted, before, after, changes, options) => {
+    const made = adapt('chat', before, accepted, options)
+    expect(made.text).toBe(after)
+    expect(summed(made.changes)).toEqual(changes)
+  })
+})
+
+describe('a request of the Responses API', () => {
+  it.each<[string, Accepted, string, string, string[], Options?]>([
+    [
+      'has no reasoning for a model without',
+      gpt4o,
+      '{"input":"hi","reasoning":{"effort":"high"},"include":["reasoning.encrypted_content"],"text":{"verbosity":"low"}}',
+      '{"input":"hi"}',
+      [
+        'reasoning: - -> removed (unsupported)',
+        'include: - -> removed (unsupported)',
+        'text.verbosity: - -> removed (unsupported)',
+      ],
+    ],
+    [
+      'keeps what else it includes, and its format',
+      gpt4o,
+      '{"input":"hi","include":["file_search_call.results","reasoning.encrypted_content"],"text":{"format":{"type":"text"},"verbosity":"low"}}',
+      '{"input":"hi","include":["file_search_call.results"],"text":{"format":{"type":"text"}}}',
+      ['include[]: - -> removed (unsupported)', 'text.verbosity: - -> removed (unsupported)'],
+    ],
+    [
+      'has an effort that the model takes, and no summary where that was refused',
+      o3,
+      '{"reasoning":{"summary":"auto","effort":"none"},"input":"hi"}',
+      '{"reasoning":{"effort":"low"},"input":"hi"}',
+      ['reasoning.effort: none -> low (unsupported)', 'reasoning.summary: text -> removed (refused)'],
+      { refused: ['reasoning.summary'] },
+    ],
+  ])('%s', (_, accepted, before, after, changes, options) => {
+    const made = adapt('responses', before, accepted, options)
+    expect(made.text).toBe(after)
+    expect(summed(made.changes)).toEqual(changes)
+  })
+})
+
+describe('whatever is left out', () => {
+  const member = fc.constantFrom('temperature', 'top_p', 'metadata', 'service_tier', 'thinking', 'stream', 'x')
+  const request = fc
+    .uniqueArray(fc.tuple(member, fc.constantFrom<unknown>(0.5, 'a,b', { type: 'enabled' }, [1, '}'], null)), {
+      selector: ([name]) => name,
+      maxLength: 7,
+    })
+    .map(members => Object.fromEntries(members))
+
+  it('every other member means the same and stands in its own bytes, for any spelling', () => {
+    fc.assert(
+      fc.property(spelling(request), fc.subarray(Object.keys(ADVISORY)), ({ value, text }, refused) => {
+        const made = adapt('messages', text, {}, { refused })
+        const kept = Object.entries(value).filter(([name, given]) => {
+          if (!refused.includes(name)) return true
+          return name === 'thinking' && !(typeof given === 'object' && given !== null && 'type' in given)
+        })
+        expect(readJson(made.text)).toEqual(Object.fromEntries(kept))
+        if (made.changes.length === 0) expect(made.text).toBe(text)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  it('is gone however often it stands there, and a body that repeats without end is left as it is', () => {
+    const twice = adapt('messages', '{"top_k":1,"a":2,"top_k":3 }', {}, { refused: ['top_k'] })
+    expect(twice.text).toBe('{"a":2 }')
+    const many = `{${'"top_k":1,'.repeat(1000)}"a":1}`
+    expect(adapt('messages', many, {}, { refused: ['top_k'] }).text).toBe(many)
+  })
+
+  it('is never what the request is about', () => {
+    for (const name of [
+      'messages',
+      'input',
+      'tools',
+      'system',
+      'instructions',
+      'model',
+      'response_format',
+      'text',
+      'output_config',
+      'stop',
+    ])
+      expect(Object.hasOwn(ADVISORY, name)).toBe(false)
+  })
+})

@@ -1,0 +1,80 @@
+import type { Accepted } from '../../models/accepted.ts'
+import type { DialectName } from '../candidate.ts'
+import type { Json } from '../json-value.ts'
+import { MOST_SETTINGS, type RequestFacts } from '../request-facts.ts'
+import type { Change } from './change.ts'
+import { draft } from './draft.ts'
+import { adaptMessages } from './messages-settings.ts'
+import { adaptChat, adaptResponses } from './openai-settings.ts'
+import type { Edit } from './splice.ts'
+
+export interface AdaptInput {
+  readonly body: Uint8Array
+  readonly dialect: DialectName
+  readonly facts: Pick<RequestFacts, 'settings' | 'afterPlainCalls'>
+  readonly accepted: Accepted
+  /** Settings that this provider refused before, by the names of `ADVISORY`. */
+  readonly refused: ReadonlySet<string>
+  readonly jsonByGate: boolean
+}
+
+export interface Adaptation {
+  readonly edits: readonly Edit[]
+  readonly changes: readonly Change[]
+  /** The limit of the output that is sent, where it is a number. */
+  readonly maxTokens: number | undefined
+}
+
+const isFalse = (value: Json) => value === false
+const isTrue = (value: Json) => value === true
+const any = () => true
+
+/**
+ * Settings at the top of a request that a provider may do without: wishes and bookkeeping, or what says what holds anyway. What a request is
+ * about (messages, tools, system, model, the form of the answer) is never among them.
+ */
+export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
+  thinking: any,
+  context_management: any,
+  temperature: any,
+  top_p: any,
+  top_k: any,
+  presence_penalty: any,
+  frequency_penalty: any,
+  reasoning_effort: any,
+  reasoning: any,
+  verbosity: any,
+  service_tier: any,
+  metadata: any,
+  client_metadata: any,
+  prompt_cache_key: any,
+  prompt_cache_retention: any,
+  safety_identifier: any,
+  user: any,
+  seed: any,
+  store: isFalse,
+  logprobs: isFalse,
+  parallel_tool_calls: isTrue,
+  truncation: value => value === 'disabled',
+}
+
+/** How a request has to change for a model: a decision on facts, which touches no byte. */
+export function adaptRequest({ body, dialect, facts, accepted, refused, jsonByGate }: AdaptInput): Adaptation {
+  if (facts.settings.length > MOST_SETTINGS) return { edits: [], changes: [], maxTokens: undefined }
+  const book = draft(body, facts.settings)
+  for (const name of refused) {
+    // What goes with thinking depends on whether it is on, so its rule decides.
+    if (name === 'thinking' || name === 'context_management') continue
+    const value = Object.hasOwn(ADVISORY, name) ? book.value(name) : undefined
+    if (value !== undefined && ADVISORY[name]!(value)) book.remove(name, 'refused')
+  }
+  const context = { body, accepted, refused, jsonByGate, afterPlainCalls: facts.afterPlainCalls === true }
+  const maxTokens =
+    dialect === 'messages'
+      ? adaptMessages(book, context)
+      : dialect === 'chat'
+        ? adaptChat(book, context)
+        : adaptResponses(book, context)
+  const { changes } = book
+  return { edits: changes.length === 0 ? [] : book.edits(), changes, maxTokens }
+}

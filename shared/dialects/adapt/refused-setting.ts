@@ -1,0 +1,111 @@
+import { tryParsePlain } from '../json-text.ts'
+import { asArray, asObject, asString, isObject, type Json, type JsonObject } from '../json-value.ts'
+import { ADVISORY } from './adapt-request.ts'
+
+/** Statuses by which a provider says that it does not know a setting. */
+const STATUSES: ReadonlySet<number> = new Set([400, 422])
+
+/** No error of a provider has to be longer to name a setting. */
+const MOST_TEXT = 2000
+const MOST_BODY = 64 * 1024
+
+/** How providers name a setting, where that is not its path in the request. */
+const SPELLINGS: Readonly<Record<string, string>> = {
+  effort: 'output_config.effort',
+  'output_config.effort': 'output_config.effort',
+  'reasoning.effort': 'reasoning.effort',
+  'reasoning.summary': 'reasoning.summary',
+  'text.verbosity': 'text.verbosity',
+  reasoningEffort: 'reasoning_effort',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+  max_tokens: 'max_tokens',
+  max_completion_tokens: 'max_completion_tokens',
+}
+
+interface Recogniser {
+  readonly text: RegExp
+  /** The setting that the sentence is about; without it the group names it. */
+  readonly setting?: string
+}
+
+/** A name in quotes, backticks or none; long enough for any setting, and too short to make matching slow. */
+const NAME = '[`\'"]?([A-Za-z_][A-Za-z0-9_.]{0,60})[`\'"]?'
+
+/** Sentences of Anthropic, Bedrock, OpenAI, Azure, Groq, Mistral, xAI, Ollama, vLLM and servers that copy them. */
+const RECOGNISERS: readonly Recogniser[] = [
+  { text: /adaptive thinking is not supported/i, setting: 'thinking' },
+  { text: /does not support (?:adaptive |extended )?thinking/i, setting: 'thinking' },
+  { text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled)["`']? is not supported/i, setting: 'thinking' },
+  { text: /^thinking: Input tag /, setting: 'thinking' },
+  { text: /does not support (?:the )?effort/i, setting: 'output_config.effort' },
+  { text: /`?temperature`? and `?top_p`? cannot both be specified/, setting: 'top_p' },
+  { text: /encrypted content is not supported/i, setting: 'include' },
+  { text: /cache_control\.(?:ephemeral\.)?ttl: Extra inputs/, setting: 'cache_control.ttl' },
+  { text: new RegExp(`^${NAME}: Extra inputs are not permitted`) },
+  { text: new RegExp(`Extra inputs are not permitted, field: ${NAME}`) },
+  { text: new RegExp(`extraneous key \\[${NAME}\\] is not permitted`) },
+  { text: new RegExp(`unknown (?:field|name|parameter):? ${NAME}`, 'i') },
+  { text: new RegExp(`unrecognized request arguments? supplied: ${NAME}`, 'i') },
+  { text: new RegExp(`unsupported (?:parameter|value):? ${NAME}`, 'i') },
+  { text: new RegExp(`property ${NAME} is unsupported`) },
+  { text: new RegExp(`does not support (?:the )?parameter ${NAME}`) },
+  { text: new RegExp(`^${NAME} (?:is not supported|is deprecated|must be one of)`) },
+  { text: new RegExp(`'extra_forbidden', 'loc': \\('body', ${NAME}`) },
+]
+
+/**
+ * The advisory setting that a provider refused, by the word of its error; undefined for any other refusal. What the error says is foreign
+ * text: it is compared with fixed sentences and names, and nothing of it goes further.
+ */
+export function refusedSetting(status: number, body: Uint8Array): string | undefined {
+  if (!STATUSES.has(status) || body.length > MOST_BODY) return undefined
+  const said = tryParsePlain(body)
+  if (!isObject(said)) return undefined
+  const error = isObject(said.error) ? said.error : said
+  return (
+    byParameter(error) ??
+    byPlace(said) ??
+    bySentence(textOf(said.error) ?? textOf(error.message) ?? textOf(said.message))
+  )
+}
+
+const textOf = (value: Json | undefined): string | undefined => {
+  const text = asString(value)
+  return text === null ? undefined : text.slice(0, MOST_TEXT)
+}
+
+const CODES: ReadonlySet<string> = new Set(['unsupported_parameter', 'unsupported_value', 'unknown_parameter'])
+
+/** OpenAI names the parameter beside its sentence. */
+function byParameter({ param, code }: JsonObject): string | undefined {
+  return CODES.has(String(code)) ? knownSetting(asString(param)) : undefined
+}
+
+/** Mistral, vLLM and what else reads a body with pydantic say where the member stands. */
+function byPlace(said: JsonObject): string | undefined {
+  const details = [said.detail, asObject(said.message).detail].flatMap(asArray).map(asObject)
+  for (const { type, loc } of details) {
+    const place = asArray(loc)
+    const found = type === 'extra_forbidden' && place.length === 2 ? knownSetting(asString(place[1])) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function bySentence(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  for (const { text: sentence, setting } of RECOGNISERS) {
+    const match = sentence.exec(text)
+    const found = match && (setting ?? knownSetting(match[1] ?? null))
+    if (found) return found
+  }
+  return undefined
+}
+
+function knownSetting(said: string | null): string | undefined {
+  const name = said?.replace(/\.$/, '')
+  if (name === undefined) return undefined
+  if (Object.hasOwn(SPELLINGS, name)) return SPELLINGS[name]
+  return Object.hasOwn(ADVISORY, name) ? name : undefined
+}

@@ -1,0 +1,221 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { recordChainChecker } from '../../shared/sign/record-chain.ts'
+import type { Explanation } from '../../shared/wire/router/explain.ts'
+import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
+import { answer, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter } from './routers.ts'
+
+let upstream: ScriptedUpstream
+let running: TestRouter | undefined
+
+beforeEach(async () => {
+  upstream = await scriptedUpstream()
+})
+afterEach(async () => {
+  await running?.close()
+  running = undefined
+  await upstream.close()
+})
+
+const start = async ({ route = '', top = '', ladder = '"small/claude-haiku-4-5", "large/claude-opus-4-8"' } = {}) => {
+  running = await testRouter({
+    config: `
+price = [
+  { model = "small/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "large/claude-opus-4-8", input_per_mtok = 15, output_per_mtok = 75 },
+  { model = "talk/plain", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "talk/gpt-4o", input_per_mtok = 2, output_per_mtok = 10 },
+]
+provider = [
+  { id = "small", dialect = "messages", base_url = "${upstream.origin}/small", auth = "none" },
+  { id = "large", dialect = "messages", base_url = "${upstream.origin}/large", auth = "none" },
+  { id = "talk", dialect = "chat", base_url = "${upstream.origin}/talk/v1", auth = "none" },
+]
+${top}
+[[route]]
+match = {}
+mode = "enforce"
+ladder = [${ladder}]
+gates = ["non-empty"]
+${route}
+`,
+  })
+  return running
+}
+
+/** What Claude Code sends: written for the newest model of the maker. */
+const ASK = `{"model":"claude-opus-4-8","max_tokens":32000, "thinking":{"type":"adaptive"},
+"messages":[{"role":"user","content":"a secret question"}],"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"output_config":{"effort":"high"},"stream":false}`
+const error = (message: string, status = 400) =>
+  answer(status, JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message } }))
+const good = (text = 'good') => answer(200, JSON.stringify(messagesAnswer(text)))
+const bodies = () => upstream.seen.map(({ body }) => String(body))
+
+/** As the maker documents it for this generation. */
+const asDocumented = (_: unknown, { body }: Seen) => {
+  const { thinking, output_config } = JSON.parse(String(body)) as {
+    thinking?: { type: string }
+    output_config?: object
+  }
+  if (thinking?.type === 'adaptive') return error('adaptive thinking is not supported on this model')
+  if (output_config !== undefined) return error('This model does not support the effort parameter.')
+  return good()
+}
+
+describe('a request that was written for another model', () => {
+  it('is answered by the cheap rung, in one call, and the receipt says what was changed', async () => {
+    upstream.always((response, seen, request) => asDocumented(response, seen)(response, seen, request))
+    const { post, router, receipts } = await start()
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    const due = ASK.replace('"claude-opus-4-8"', '"claude-haiku-4-5"')
+      .replace('{"type":"adaptive"}', '{"type":"enabled","budget_tokens":16000}')
+      .replace('"output_config":{"effort":"high"},', '')
+    expect(bodies()).toEqual([due])
+
+    const id = got.headers.get('x-router-trace-id')
+    const read = await router.fetch(new Request(`http://router/-/traces/${id}/explain`))
+    const explained = (await read.json()) as Explanation
+    const because = explained.steps.find(({ step }) => step === 'attempt 1')?.because
+    expect(because).toContain('thinking (adaptive) became enabled 16000: the model does not take it')
+    expect(because).toContain('output_config.effort (high) was left out')
+
+    const all = await receipts()
+    expect(all[0]?.attempts).toMatchObject([
+      {
+        cause: 'start',
+        adapted: [
+          { path: 'thinking', from: 'adaptive', to: 'enabled 16000', why: 'unsupported' },
+          { path: 'output_config.effort', from: 'high', to: null, why: 'unsupported' },
+        ],
+      },
+    ])
+    expect(JSON.stringify(all)).not.toContain('secret')
+    const chain = recordChainChecker()
+    for (const record of all) expect(chain.push(record)).toBeUndefined()
+  })
+
+  it('goes as it came, but for the model, to the model that it names, and nothing is said of it', async () => {
+    upstream.queue(error('overloaded', 529), good())
+    const { post, receipts } = await start()
+    await post('/v1/messages', ASK)
+    expect(bodies()[1]).toBe(ASK)
+    expect((await receipts())[0]?.attempts.map(({ adapted }) => adapted?.length)).toEqual([2, undefined])
+  })
+
+  it('goes as it came, but for the model, where the route says so', async () => {
+    upstream.queue(error('adaptive thinking is not supported on this model'), good())
+    const { post, receipts } = await start({ route: 'adapt = false' })
+    const got = await post('/v1/messages', ASK)
+    expect(got.headers.get('x-router-served-rung')).toBe('1')
+    expect(bodies()).toEqual([ASK.replace('opus-4-8', 'haiku-4-5'), ASK])
+    expect((await receipts())[0]?.attempts.map(({ adapted }) => adapted)).toEqual([undefined, undefined])
+  })
+
+  it('is not touched in observe', async () => {
+    upstream.always(good())
+    running = await testRouter({ env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin } })
+    await running.post('/v1/messages', ASK.replace('opus-4-8', 'haiku-4-5'))
+    expect(bodies()).toEqual([ASK.replace('opus-4-8', 'haiku-4-5')])
+  })
+
+  it('takes the facts of the config over those of the table', async () => {
+    upstream.always(good())
+    const accepts = '{ thinking = ["adaptive"], efforts = ["low"], context_management = false }'
+    const top = `model = [{ id = "small/claude-haiku-4-5", max_output_tokens = 1000, accepts = ${accepts} }]`
+    const { post } = await start({ top })
+    await post('/v1/messages', ASK)
+    expect(JSON.parse(bodies()[0]!)).toEqual({
+      model: 'claude-haiku-4-5',
+      max_tokens: 1000,
+      thinking: { type: 'adaptive' },
+      messages: [{ role: 'user', content: 'a secret question' }],
+      output_config: { effort: 'low' },
+      stream: false,
+    })
+  })
+
+  it('is reserved for by the limit that is sent', async () => {
+    upstream.always(good())
+    // 32,000 tokens of output come to 0.16 USD, 1,000 to 0.005.
+    const top = 'model = [{ id = "small/claude-haiku-4-5", max_output_tokens = 1000 }]'
+    const { post } = await start({ top, route: 'budget = { per_request_usd = 0.01 }' })
+    const got = await post('/v1/messages', { ...(JSON.parse(ASK) as object), model: 'auto' })
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+  })
+})
+
+const CHAT = {
+  model: 'auto',
+  messages: [{ role: 'user', content: 'hi' }],
+  reasoning_effort: 'low',
+  safety_identifier: 'u1',
+  stream: false,
+}
+const talks = (text = 'good') => answer(200, JSON.stringify(chatAnswer(text)))
+const unsupported = (name: string) =>
+  answer(
+    400,
+    JSON.stringify({ error: { message: `property '${name}' is unsupported`, type: 'invalid_request_error' } }),
+  )
+
+describe('a setting that a provider refuses', () => {
+  it('is left out once, noted, and not sent to that model again', async () => {
+    upstream.queue(unsupported('safety_identifier'), talks(), talks())
+    const { post, receipts } = await start({ ladder: '"talk/plain"' })
+    for (let n = 0; n < 2; n++) expect((await post('/v1/chat/completions', CHAT)).status).toBe(200)
+    const { safety_identifier: _, ...without } = CHAT
+    const sent = [CHAT, without, without].map(one => JSON.stringify({ ...one, model: 'plain' }))
+    expect(bodies()).toEqual(sent)
+    const adapted = [{ path: 'safety_identifier', to: null, why: 'refused' }]
+    expect((await receipts()).map(({ attempts, final }) => [attempts, final.served_from])).toMatchObject([
+      [
+        [
+          { error_class: 'upstream_4xx', cost: 0 },
+          { cause: 'retry', verdict: 'pass', adapted },
+        ],
+        'attempt',
+      ],
+      [[{ cause: 'start', verdict: 'pass', adapted }], 'attempt'],
+    ])
+  })
+
+  it('is tried without once in a request, and then it climbs', async () => {
+    upstream.queue(unsupported('safety_identifier'), unsupported('reasoning_effort'), talks())
+    const { post, receipts } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
+    const got = await post('/v1/chat/completions', CHAT)
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '1'])
+    expect((await receipts())[0]?.attempts.map(({ rung, cause }) => [rung, cause])).toEqual([
+      [0, 'start'],
+      [0, 'retry'],
+      [1, 'failover'],
+    ])
+  })
+
+  it('is forgotten where the model refuses all the same', async () => {
+    upstream.queue(unsupported('safety_identifier'), unsupported('messages'))
+    upstream.always(talks())
+    const { post } = await start({ ladder: '"talk/plain"' })
+    await post('/v1/chat/completions', CHAT)
+    await post('/v1/chat/completions', CHAT)
+    expect(JSON.parse(bodies()[2]!)).toHaveProperty('safety_identifier')
+  })
+
+  it.each([
+    ['what the request is about', unsupported('messages'), CHAT],
+    ['what the request does not have', unsupported('seed'), CHAT],
+    ['a value that is no wish', unsupported('store'), { ...CHAT, store: true }],
+  ])('is not %s: that climbs', async (_, refusal, ask) => {
+    upstream.queue(refusal, talks())
+    const { post } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
+    const got = await post('/v1/chat/completions', ask)
+    expect([got.headers.get('x-router-served-rung'), upstream.seen.length]).toEqual(['1', 2])
+  })
+
+  it('is the word of the model that the client named, and goes to the client', async () => {
+    upstream.queue(unsupported('safety_identifier'))
+    const { post } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
+    expect((await post('/v1/chat/completions', { ...CHAT, model: 'plain' })).status).toBe(400)
+    expect(upstream.seen).toHaveLength(1)
+  })
+})
