@@ -106,6 +106,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
     headerModes,
     jsonByGate: keys.json_by_gate ?? false,
     ...(keys.adapt === false && { adapt: false as const }),
+    ...(keys.translate === 'strict' && { translate: 'strict' as const }),
     score: keys.score ?? 'min',
     shadowRate: keys.shadow_rate ?? 0,
     cacheTtlS: keys.cache_ttl_s ?? 0,

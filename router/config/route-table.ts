@@ -61,6 +61,7 @@ export const defaultsTable = z.strictObject({
   header_modes: uniqueList(choice(modeValues)).optional(),
   json_by_gate: flag.optional(),
   adapt: flag.optional(),
+  translate: choice(['adapt', 'strict']).optional(),
   score: choice(['min', 'mean']).optional(),
   shadow_rate: decimal(0, 1).optional(),
   cache_ttl_s: whole(0, 86_400).optional(),

@@ -70,6 +70,11 @@ export const defaultsWords: Words<DefaultsTable> = {
       'Changes settings of a request that the model of a rung is known not to take, or has refused; the receipt names each. `false` sends them as they are.',
     unset: '`true`',
   },
+  translate: {
+    about:
+      'What becomes of a request on a rung of another dialect: `adapt` leaves out wishes that have no counterpart there, and the receipt names each; `strict` skips the rung for any of them.',
+    unset: '`adapt`',
+  },
   score: { about: 'How the scores of several gates become one.', unset: '`min`' },
   shadow_rate: {
     about: 'The share of calls that are also made on the last rung, to measure what was saved.',

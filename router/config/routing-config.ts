@@ -55,6 +55,8 @@ export interface Route {
   readonly jsonByGate: boolean
   /** Absent where requests are adapted to the model of a rung, so that older configs keep their hash. */
   readonly adapt?: false
+  /** Absent where a translation leaves out wishes that have no counterpart, for the same reason. */
+  readonly translate?: 'strict'
   readonly score: 'min' | 'mean'
   readonly shadowRate: number
   /** How long an answer that passed its gates may be given again; 0 keeps none. */

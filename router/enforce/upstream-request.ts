@@ -86,6 +86,8 @@ function dialectBody(
     jsonByGate: route.jsonByGate,
     stripThinking: route.thinkingPolicy === 'strip',
     legacyMaxTokens: provider.legacyMaxTokens,
+    lenient: route.translate !== 'strict',
+    structuredOutput: rung.accepted?.structuredOutput,
   }
   const made = translatorOf(dialect, rung.dialect)(body, options)
   if (!made.ok) return made
@@ -93,7 +95,8 @@ function dialectBody(
     knows && route.adapt !== false
       ? adaptedTranslation(made.body, rung.dialect, rung, route, refused)
       : { body: made.body, changes: [], maxTokens: undefined }
-  return { ok: true, ...adapted, body: owned(adapted.body) }
+  const leftOut = made.dropped.map(path => ({ path, to: null, why: 'no_counterpart' as const }))
+  return { ok: true, ...adapted, body: owned(adapted.body), changes: [...made.notes, ...leftOut, ...adapted.changes] }
 }
 
 /** Of the rungs of a ladder only those of the client's own dialect speak responses. */

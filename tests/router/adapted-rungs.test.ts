@@ -145,6 +145,39 @@ describe('a request that was written for another model', () => {
   })
 })
 
+describe('a request for a rung of another dialect', () => {
+  it('is translated without the wishes that have no word there, and each stands on the receipt', async () => {
+    upstream.always(talks())
+    const { post, receipts } = await start({ ladder: '"talk/gpt-4o", "large/claude-opus-4-8"' })
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    expect(JSON.parse(bodies()[0]!)).toEqual({
+      model: 'gpt-4o',
+      messages: [{ role: 'user', content: 'a secret question' }],
+      max_completion_tokens: 16_384,
+      stream: false,
+    })
+    const [receipt] = await receipts()
+    expect(receipt?.policy.dropped).toBeUndefined()
+    expect(receipt?.attempts[0]?.adapted).toEqual([
+      { path: 'context_management', to: null, why: 'no_counterpart' },
+      { path: 'max_completion_tokens', from: '32000', to: '16384', why: 'too_large' },
+      { path: 'reasoning_effort', from: 'high', to: null, why: 'unsupported' },
+    ])
+  })
+
+  it('skips it for any of them where the route says so', async () => {
+    upstream.always(good())
+    const { post, receipts } = await start({
+      ladder: '"talk/gpt-4o", "large/claude-opus-4-8"',
+      route: 'translate = "strict"',
+    })
+    const got = await post('/v1/messages', ASK)
+    expect(got.headers.get('x-router-served-rung')).toBe('1')
+    expect((await receipts())[0]?.policy.dropped).toMatchObject([{ rung: 0, reason: 'untranslatable' }])
+  })
+})
+
 const CHAT = {
   model: 'auto',
   messages: [{ role: 'user', content: 'hi' }],

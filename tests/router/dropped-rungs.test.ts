@@ -40,6 +40,7 @@ match = {}
 mode = "enforce"
 ladder = ["chatty/mini", "keyed/mini", "large/best"]
 gates = ["non-empty"]
+translate = "strict"
 `,
     })
     const { post, router, receipts } = running

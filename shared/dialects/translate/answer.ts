@@ -68,7 +68,7 @@ function toMessages(choice: CandidateChoice, { id, model, usage }: JsonObject): 
     stop_sequence: null,
     usage,
   }
-  return { ok: true, body: jsonBytes(body), dropped: extras }
+  return { ok: true, body: jsonBytes(body), dropped: extras, notes: [] }
 }
 
 function toChat(choice: CandidateChoice, { id, created, model, usage }: JsonObject): Translation {
@@ -98,5 +98,5 @@ function toChat(choice: CandidateChoice, { id, created, model, usage }: JsonObje
     choices: [{ index: 0, message, logprobs: null, finish_reason: word }],
     usage,
   }
-  return { ok: true, body: jsonBytes(body), dropped: extras }
+  return { ok: true, body: jsonBytes(body), dropped: extras, notes: [] }
 }

@@ -1,14 +1,10 @@
+import { budgetFor } from '../../models/thinking-budget.ts'
+import { isEffort } from '../adapt/draft.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { isArray, isObject } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Thinking budgets for the levels of effort that turn it on. */
-const BUDGETS: ReadonlyMap<string, number> = new Map([
-  ['low', 1024],
-  ['medium', 4096],
-  ['high', 16384],
-])
-const LEAST_BUDGET = 1024
+const PLAIN: ReadonlySet<string> = new Set(['low', 'medium', 'high'])
 const NO_THINKING = new Set(['none', 'minimal'])
 
 export interface EffortContext {
@@ -41,21 +37,20 @@ export function readEffort(effort: Json | undefined, context: EffortContext, boo
   if (typeof effort === 'string' && NO_THINKING.has(effort)) {
     return how === 'none' ? none() : { thinking: { type: 'disabled' } }
   }
-  const budget = typeof effort === 'string' ? BUDGETS.get(effort) : undefined
-  if (typeof effort !== 'string' || budget === undefined) {
+  if (!isEffort(effort) || !(book.lenient || PLAIN.has(effort))) {
     book.refuse('reasoning_effort', 'expected none, minimal, low, medium or high')
     return {}
   }
   if (how === 'none') return none()
   if (context.isForced) {
-    book.refuse('tool_choice', 'a forced tool call excludes thinking')
+    if (book.lenient) book.advise('reasoning_effort', 'a forced tool call excludes thinking')
+    else book.refuse('tool_choice', 'a forced tool call excludes thinking')
     return {}
   }
   if (how === 'adaptive') return { thinking: { type: 'adaptive' }, outputConfig: { effort } }
-  // Thinking counts against the limit of the answer: half of it stays for what is said.
-  const fitting = Math.min(budget, Math.floor(context.maxTokens / 2))
+  const fitting = budgetFor(effort, context.maxTokens)
   // A turn that goes on after tools must begin with its thinking, and the chat dialect has none to give back.
-  if (fitting < LEAST_BUDGET || context.afterTools) return none()
+  if (fitting === undefined || context.afterTools) return none()
   return { thinking: { type: 'enabled', budget_tokens: fitting } }
 }
 

@@ -35,16 +35,34 @@ export function readResponsesInput(input: Json | undefined, stripThinking: boole
     else messages.push({ role: 'assistant', content: null, tool_calls: [call] })
   }
 
+  /** Images that tools gave follow as the user's, after the results of all calls of the turn. */
+  let images: JsonObject[] = []
+  function addResult(item: JsonObject, path: string): void {
+    const { text, shown } = readOutput(item.output, path, book)
+    messages.push({ role: 'tool', tool_call_id: item.call_id, content: text })
+    images.push(...shown)
+  }
+  function showImages(): void {
+    if (images.length > 0) messages.push({ role: 'user', content: images })
+    images = []
+  }
+
   input.forEach((one, i) => {
     const path = `input[${i}]`
     const item = asObject(one)
     const type = asString(item.type) ?? (asString(item.role) === null ? 'item_reference' : 'message')
+    if (!type.endsWith('_call_output')) showImages()
     switch (type) {
       case 'message': {
         const message = readMessage(item, path, book)
-        if (message.role === 'assistant' && messages.at(-1)?.tool_calls !== undefined)
-          book.refuse(path, 'text after a call of the same turn')
-        messages.push(message)
+        const last = messages.at(-1)
+        if (message.role !== 'assistant' || last?.tool_calls === undefined) {
+          messages.push(message)
+          break
+        }
+        // A chat message has its text before its calls.
+        book.advise(path, 'text after a call of the same turn', 'before the calls')
+        last.content = [asString(last.content), asString(message.content)].filter(text => text !== null).join('')
         break
       }
       case 'function_call':
@@ -58,16 +76,17 @@ export function readResponsesInput(input: Json | undefined, stripThinking: boole
       case 'function_call_output':
       case 'custom_tool_call_output':
         handle(item, path, ['type', 'call_id', 'output'], book)
-        messages.push({ role: 'tool', tool_call_id: item.call_id, content: readOutput(item.output, path, book) })
+        addResult(item, path)
         break
       case 'reasoning':
         if (stripThinking || item.encrypted_content == null) book.drop(path)
-        else book.refuse(path, 'only the provider that made it can read this reasoning')
+        else book.advise(path, 'only the provider that made it can read this reasoning')
         break
       default:
         book.refuse(path, `only the Responses API has an item of type ${type}`)
     }
   })
+  showImages()
   return messages.map(message => ({ ...message }))
 }
 
@@ -141,17 +160,21 @@ function readFile(part: JsonObject, path: string, book: Ledger): JsonObject | un
   return { type: 'file', file: { ...(filename == null ? {} : { filename }), file_data: data } }
 }
 
-/** What a tool gave, as text: a chat message of a tool has nothing else. */
-function readOutput(output: Json | undefined, path: string, book: Ledger): string {
-  if (typeof output === 'string') return output
+/** What a tool gave: its text, which is all that a chat message of a tool has, and images, which the user shows. */
+function readOutput(output: Json | undefined, path: string, book: Ledger): { text: string; shown: JsonObject[] } {
+  const shown: JsonObject[] = []
+  if (typeof output === 'string') return { text: output, shown }
   if (!isArray(output)) book.refuse(`${path}.output`, 'expected text or a list of parts')
-  return asArray(output)
-    .map((one, i) => {
-      const part = asObject(one)
-      const at = `${path}.output[${i}]`
-      if (part.type === 'input_text' || part.type === 'output_text') return asString(readTextPart(part, at, book).text)
-      book.refuse(at, 'only text can stand here')
-      return ''
-    })
-    .join('')
+  const texts = asArray(output).map((one, i) => {
+    const part = asObject(one)
+    const at = `${path}.output[${i}]`
+    if (part.type === 'input_text' || part.type === 'output_text') return asString(readTextPart(part, at, book).text)
+    const image = part.type === 'input_image' && book.lenient ? readImage(part, at, book) : undefined
+    if (image !== undefined) {
+      book.advise(at, 'only text can stand here', 'a message of the user')
+      shown.push(image)
+    } else book.refuse(at, 'only text can stand here')
+    return ''
+  })
+  return { text: texts.join(''), shown }
 }

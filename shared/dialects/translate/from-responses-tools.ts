@@ -1,19 +1,20 @@
 import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString, isArray, isObject, without } from '../json-value.ts'
+import { asObject, asString, isObject, without } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'
+import { offeredTools, readToolList } from './tool-list.ts'
 
 /** Tools that the client runs, as chat tools; undefined when the request has none. */
-export function toolsFromResponses(tools: Json | undefined, book: Ledger): JsonObject[] | undefined {
-  if (tools === undefined) return undefined
-  if (tools === null || (isArray(tools) && tools.length === 0)) {
-    book.drop('tools')
-    return undefined
-  }
-  if (!isArray(tools)) {
-    book.refuse('tools', 'expected a list')
-    return undefined
-  }
-  return tools.map((tool, i) => readTool(asObject(tool), `tools[${i}]`, book))
+export function toolsFromResponses({ tools, tool_choice }: JsonObject, book: Ledger): JsonObject[] | undefined {
+  const list = readToolList(tools, book)?.map(asObject)
+  if (list === undefined) return undefined
+  const types = list.map(tool => asString(tool.type) ?? undefined)
+  const offered = offeredTools(types, tool_choice, book)
+  return list.flatMap((tool, i) => {
+    const path = `tools[${i}]`
+    if (!offered.has(i)) return [readTool(tool, path, book)]
+    book.advise(path, `a tool of type ${String(tool.type)} runs at its provider`)
+    return []
+  })
 }
 
 function readTool(tool: JsonObject, path: string, book: Ledger): JsonObject {

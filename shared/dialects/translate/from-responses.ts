@@ -3,11 +3,11 @@ import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asString, isObject } from '../json-value.ts'
 import { readResponsesInput } from './from-responses-input.ts'
 import { toolChoiceFromResponses, toolsFromResponses } from './from-responses-tools.ts'
-import type { Ledger, Translation } from './ledger.ts'
-import { ledger } from './ledger.ts'
+import type { Ledger, Leniency, Translation } from './ledger.ts'
+import { closedBook, ledger } from './ledger.ts'
 import { requestToMessages, type ToMessagesOptions } from './to-messages.ts'
 
-export interface FromResponsesOptions {
+export interface FromResponsesOptions extends Leniency {
   /** The wire name of the rung's model. */
   readonly model: string
   /** Reasoning of earlier turns may be left out, although its maker would read it. */
@@ -35,6 +35,9 @@ const WITHOUT_EFFECT: Readonly<Record<string, (value: Json) => boolean>> = {
   truncation: value => value === 'disabled',
 }
 
+/** Of these, wishes of which another value may be left out with a note. */
+const ADVISORY: ReadonlySet<string> = new Set(['service_tier', 'truncation'])
+
 const MAPPED = [
   'model',
   'input',
@@ -55,26 +58,23 @@ const MAPPED = [
 
 /** A request of the Responses API as a chat request (dialects 5.4). */
 export function responsesToChat(body: Uint8Array, options: FromResponsesOptions): Translation {
-  const book = ledger()
+  const book = ledger(options)
   const { verbosity, ...request } = chatOf(body, options, book)
-  return closed({ ...request, ...(verbosity === undefined ? {} : { verbosity }) }, book)
+  return closedBook(book, () => jsonBytes({ ...request, ...(verbosity === undefined ? {} : { verbosity }) }))
 }
 
 /** The same as a messages request: what is left of it as a chat request goes on from there. */
 export function responsesToMessages(body: Uint8Array, options: FromResponsesOptions & ToMessagesOptions): Translation {
-  const book = ledger()
+  const book = ledger(options)
   // A wish that the messages dialect has no word for.
   const { verbosity, ...request } = chatOf(body, options, book)
   if (verbosity !== undefined) book.drop('text.verbosity')
-  const made = closed(request, book)
+  const made = closedBook(book, () => jsonBytes(request))
   if (!made.ok) return made
   const translated = requestToMessages(made.body, options)
-  return translated.ok ? { ...translated, dropped: [...made.dropped, ...translated.dropped] } : translated
-}
-
-function closed(request: JsonObject, book: Ledger): Translation {
-  if (book.refused.length > 0) return { ok: false, refused: book.refused }
-  return { ok: true, body: jsonBytes(request), dropped: book.dropped }
+  if (!translated.ok) return translated
+  const { dropped, notes } = translated
+  return { ...translated, dropped: [...made.dropped, ...dropped], notes: [...made.notes, ...notes] }
 }
 
 function chatOf(body: Uint8Array, options: FromResponsesOptions, book: Ledger): JsonObject {
@@ -88,6 +88,7 @@ function chatOf(body: Uint8Array, options: FromResponsesOptions, book: Ledger): 
     const value = request[name]
     if (value === undefined) continue
     if (value === null || harmless(value)) book.drop(name)
+    else if (ADVISORY.has(name)) book.advise(name, 'only the Responses API can do this')
     else book.refuse(name, 'only the Responses API can do this')
   }
   if (request.store === false) book.drop('store')
@@ -97,7 +98,7 @@ function chatOf(body: Uint8Array, options: FromResponsesOptions, book: Ledger): 
     ...readInstructions(request.instructions, book),
     ...readResponsesInput(request.input, options.stripThinking === true, book),
   ]
-  const tools = toolsFromResponses(request.tools, book)
+  const tools = toolsFromResponses(request, book)
   const limit = options.legacyMaxTokens === true ? 'max_tokens' : 'max_completion_tokens'
   return {
     model: options.model,

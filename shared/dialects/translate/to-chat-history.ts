@@ -30,6 +30,10 @@ export function readMessagesHistory(messages: Json | undefined, stripThinking: b
     const message = asObject(item)
     book.only(message, path, ['role', 'content'])
     const { role, content } = message
+    if (role === 'system' && book.lenient) {
+      const text = readSystem(content, book)
+      return text === undefined ? [] : [{ role, content: text }]
+    }
     if (role !== 'user' && role !== 'assistant') {
       book.refuse(`${path}.role`, 'expected user or assistant')
       return []
@@ -48,6 +52,8 @@ export function readMessagesHistory(messages: Json | undefined, stripThinking: b
 function readUser(blocks: readonly JsonObject[], path: string, book: Ledger): JsonObject[] {
   const results: JsonObject[] = []
   const parts: JsonObject[] = []
+  /** Of tools, whose chat messages hold text alone. */
+  const images: JsonObject[] = []
   blocks.forEach((block, i) => {
     const at = `${path}[${i}]`
     if (block.type !== 'tool_result') {
@@ -56,9 +62,10 @@ function readUser(blocks: readonly JsonObject[], path: string, book: Ledger): Js
       return
     }
     // Chat wants the results right after the calls, so what stood before them would change its place.
-    if (parts.length > 0) book.refuse(at, 'a tool result after other content of the same turn')
-    results.push(readToolResult(block, at, book))
+    if (parts.length > 0) book.advise(at, 'a tool result after other content of the same turn', 'before the content')
+    results.push(readToolResult(block, at, images, book))
   })
+  parts.unshift(...images)
   return parts.length === 0 ? results : [...results, { role: 'user', content: parts }]
 }
 
@@ -110,8 +117,8 @@ function readDocument(block: JsonObject, path: string, book: Ledger): JsonObject
   const title = asString(block.title)
   if (type === 'text' && typeof data === 'string') {
     book.only(source, `${path}.source`, ['type', 'media_type', 'data'])
-    if (title !== null) book.refuse(`${path}.title`, 'a text has no title in the chat dialect')
-    return { type: 'text', text: data }
+    if (title !== null) book.advise(`${path}.title`, 'a text has no title in the chat dialect', 'its first line')
+    return { type: 'text', text: title === null ? data : `${title}\n\n${data}` }
   }
   if (type === 'base64' && mediaType === PDF && typeof data === 'string') {
     book.only(source, `${path}.source`, ['type', 'media_type', 'data'])
@@ -124,14 +131,24 @@ function readDocument(block: JsonObject, path: string, book: Ledger): JsonObject
   return undefined
 }
 
-function readToolResult(block: JsonObject, path: string, book: Ledger): JsonObject {
+function readToolResult(block: JsonObject, path: string, images: JsonObject[], book: Ledger): JsonObject {
   book.only(block, path, ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])
   if (block.cache_control !== undefined) book.drop(`${path}.cache_control`)
   if (asString(block.tool_use_id) === null) book.refuse(`${path}.tool_use_id`, 'expected text')
   const { content } = block
   let text = asString(content) ?? ''
   if (isArray(content))
-    text = content.map((part, i) => readText(asObject(part), `${path}.content[${i}]`, book)).join('')
+    text = content
+      .map((one, i) => {
+        const part = asObject(one)
+        const at = `${path}.content[${i}]`
+        if (part.type !== 'image' || !book.lenient) return readText(part, at, book)
+        const image = readImage(part, at, book)
+        if (image !== undefined) images.push(image)
+        book.advise(at, 'only text can stand here', 'a message of the user')
+        return ''
+      })
+      .join('')
   else if (content !== undefined && content !== null && typeof content !== 'string')
     book.refuse(`${path}.content`, 'expected text')
   return { role: 'tool', tool_call_id: block.tool_use_id, content: block.is_error === true ? `Error: ${text}` : text }
@@ -148,13 +165,13 @@ function readAssistant(
   blocks.forEach((block, i) => {
     const at = `${path}[${i}]`
     if (block.type === 'text') {
-      if (calls.length > 0) book.refuse(at, 'text after a tool call of the same turn')
+      if (calls.length > 0) book.advise(at, 'text after a tool call of the same turn', 'before the calls')
       texts.push(readText(block, at, book))
     } else if (block.type === 'tool_use') calls.push(readToolUse(block, at, book))
     else if (block.type !== 'thinking' && block.type !== 'redacted_thinking') {
       book.refuse(at, `the chat dialect has no ${String(block.type)} block`)
     } else if (stripThinking) book.drop(at)
-    else book.refuse(at, 'thinking of another provider (thinking_policy="strip" would leave it out)')
+    else book.advise(at, 'thinking of another provider (thinking_policy="strip" would leave it out)')
   })
   if (texts.length === 0 && calls.length === 0) {
     // Nothing was left of the turn but thinking that the policy takes out.

@@ -1,19 +1,21 @@
 import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString, isArray, isObject } from '../json-value.ts'
+import { asObject, asString, isObject } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'
+import { offeredTools, readToolList } from './tool-list.ts'
 
 /** Tools of the client as function tools; undefined when the request has none. */
-export function toolsToChat(tools: Json | undefined, book: Ledger): JsonObject[] | undefined {
-  if (tools === undefined) return undefined
-  if (tools === null || (isArray(tools) && tools.length === 0)) {
-    book.drop('tools')
-    return undefined
-  }
-  if (!isArray(tools)) {
-    book.refuse('tools', 'expected a list')
-    return undefined
-  }
-  return tools.map((tool, i) => toolToChat(asObject(tool), `tools[${i}]`, book))
+export function toolsToChat({ tools, tool_choice }: JsonObject, book: Ledger): JsonObject[] | undefined {
+  const list = readToolList(tools, book)?.map(asObject)
+  if (list === undefined) return undefined
+  const { type } = asObject(tool_choice)
+  const types = list.map(tool => asString(tool.type) ?? undefined)
+  const offered = offeredTools(types, type === 'any' || type === 'tool' ? type : 'auto', book)
+  return list.flatMap((tool, i) => {
+    const path = `tools[${i}]`
+    if (!offered.has(i)) return [toolToChat(tool, path, book)]
+    book.advise(path, 'a tool that runs at its provider')
+    return []
+  })
 }
 
 function toolToChat(tool: JsonObject, path: string, book: Ledger): JsonObject {

@@ -1,12 +1,13 @@
+import { isEffort } from '../adapt/draft.ts'
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
-import { isArray, isObject } from '../json-value.ts'
-import type { Ledger, Translation } from './ledger.ts'
-import { ledger } from './ledger.ts'
+import { asObject, isArray, isObject } from '../json-value.ts'
+import type { Ledger, Leniency, Translation } from './ledger.ts'
+import { closedBook, ledger } from './ledger.ts'
 import { readMessagesHistory, readSystem } from './to-chat-history.ts'
 import { toolChoiceToChat, toolsToChat } from './to-chat-tools.ts'
 
-export interface ToChatOptions {
+export interface ToChatOptions extends Leniency {
   /** The wire name of the rung's model. */
   readonly model: string
   /** `thinking_policy="strip"`: thinking in the history is left out instead of standing in the way. */
@@ -38,29 +39,28 @@ const MAPPED = [
 export function requestToChat(body: Uint8Array, options: ToChatOptions): Translation {
   const request = tryParseJson(body)
   if (!isObject(request)) return { ok: false, refused: ['body: expected a JSON object'] }
-  const book = ledger()
-  book.only(request, '', MAPPED)
+  const book = ledger(options)
+  book.only(request, '', [...MAPPED, ...(book.lenient ? ['output_config', 'output_format'] : [])])
   // Caching is automatic in the chat dialect.
   if (request.cache_control !== undefined) book.drop('cache_control')
   if (request.service_tier === 'auto' || request.service_tier === null) book.drop('service_tier')
-  else if (request.service_tier !== undefined) book.refuse('service_tier', 'only auto can be translated')
+  else if (request.service_tier !== undefined) book.advise('service_tier', 'only auto can be translated')
   const system = readSystem(request.system, book)
   const history = readMessagesHistory(request.messages, options.stripThinking === true, book)
-  const tools = toolsToChat(request.tools, book)
+  const tools = toolsToChat(request, book)
   const translated = {
     model: options.model,
     messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), ...history],
     ...limit(request.max_tokens, options.legacyMaxTokens === true, book),
     ...(tools === undefined ? {} : { tools }),
     ...toolChoiceToChat(request.tool_choice, book),
-    ...effort(request.thinking, book),
+    ...(book.lenient ? outputConfig(request, book) : effort(request.thinking, book)),
     ...sampling(request, book),
     ...stops(request.stop_sequences, book),
     ...user(request.metadata, book),
     ...streaming(request.stream, book),
   }
-  if (book.refused.length > 0) return { ok: false, refused: book.refused }
-  return { ok: true, body: jsonBytes(translated), dropped: book.dropped }
+  return closedBook(book, () => jsonBytes(translated))
 }
 
 function limit(maxTokens: Json | undefined, legacy: boolean, book: Ledger): JsonObject {
@@ -85,6 +85,30 @@ function effort(thinking: Json | undefined, book: Ledger): JsonObject {
   else if (type === 'enabled' && typeof budget === 'number') {
     return { reasoning_effort: budget <= 2048 ? 'low' : budget <= 8192 ? 'medium' : 'high' }
   } else book.refuse('thinking', 'expected enabled with a budget, adaptive or disabled')
+  return {}
+}
+
+/** How a model that thinks on its own is asked to: by an effort, and for an answer of a form. */
+function outputConfig({ thinking, output_config: given, output_format }: JsonObject, book: Ledger): JsonObject {
+  const config = asObject(given)
+  book.only(config, 'output_config', ['effort', 'format'])
+  const wished = effort(thinking, book)
+  const format = formatOf(config.format ?? output_format, book)
+  if (config.effort === undefined) return { ...wished, ...format }
+  const isOff = asObject(thinking).type === 'disabled'
+  if (isOff || !isEffort(config.effort)) {
+    book.advise('output_config.effort', 'there is no such effort')
+    return { ...wished, ...format }
+  }
+  return { reasoning_effort: config.effort, ...format }
+}
+
+function formatOf(format: Json | undefined, book: Ledger): JsonObject {
+  if (format === undefined || format === null) return {}
+  const { type, schema } = asObject(format)
+  if (type === 'json_schema' && isObject(schema))
+    return { response_format: { type, json_schema: { name: 'answer', schema, strict: true } } }
+  book.refuse('output_config.format', 'expected a schema')
   return {}
 }
 

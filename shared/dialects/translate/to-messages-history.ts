@@ -23,9 +23,10 @@ export function readChatHistory(
     if (last?.role === role) {
       // In a user turn the results of tools stand before anything else.
       if (blocks[0]?.type === 'tool_result' && last.content.at(-1)?.type !== 'tool_result') {
-        book.refuse(path, 'a tool result after the text of the same turn')
-      }
-      last.content.push(...blocks)
+        book.advise(path, 'a tool result after the text of the same turn', 'before the text')
+        const results = last.content.findLastIndex(({ type }) => type === 'tool_result') + 1
+        last.content.splice(results, 0, ...blocks)
+      } else last.content.push(...blocks)
     } else turns.push({ role, content: [...blocks] })
   }
 
@@ -35,7 +36,7 @@ export function readChatHistory(
     switch (message.role) {
       case 'system':
       case 'developer':
-        if (turns.length > 0) book.refuse(path, 'a system message after the first turn')
+        if (turns.length > 0) book.advise(path, 'a system message after the first turn', 'part of the system text')
         system.push(...readSystem(message, path, book))
         break
       case 'user':
@@ -69,6 +70,11 @@ function visible(blocks: readonly JsonObject[], path: string, book: Ledger): rea
   return blocks
 }
 
+/** Where a client that knows the other dialect marks what is to be cached. */
+const hints = ({ lenient }: Ledger) => (lenient ? ['cache_control'] : [])
+const cacheHint = ({ cache_control: hint }: JsonObject, { lenient }: Ledger): JsonObject =>
+  lenient && isObject(hint) ? { cache_control: hint } : {}
+
 type PartReader = (part: JsonObject, path: string, book: Ledger) => JsonObject | undefined
 
 /** Content as blocks; blank text is left out, as the messages dialect does not take it. */
@@ -92,8 +98,8 @@ function readTextPart(part: JsonObject, path: string, book: Ledger): JsonObject 
     book.refuse(path, 'only text can stand here')
     return undefined
   }
-  book.only(part, path, ['type', 'text'])
-  return { type: 'text', text: part.text }
+  book.only(part, path, ['type', 'text', ...hints(book)])
+  return { type: 'text', text: part.text, ...cacheHint(part, book) }
 }
 
 function readUserPart(part: JsonObject, path: string, book: Ledger): JsonObject | undefined {
@@ -106,14 +112,15 @@ function readUserPart(part: JsonObject, path: string, book: Ledger): JsonObject 
 
 function readImage(part: JsonObject, path: string, book: Ledger): JsonObject | undefined {
   const image = asObject(part.image_url)
-  book.only(part, path, ['type', 'image_url'])
+  book.only(part, path, ['type', 'image_url', ...hints(book)])
   book.only(image, `${path}.image_url`, ['url', 'detail'])
   if (image.detail !== undefined) book.drop(`${path}.image_url.detail`)
   const url = asString(image.url) ?? ''
-  if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
+  const hint = cacheHint(part, book)
+  if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url }, ...hint }
   const data = readDataUrl(url)
   if (data !== undefined && IMAGE_TYPES.has(data.mediaType)) {
-    return { type: 'image', source: { type: 'base64', media_type: data.mediaType, data: data.base64 } }
+    return { type: 'image', source: { type: 'base64', media_type: data.mediaType, data: data.base64 }, ...hint }
   }
   book.refuse(`${path}.image_url.url`, 'expected an http URL or a base64 png, jpeg, gif or webp')
   return undefined
@@ -174,11 +181,10 @@ export function toolInput(text: string): JsonObject | undefined {
 function readToolResult(message: JsonObject, path: string, book: Ledger): JsonObject {
   book.only(message, path, ['role', 'content', 'tool_call_id'])
   if (asString(message.tool_call_id) === null) book.refuse(`${path}.tool_call_id`, 'expected text')
-  const content =
-    typeof message.content === 'string'
-      ? message.content
-      : readParts(message.content, path, book, readTextPart)
-          .map(block => asString(block.text) ?? '')
-          .join('')
+  const readPart = book.lenient ? readUserPart : readTextPart
+  const blocks = typeof message.content === 'string' ? [] : readParts(message.content, path, book, readPart)
+  const isText = blocks.every(({ type }) => type === 'text')
+  const joined = isText ? blocks.map(block => asString(block.text) ?? '').join('') : blocks
+  const content = typeof message.content === 'string' ? message.content : joined
   return { type: 'tool_result', tool_use_id: message.tool_call_id, content }
 }

@@ -1,19 +1,11 @@
 import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString, isArray, isObject } from '../json-value.ts'
+import { asObject, asString, isObject } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'
+import { readToolList } from './tool-list.ts'
 
 /** Function tools as messages tools; undefined when the request has none. */
 export function toolsToMessages(tools: Json | undefined, book: Ledger): JsonObject[] | undefined {
-  if (tools === undefined) return undefined
-  if (tools === null || (isArray(tools) && tools.length === 0)) {
-    book.drop('tools')
-    return undefined
-  }
-  if (!isArray(tools)) {
-    book.refuse('tools', 'expected a list')
-    return undefined
-  }
-  return tools.map((tool, i) => toolToMessages(asObject(tool), `tools[${i}]`, book))
+  return readToolList(tools, book)?.map((tool, i) => toolToMessages(asObject(tool), `tools[${i}]`, book))
 }
 
 function toolToMessages(tool: JsonObject, path: string, book: Ledger): JsonObject {
@@ -21,7 +13,8 @@ function toolToMessages(tool: JsonObject, path: string, book: Ledger): JsonObjec
     book.refuse(path, 'only function tools can be translated')
     return {}
   }
-  book.only(tool, path, ['type', 'function'])
+  const { cache_control: cache } = tool
+  book.only(tool, path, ['type', 'function', ...(book.lenient ? ['cache_control'] : [])])
   const { name, description, parameters, strict } = tool.function
   book.only(tool.function, `${path}.function`, ['name', 'description', 'parameters', 'strict'])
   if (asString(name) === null) book.refuse(`${path}.function.name`, 'expected text')
@@ -33,6 +26,7 @@ function toolToMessages(tool: JsonObject, path: string, book: Ledger): JsonObjec
     ...(description == null ? {} : { description }),
     input_schema: parameters ?? { type: 'object' },
     ...(strict == null ? {} : { strict }),
+    ...(book.lenient && isObject(cache) ? { cache_control: cache } : {}),
   }
 }
 

@@ -1,19 +1,21 @@
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
-import { asString, isArray, isObject } from '../json-value.ts'
+import { asObject, isArray, isObject } from '../json-value.ts'
 import { endsWithToolResult, readEffort } from './effort.ts'
-import type { Ledger, Translation } from './ledger.ts'
-import { ledger } from './ledger.ts'
+import type { Ledger, Leniency, Translation } from './ledger.ts'
+import { closedBook, ledger } from './ledger.ts'
 import { readChatHistory } from './to-messages-history.ts'
 import { toolChoiceToMessages, toolsToMessages } from './to-messages-tools.ts'
 
-export interface ToMessagesOptions {
+export interface ToMessagesOptions extends Leniency {
   /** The wire name of the rung's model. */
   readonly model: string
   /** Used when the request sets no limit: the messages dialect must have one. */
   readonly maxOutputTokens?: number | undefined
   /** A gate of the route checks the format of the answer. */
   readonly jsonByGate?: boolean
+  /** The model is known to take a schema for its answer. */
+  readonly structuredOutput?: boolean | undefined
 }
 
 const isZero = (value: Json): boolean => value === 0
@@ -44,6 +46,16 @@ const WITHOUT_EFFECT: Readonly<Record<string, (value: Json) => boolean>> = {
   function_call: () => false,
 }
 
+/** Of these, wishes of which any value may be left out with a note. */
+const ADVISORY: ReadonlySet<string> = new Set([
+  'store',
+  'service_tier',
+  'seed',
+  'presence_penalty',
+  'frequency_penalty',
+  'prediction',
+])
+
 const MAPPED = [
   'model',
   'messages',
@@ -66,12 +78,13 @@ const MAPPED = [
 export function requestToMessages(body: Uint8Array, options: ToMessagesOptions): Translation {
   const request = tryParseJson(body)
   if (!isObject(request)) return { ok: false, refused: ['body: expected a JSON object'] }
-  const book = ledger()
+  const book = ledger(options)
   book.only(request, '', [...MAPPED, ...Object.keys(WITHOUT_EFFECT)])
   for (const [name, harmless] of Object.entries(WITHOUT_EFFECT)) {
     const value = request[name]
     if (value === undefined) continue
     if (value === null || harmless(value)) book.drop(name)
+    else if (ADVISORY.has(name)) book.advise(name, 'the messages dialect cannot do this')
     else book.refuse(name, 'the messages dialect cannot do this')
   }
   const maxTokens = readMaxTokens(request, options, book)
@@ -85,7 +98,8 @@ export function requestToMessages(body: Uint8Array, options: ToMessagesOptions):
     book,
   )
   readStreamOptions(request.stream_options, book)
-  readFormat(request.response_format, options.jsonByGate === true, book)
+  const format = readFormat(request.response_format, options, book)
+  const config = { ...outputConfig, ...format }
   const translated = {
     model: options.model,
     max_tokens: maxTokens,
@@ -94,14 +108,13 @@ export function requestToMessages(body: Uint8Array, options: ToMessagesOptions):
     ...(tools === undefined ? {} : { tools }),
     ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...(thinking === undefined ? {} : { thinking }),
-    ...(outputConfig === undefined ? {} : { output_config: outputConfig }),
+    ...(Object.keys(config).length === 0 ? {} : { output_config: config }),
     ...sampling(request, thinking !== undefined && thinking.type !== 'disabled', book),
     ...stopSequences(request.stop, book),
     ...user(request.user, book),
     ...streaming(request.stream, book),
   }
-  if (book.refused.length > 0) return { ok: false, refused: book.refused }
-  return { ok: true, body: jsonBytes(translated), dropped: book.dropped }
+  return closedBook(book, () => jsonBytes(translated))
 }
 
 function readMaxTokens(request: JsonObject, { maxOutputTokens }: ToMessagesOptions, book: Ledger): number {
@@ -125,9 +138,11 @@ function sampling(request: JsonObject, thinks: boolean, book: Ledger): JsonObjec
     if (value === undefined) continue
     if (value === null) book.drop(name)
     else if (typeof value !== 'number') book.refuse(name, 'expected a number')
-    else if (name === 'temperature' && value > 1) book.refuse(name, 'the messages dialect goes up to 1')
-    else if (name === 'temperature' && thinks && value !== 1) book.refuse(name, 'thinking allows only 1')
-    else out[name] = value
+    else if (name === 'temperature' && thinks && value !== 1) book.advise(name, 'thinking allows only 1')
+    else if (name === 'temperature' && value > 1) {
+      book.advise(name, 'the messages dialect goes up to 1', '1')
+      out[name] = 1
+    } else out[name] = value
   }
   return out
 }
@@ -140,11 +155,13 @@ function stopSequences(stop: Json | undefined, book: Ledger): JsonObject {
     return {}
   }
   if (entries.length === 0) book.refuse('stop', 'expected text or a list of texts')
-  entries.forEach((entry, i) => {
-    if (typeof entry !== 'string' || entry.trim() === '')
-      book.refuse(`stop[${i}]`, 'the messages dialect needs visible text')
+  const visible = entries.filter((entry, i) => {
+    if (typeof entry === 'string' && entry.trim() !== '') return true
+    if (typeof entry === 'string') book.advise(`stop[${i}]`, 'the messages dialect needs visible text')
+    else book.refuse(`stop[${i}]`, 'expected text')
+    return false
   })
-  return { stop_sequences: entries }
+  return visible.length === 0 ? {} : { stop_sequences: visible }
 }
 
 function user(value: Json | undefined, book: Ledger): JsonObject {
@@ -174,10 +191,23 @@ function readStreamOptions(options: Json | undefined, book: Ledger): void {
   for (const name of Object.keys(options)) book.drop(`stream_options.${name}`)
 }
 
-function readFormat(format: Json | undefined, byGate: boolean, book: Ledger): void {
-  if (format === undefined) return
-  const type = isObject(format) ? asString(format.type) : null
-  if (format === null || type === 'text' || (byGate && (type === 'json_schema' || type === 'json_object')))
+/** The form of the answer is no wish: it is said in the words of the dialect, left to a gate, or it stands in the way. */
+function readFormat(
+  format: Json | undefined,
+  { jsonByGate, structuredOutput, lenient }: ToMessagesOptions,
+  book: Ledger,
+): JsonObject {
+  if (format === undefined) return {}
+  const { type, json_schema } = asObject(format)
+  const isJson = type === 'json_schema' || type === 'json_object'
+  if (format === null || type === 'text' || (jsonByGate === true && isJson)) {
     book.drop('response_format')
-  else book.refuse('response_format', 'only a schema or json gate of the route could stand in for it (json_by_gate)')
+    return {}
+  }
+  const { schema } = asObject(json_schema)
+  if (lenient === true && structuredOutput === true && type === 'json_schema' && isObject(schema)) {
+    return { format: { type, schema } }
+  }
+  book.refuse('response_format', 'only a schema or json gate of the route could stand in for it (json_by_gate)')
+  return {}
 }

@@ -49,7 +49,7 @@ export function toResponses(choice: CandidateChoice, from: DialectName, head: Re
     top_p: null,
     usage: head.usage,
   }
-  return { ok: true, body: jsonBytes(body), dropped: extras }
+  return { ok: true, body: jsonBytes(body), dropped: extras, notes: [] }
 }
 
 function partsOf({ text, refusal }: CandidateChoice, from: DialectName): JsonObject[] {
