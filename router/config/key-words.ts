@@ -83,6 +83,10 @@ export const acceptsWords: Words<AcceptsTable> = {
   context_management: { about: 'Whether it takes `context_management`.', unset: BY_TABLE },
   structured_output: { about: 'Whether it takes a schema for its answer.', unset: BY_TABLE },
   verbosity: { about: 'Whether it takes `verbosity`.', unset: BY_TABLE },
+  system_turns: {
+    about: 'Whether messages of the `system` role may stand among the turns, in messages.',
+    unset: BY_TABLE,
+  },
   long_cache: { about: 'Whether a cache entry may live for an hour.', unset: BY_TABLE },
   limit_name: { about: 'The one name that it knows for the limit of the output, in chat.', unset: BY_TABLE },
 }

@@ -38,6 +38,7 @@ const acceptsTable = z.strictObject(
     context_management: flag.optional(),
     structured_output: flag.optional(),
     verbosity: flag.optional(),
+    system_turns: flag.optional(),
     long_cache: flag.optional(),
     limit_name: choice(limitNames).optional(),
   },

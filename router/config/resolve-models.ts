@@ -90,6 +90,7 @@ function acceptedOf(known: Accepted = {}, table: ModelTable | undefined, { legac
     ...(accepts.context_management !== undefined && { contextManagement: accepts.context_management }),
     ...(accepts.structured_output !== undefined && { structuredOutput: accepts.structured_output }),
     ...(accepts.verbosity !== undefined && { verbosity: accepts.verbosity }),
+    ...(accepts.system_turns !== undefined && { systemTurns: accepts.system_turns }),
     ...(accepts.long_cache !== undefined && { longCache: accepts.long_cache }),
     ...(accepts.limit_name && { limitName: accepts.limit_name }),
     ...(max_output_tokens !== undefined && { maxOutput: max_output_tokens }),

@@ -71,7 +71,7 @@ function dialectBody(
   const knows = rung.accepted !== undefined || refused.size > 0
   if (rung.dialect === dialect) {
     const made: AdaptedBody =
-      knows && facts.settings.length > 0 && isAdapted(inbound, rung, route)
+      knows && isAdapted(inbound, rung, route)
         ? adaptedBody(body, facts, rung, route, refused)
         : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
     let sent = made.body

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { servedRouter } from '../../tests/router/served-routers.ts'
 import { scriptedUpstream } from '../../tests/upstream/scripted.ts'
+import { bytesSaid } from './bytes-said.ts'
 import { otherHosts } from './other-hosts.ts'
 import { PACKAGES, PROGRAMS, type Program } from './programs.ts'
 import { responsesProvider } from './provider.ts'
@@ -48,16 +49,6 @@ gates = ["non-empty"]
 
 const LADDERS = { enforced: LADDER, crossed: CROSSED }
 
-/** Whether a provider got what a program sent: the same bytes, or the same but for the name of the model. */
-function bytesSaid(sent: readonly Buffer[], got: readonly { body: Buffer }[]): string {
-  const named = /("model":)"[^"]*"/
-  const unnamed = (body: Buffer) => body.toString('latin1').replace(named, '$1')
-  const bodies = got.map(({ body }) => body).filter(({ length }) => length > 0)
-  const same = bodies.filter(body => sent.some(one => one.equals(body))).length
-  const spliced = bodies.filter(body => sent.some(one => unnamed(one) === unnamed(body))).length
-  return `${bodies.length}, ${same} as sent, ${spliced} as sent but for the model`
-}
-
 async function install(): Promise<void> {
   await makeFolder(folder)
   const newest = process.argv.includes('--newest')
@@ -95,7 +86,7 @@ async function play(program: Program, how: How): Promise<Played> {
   const home = await mkdtemp(join(tmpdir(), 'waybill-client-'))
   try {
     const from = performance.now()
-    const said = await start(program, `${tap.origin}/v1`, home, how)
+    const said = await start(program, `${tap.origin}/v1`, home)
     const took = performance.now() - from
     const stopped = await router?.stop()
     const receipts = (stopped?.receipts ?? []).map(
@@ -113,7 +104,7 @@ async function play(program: Program, how: How): Promise<Played> {
   }
 }
 
-async function start({ source }: Program, baseUrl: string, home: string, how: How): Promise<string> {
+async function start({ source }: Program, baseUrl: string, home: string): Promise<string> {
   await writeFile(join(home, 'note.txt'), 'forty-two\n')
   const env = {
     PATH: process.env.PATH,
@@ -129,9 +120,7 @@ async function start({ source }: Program, baseUrl: string, home: string, how: Ho
     if (source === undefined) {
       const out = join(home, 'last.txt')
       const codex = join(folder, 'node_modules/@openai/codex/bin/codex.js')
-      // The search of the provider and groups of tools are of the Responses API alone.
-      const plain = how === 'crossed' ? ['-c', 'web_search="disabled"', '--disable', 'multi_agent'] : []
-      const settings = [...plain, '-c', `openai_base_url="${baseUrl}"`, '-c', 'model_reasoning_effort="low"']
+      const settings = ['-c', `openai_base_url="${baseUrl}"`, '-c', 'model_reasoning_effort="low"']
       const args = [
         'exec',
         '--skip-git-repo-check',

@@ -34,6 +34,8 @@ export interface RequestFacts {
   readonly hasThinkingHistory: boolean
   /** The last turn brings results of tools, for calls that came without thinking (messages only). */
   readonly afterPlainCalls?: boolean
+  /** Where messages among the turns say that they are the system's (messages only); more than `MOST_SYSTEM_TURNS` are not followed. */
+  readonly systemRoles?: readonly Span[]
   /** How it is to be answered: the members that a model may refuse, in the order of the body. */
   readonly settings: readonly Setting[]
   /** The client does not wait for the answer and asks for it later (responses only). */
@@ -60,6 +62,7 @@ export interface HistoryFacts {
   /** Whether the newest turn of the assistant holds thinking, and whether the newest turn brings results of tools. */
   thoughtLast: boolean
   endsWithResults: boolean
+  systemRoles: Span[]
 }
 
 /** Which block types of a dialect mean what. */
@@ -73,7 +76,8 @@ export interface BlockKinds<N extends string> {
 }
 
 const MESSAGE = keyTable(['role', 'content', 'type', 'output'])
-const ROLES = keyTable(['user'])
+const ROLES = keyTable(['user', 'assistant', 'system'])
+export const MOST_SYSTEM_TURNS = 1000
 const BLOCK = keyTable(['type', 'content'])
 /** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
 const BLOCK_LEVELS = 2
@@ -88,6 +92,7 @@ export const emptyHistory = (): HistoryFacts => ({
   thinking: false,
   thoughtLast: false,
   endsWithResults: false,
+  systemRoles: [],
 })
 
 /** Reads the `messages` value at the cursor. */
@@ -103,18 +108,24 @@ export function readHistory<N extends string>(c: Cursor, kinds: BlockKinds<N>): 
 function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts): void {
   if (!atObject(c)) return
   const start = c.at
-  let isUser = false
-  const before = { thinking: facts.thinking, thoughtLast: facts.thoughtLast }
+  let role: string | undefined
+  const { thinking, endsWithResults } = facts
   facts.thinking = false
   facts.endsWithResults = false
   eachMember(c, MESSAGE, key => {
-    if (key === 'role') isUser = readName(c, ROLES) === 'user'
-    else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
+    const from = c.at
+    if (key === 'role') {
+      role = readName(c, ROLES)
+      if (role === 'system' && facts.systemRoles.length <= MOST_SYSTEM_TURNS)
+        facts.systemRoles.push({ start: from, end: c.at })
+    } else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
     else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
-  if (isUser) facts.firstUser ??= { start, end: c.at }
-  facts.thoughtLast = isUser ? before.thoughtLast : facts.thinking
-  facts.thinking ||= before.thinking
+  if (role === 'user') facts.firstUser ??= { start, end: c.at }
+  if (role === 'assistant') facts.thoughtLast = facts.thinking
+  // A word of the system stands between two turns and is none.
+  if (role === 'system') facts.endsWithResults = endsWithResults
+  facts.thinking ||= thinking
 }
 
 function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts, levels: number): void {

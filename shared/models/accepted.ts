@@ -26,6 +26,8 @@ export interface Accepted {
   readonly contextManagement?: boolean
   readonly structuredOutput?: boolean
   readonly verbosity?: boolean
+  /** Whether the system may speak among the turns. */
+  readonly systemTurns?: boolean
   /** Whether a cache entry may live for an hour. */
   readonly longCache?: boolean
   readonly maxOutput?: number
@@ -42,8 +44,8 @@ const NO_EFFORT = { efforts: [] } as const
 const BUDGETED = { thinking: ['enabled', 'disabled'] } as const
 const UP_TO_HIGH = ['low', 'medium', 'high'] as const
 const EVERY_EFFORT = ['low', 'medium', 'high', 'xhigh', 'max'] as const
-const BEFORE_FOUR = { ...NO_EFFORT, contextManagement: false, structuredOutput: false } as const
-const FROM_FOUR = { ...NO_EFFORT, ...BUDGETED, contextManagement: true } as const
+const BEFORE_FOUR = { ...NO_EFFORT, contextManagement: false, structuredOutput: false, systemTurns: false } as const
+const FROM_FOUR = { ...NO_EFFORT, ...BUDGETED, contextManagement: true, systemTurns: false } as const
 const ADAPTIVE_ONLY = { efforts: EVERY_EFFORT, sampling: 'default', structuredOutput: true } as const
 
 /** Of the messages dialect; names as `modelIdentity` has them, with dashes for dots. */
@@ -73,13 +75,26 @@ const CLAUDE: readonly Row[] = [
   },
   {
     models: /^claude-(?:opus|sonnet)-4-6$/,
-    accepted: { efforts: ['low', 'medium', 'high', 'max'], sampling: 'one', structuredOutput: true },
+    accepted: {
+      efforts: ['low', 'medium', 'high', 'max'],
+      sampling: 'one',
+      structuredOutput: true,
+      systemTurns: false,
+    },
   },
   {
-    models: /^claude-opus-4-[78]$/,
-    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], maxOutput: 128_000 },
+    models: /^claude-opus-4-7$/,
+    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], maxOutput: 128_000, systemTurns: false },
   },
-  { models: /^claude-(?:opus|sonnet|haiku)-5$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'] } },
+  {
+    models: /^claude-opus-4-8$/,
+    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], maxOutput: 128_000, systemTurns: true },
+  },
+  {
+    models: /^claude-sonnet-5$/,
+    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], systemTurns: false },
+  },
+  { models: /^claude-(?:opus|haiku)-5$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'] } },
   {
     models: /^claude-(?:(?:fable|mythos)-5(?:-1)?|(?:opus|sonnet|haiku)-5-5|mythos-preview)$/,
     accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive'] },

@@ -179,6 +179,20 @@ describe('a messages request', () => {
       { refused: ['metadata', 'thinking', 'output_config.effort'] },
     ],
     [
+      'in which the system speaks among the turns has a word of the user there, and goes on after tools all the same',
+      haiku,
+      `{"max_tokens":32000,"thinking":{"type":"adaptive"},${PLAIN_CALL.slice(0, -1)},{"content":"role: system","r\\u006fle": "system"}]}`,
+      `{"max_tokens":32000,${PLAIN_CALL.slice(0, -1)},{"content":"role: system","r\\u006fle": "user"}]}`,
+      ['messages[].role: system -> user (unsupported)', 'thinking: adaptive -> removed (unsupported)'],
+    ],
+    [
+      'in which the system speaks among the turns stays so for a model that takes it',
+      opus48,
+      '{"messages":[{"role":"user","content":"q"},{"role":"system","content":"s"}]}',
+      '{"messages":[{"role":"user","content":"q"},{"role":"system","content":"s"}]}',
+      [],
+    ],
+    [
       'that a model takes as it is stays as it is',
       haiku,
       `{"max_tokens":64000,"temperature":0,${ASK}}`,

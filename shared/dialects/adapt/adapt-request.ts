@@ -1,7 +1,7 @@
 import type { Accepted } from '../../models/accepted.ts'
 import type { DialectName } from '../candidate.ts'
 import type { Json } from '../json-value.ts'
-import { MOST_SETTINGS, type RequestFacts } from '../request-facts.ts'
+import { MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
 import type { Change } from './change.ts'
 import { draft } from './draft.ts'
 import { adaptMessages } from './messages-settings.ts'
@@ -11,7 +11,7 @@ import type { Edit } from './splice.ts'
 export interface AdaptInput {
   readonly body: Uint8Array
   readonly dialect: DialectName
-  readonly facts: Pick<RequestFacts, 'settings' | 'afterPlainCalls'>
+  readonly facts: Pick<RequestFacts, 'settings' | 'afterPlainCalls' | 'systemRoles'>
   readonly accepted: Accepted
   /** Settings that this provider refused before, by the names of `ADVISORY`. */
   readonly refused: ReadonlySet<string>
@@ -67,6 +67,14 @@ export function adaptRequest({ body, dialect, facts, accepted, refused, jsonByGa
     if (name === 'thinking' || name === 'context_management') continue
     const value = Object.hasOwn(ADVISORY, name) ? book.value(name) : undefined
     if (value !== undefined && ADVISORY[name]!(value)) book.remove(name, 'refused')
+  }
+  const { systemRoles = [] } = facts
+  if (accepted.systemTurns === false && systemRoles.length > 0 && systemRoles.length <= MOST_SYSTEM_TURNS) {
+    const change = { path: 'messages[].role', from: 'system', to: 'user', why: 'unsupported' as const }
+    book.note(
+      change,
+      systemRoles.map(span => ({ ...span, text: '"user"' })),
+    )
   }
   const context = { body, accepted, refused, jsonByGate, afterPlainCalls: facts.afterPlainCalls === true }
   const maxTokens =

@@ -98,6 +98,7 @@ function read(body: Uint8Array): RequestFacts {
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
     ...(history.endsWithResults && !history.thoughtLast ? { afterPlainCalls: true } : {}),
+    ...(history.systemRoles.length > 0 ? { systemRoles: history.systemRoles } : {}),
     settings,
     system,
     messages: history.span,

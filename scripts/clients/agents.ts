@@ -1,0 +1,179 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { servedRouter } from '../../tests/router/served-routers.ts'
+import { scriptedUpstream } from '../../tests/upstream/scripted.ts'
+import { bytesSaid } from './bytes-said.ts'
+import { documentedHosts } from './documented-hosts.ts'
+import { tapped } from './tap.ts'
+
+/**
+ * Runs coding agents, as they are published, against hosts on loopback that refuse what their makers document: straight, observed, enforced
+ * over a ladder of an older and a newer model, and over one that starts in the other dialect. Each agent reads a note with a tool, and the
+ * cheap model has no answer to what the tool gave. `npm run agents [-- NAME]`.
+ */
+const run = promisify(execFile)
+const folder = fileURLToPath(new URL('../../.cache/agents', import.meta.url))
+const ASK = 'What does note.txt say?'
+const WAYS = ['straight', 'observed', 'enforced', 'crossed'] as const
+type How = (typeof WAYS)[number]
+
+interface Agent {
+  name: string
+  dialect: 'messages' | 'chat'
+  version: () => Promise<string>
+  start: (origin: string, home: string) => Promise<string>
+}
+
+const LADDERS = {
+  messages: {
+    enforced: ['mess/claude-haiku-4-5', 'mess/claude-opus-4-8'],
+    crossed: ['talk/gpt-4o', 'mess/claude-opus-4-8'],
+  },
+  chat: {
+    enforced: ['talk/gpt-4o', 'mess/claude-opus-4-8'],
+    crossed: ['mess/claude-haiku-4-5', 'mess/claude-opus-4-8'],
+  },
+}
+const configOf = (origin: string, ladder: readonly string[]) => `
+price = [
+  { model = "mess/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "mess/claude-opus-4-8", input_per_mtok = 15, output_per_mtok = 75 },
+  { model = "talk/gpt-4o", input_per_mtok = 1, output_per_mtok = 5 },
+]
+provider = [
+  { id = "mess", dialect = "messages", base_url = "${origin}", auth = "none" },
+  { id = "talk", dialect = "chat", base_url = "${origin}/v1", auth = "none" },
+]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ${JSON.stringify(ladder)}
+gates = ["non-empty"]
+`
+
+const bin = (name: string) => join(folder, 'node_modules/.bin', name)
+const KEYS = { ANTHROPIC_API_KEY: 'sk-ant-test', OPENAI_API_KEY: 'sk-test' }
+const versionOf = async (program: string) => (await run(program, ['--version'])).stdout.trim().split('\n').at(-1) ?? ''
+
+async function started(
+  program: string,
+  args: readonly string[],
+  home: string,
+  env: Record<string, string>,
+): Promise<string> {
+  const options = { env: { PATH: process.env.PATH, HOME: home, ...KEYS, ...env }, cwd: home, timeout: 120_000 }
+  const child = run(program, args, options)
+  child.child.stdin?.end()
+  try {
+    return (await child).stdout.trim()
+  } catch (error) {
+    const { stderr = '', stdout = '' } = error as { stderr?: string; stdout?: string }
+    return `FAILED ${String(error).slice(0, 200)} ${stderr.slice(-800)} ${stdout.slice(-800)}`
+  }
+}
+
+async function startOpencode(origin: string, home: string): Promise<string> {
+  const limit = { context: 200_000, output: 32_000 }
+  const anthropic = {
+    npm: '@ai-sdk/anthropic',
+    options: { baseURL: `${origin}/v1`, apiKey: KEYS.ANTHROPIC_API_KEY },
+    models: { 'claude-opus-4-8': { name: 'Opus', reasoning: true, tool_call: true, limit } },
+  }
+  const config = { autoupdate: false, share: 'disabled', provider: { anthropic }, permission: { bash: 'allow' } }
+  await writeFile(join(home, 'opencode.json'), JSON.stringify(config))
+  const args = ['run', '--model', 'anthropic/claude-opus-4-8', ASK]
+  return started(bin('opencode'), args, home, { OPENCODE_DISABLE_MODELS_FETCH: '1' })
+}
+
+const aider = join(folder, 'venv/bin/aider')
+const AIDER = [
+  '--message',
+  ASK,
+  '--yes-always',
+  '--no-git',
+  '--no-check-update',
+  '--no-show-model-warnings',
+  'note.txt',
+]
+
+const AGENTS: readonly Agent[] = [
+  {
+    name: 'claude',
+    dialect: 'messages',
+    version: () => versionOf(bin('claude')),
+    start: (origin, home) => {
+      const args = ['-p', ASK, '--model', 'claude-opus-4-8', '--allowedTools', 'Bash(cat:*)']
+      const env = {
+        ANTHROPIC_BASE_URL: origin,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        DISABLE_AUTOUPDATER: '1',
+      }
+      return started(bin('claude'), args, home, env)
+    },
+  },
+  { name: 'opencode', dialect: 'messages', version: () => versionOf(bin('opencode')), start: startOpencode },
+  {
+    name: 'aider',
+    dialect: 'messages',
+    version: () => versionOf(aider),
+    start: (origin, home) => {
+      const args = ['--model', 'anthropic/claude-opus-4-8', ...AIDER]
+      return started(aider, args, home, { ANTHROPIC_API_BASE: origin, ANTHROPIC_BASE_URL: origin })
+    },
+  },
+]
+
+async function install(): Promise<void> {
+  await makeFolder(folder)
+  const dependencies = { '@anthropic-ai/claude-code': '*', 'opencode-ai': '*' }
+  const trusted = Object.fromEntries(Object.keys(dependencies).map(name => [name, true]))
+  const manifest = { private: true, dependencies, allowScripts: trusted }
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+  const within = { cwd: folder, timeout: 300_000 }
+  await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], within)
+  await run('python3', ['-m', 'venv', 'venv'], within)
+  await run('venv/bin/pip', ['install', '-q', 'aider-chat'], within)
+}
+
+async function play({ dialect, start }: Agent, how: How): Promise<string[]> {
+  const upstream = await scriptedUpstream()
+  const lines: string[] = []
+  upstream.always(documentedHosts(line => void lines.push(`  asked ${line}`)))
+  const env = { ROUTER_UPSTREAM_CHAT: upstream.origin, ROUTER_UPSTREAM_MESSAGES: upstream.origin }
+  const config = how === 'enforced' || how === 'crossed' ? configOf(upstream.origin, LADDERS[dialect][how]) : undefined
+  const router = how === 'straight' ? undefined : await servedRouter({ env, ...(config !== undefined && { config }) })
+  const tap = await tapped((router ?? upstream).origin)
+  const home = await mkdtemp(join(tmpdir(), 'waybill-agent-'))
+  try {
+    await writeFile(join(home, 'note.txt'), 'forty-two\n')
+    const said = await start(tap.origin, home)
+    const stopped = await router?.stop()
+    const receipts = (stopped?.receipts ?? []).map(({ mode, attempts, final, policy, request }) => {
+      const tried = attempts.map(({ model, verdict, cause, adapted = [] }) => {
+        const changes = adapted.map(({ path, to }) => `${path}=${to ?? 'removed'}`).join(' ')
+        return `${model} ${cause} ${verdict}${changes === '' ? '' : ` [${changes}]`}`
+      })
+      const dropped = (policy.dropped ?? []).map(({ model, because }) => `${model} left out: ${because}`)
+      return `  receipt: ${mode} ${request.features.agent} ${[...dropped, ...tried].join(', ')} -> ${final.status}`
+    })
+    const bytes = `  bodies at the provider: ${bytesSaid(tap.bodies, upstream.seen)}`
+    return [`${how}: ${said.replaceAll('\n', ' ').slice(-1200)}`, ...lines, bytes, ...receipts]
+  } finally {
+    await rm(home, { recursive: true, force: true })
+    await tap.close()
+    await upstream.close()
+  }
+}
+
+const [only] = process.argv.slice(2)
+if (process.env.WAYBILL_AGENTS_INSTALLED !== '1') await install()
+for (const agent of AGENTS) {
+  if (only !== undefined && agent.name !== only) continue
+  console.log(`\n${agent.name} ${await agent.version()}`)
+  for (const how of WAYS) for (const line of await play(agent, how)) console.log(line)
+}
