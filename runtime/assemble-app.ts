@@ -74,7 +74,14 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       }),
     },
     runs: { runs: work.runs, service: work.service },
-    journals: { clients, runs: work.runs, runWatchers: work.engine.watchers, sha256, heartbeatMs },
+    journals: {
+      clients,
+      runs: work.runs,
+      requests: work.requests,
+      runWatchers: work.engine.watchers,
+      sha256,
+      heartbeatMs,
+    },
     approvals: {
       approvals: work.approvals,
       findRun: work.runs.summary,

@@ -18,6 +18,7 @@ import type { Nodes } from './nodes/assemble.ts'
 import type { PlacedRuns } from './nodes/runs/placed-runs.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
+import { type RequestsOfSteps, type StepRequestsDeps, stepRequests } from './runs/step-requests.ts'
 import { type RunStore, runStore } from './runs/store.ts'
 import type { Records } from './vault/records.ts'
 
@@ -41,7 +42,7 @@ export interface ExecutionDeps {
   egressDecided: EngineDeps['egressDecided']
   mcp: EngineDeps['mcp']
   signReceipt: SignReceipt
-  turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
+  turns: Pick<EngineDeps, 'turnOf' | 'endEffect'> & Pick<StepRequestsDeps, 'turnAsItWas'>
   ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
   dayOf: DayOf
   extraStatements?: EngineDeps['extraStatements']
@@ -66,6 +67,9 @@ export interface Execution {
   runs: PlacedRuns
   service: RunService
   approvals: ApprovalStore
+  /** Of the runs that are executed here, and of all of them. */
+  ownRequests: RequestsOfSteps
+  requests: RequestsOfSteps
 }
 
 /** The embedded node: the engine over the store of this process, and what the routes need of it. */
@@ -132,5 +136,21 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     ...agents,
   })
 
-  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.remoteRunOf) }
+  const ownRequests = stepRequests({
+    db,
+    records,
+    sha256,
+    runs: own,
+    getVersion: agents.getVersion,
+    turnAsItWas: deps.turns.turnAsItWas,
+  })
+  return {
+    engine,
+    own,
+    runs,
+    service,
+    approvals: nodes.approvals(approvalStore(db, records), runs.remoteRunOf),
+    ownRequests,
+    requests: nodes.requests(ownRequests, runs.remoteRunOf),
+  }
 }

@@ -160,7 +160,7 @@ function workerOf(
   { db, sha256, clock, log, dayOf }: Core,
   { worker }: RuntimeOptions,
   { sessions, provided, connectors }: Features,
-  { own, engine, approvals }: Execution,
+  { own, engine, approvals, ownRequests }: Execution,
   asks: BudgetRequests,
 ) {
   const { directory, egress } = provided.providers
@@ -170,6 +170,7 @@ function workerOf(
     runs: own,
     engine,
     approvals,
+    requests: ownRequests,
     sessions: sessions.store,
     asks,
     now: clock.now,

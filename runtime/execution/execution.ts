@@ -31,6 +31,8 @@ import { type SandboxOfRun, sandboxOfRun } from './sandbox/run-sandbox.ts'
 import type { Offered } from './sandbox/sandboxes.ts'
 import { runSteps, type Steps, type StepsDeps } from './step.ts'
 import { suspendUntil } from './suspend.ts'
+import { withHints } from './system-prompt.ts'
+import { keepToolList } from './tool-lists.ts'
 import { allowedTools } from './tools/read-only-tools.ts'
 import { toolbox } from './tools/toolbox.ts'
 import { waitTool } from './tools/waiting-tools.ts'
@@ -208,6 +210,7 @@ async function work(
       mcp: mcp.tools,
       connectors: await deps.connectorsOf(run, manifest.connectors),
     })
+    const offeredTools = allowedTools(tools, turn?.tools ?? 'all')
     const agent: AgentRun = {
       runId: run.id,
       manifest,
@@ -218,7 +221,8 @@ async function work(
       approvals,
       sha256,
       redact,
-      tools: allowedTools(tools, turn?.tools ?? 'all'),
+      tools: offeredTools,
+      ...(manifest.privacy.storePrompts && offeredTools.size > 0 && { keepTools: keepToolList(records, run) }),
       opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
       ...(turn && { voice: turn.voice }),
     }
@@ -300,10 +304,6 @@ function sandboxFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest, offer
     decided: decision => deps.egressDecided(run, decision),
     secret: ref => deps.secretOf(run, ref.replace(/^secret\//, ''), { tool: 'sandbox', agent: manifest }),
   })
-}
-
-function withHints(systemPrompt: string, hints: readonly string[]): string {
-  return [systemPrompt, ...hints].filter(part => part !== '').join('\n\n')
 }
 
 /** What its agent says about what may be kept of a run; a run whose version cannot be read ends all the same. */

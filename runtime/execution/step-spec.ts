@@ -5,6 +5,7 @@ import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
 import type { Reading } from './call-cost.ts'
 import type { Spent, SpentParts } from './journal/commit.ts'
 import type { EventDraft } from './journal/event.ts'
+import type { StepExtras } from './journal/run-journal.ts'
 
 export interface StepSpec {
   stepId: string
@@ -21,6 +22,8 @@ export interface StepSpec {
   timeoutMs?: number
   /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */
   intent?: EventMeta
+  /** Committed with the intent. */
+  beside?: Pick<StepExtras, 'blobs' | 'extra'>
   /** Most attempts; absent: as the manifest says. */
   maxAttempts?: number
 }

@@ -94,7 +94,8 @@ async function beginAttempt(deps: StepsDeps, spec: StepSpec, attempt: number): P
     stepKind: spec.kind,
     ...spec.intent,
   }
-  deps.journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta })
+  deps.journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta }, spec.beside)
+  if (meta.request) deps.history.request = meta.request
   deps.history.steps.set(spec.stepId, { is: 'open', attempt, meta, at: deps.clock.now().toISOString(), uncertain: 0 })
   await deps.journal.commit()
   return meta

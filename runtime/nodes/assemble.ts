@@ -16,6 +16,7 @@ import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Ledger } from '../budgets/ledger.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
+import type { RequestsOfSteps } from '../runs/step-requests.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Sessions } from '../sessions/assemble.ts'
 import type { Held } from '../sessions/service.ts'
@@ -38,6 +39,7 @@ import { type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
 import { remoteApprovals } from './runs/remote-approvals.ts'
 import { remoteBudgets } from './runs/remote-budgets.ts'
 import { remoteReads } from './runs/remote-reads.ts'
+import { remoteRequests } from './runs/remote-requests.ts'
 import { type RemoteRunStore, remoteRunStore } from './runs/remote-run-store.ts'
 import { remoteSubagents } from './runs/remote-subagents.ts'
 import { scheduleInputs } from './runs/schedule-inputs.ts'
@@ -334,6 +336,8 @@ export function assembleNodes(options: NodesOptions) {
 
     approvals: (approvals: ApprovalStore, remoteRunOf: PlacedRuns['remoteRunOf']) =>
       remoteApprovals(approvals, { db, nodes: store, reachableNodes, data, remoteRunOf }),
+
+    requests: (own: RequestsOfSteps, remoteRunOf: PlacedRuns['remoteRunOf']) => remoteRequests(own, data, remoteRunOf),
 
     signal: passSignal({ db, remote, store, reachableNodes }),
 

@@ -37,6 +37,13 @@ const SESSIONS = `${LIMITED} select s.id from limited as l
   join sessions as s on s.version_id = l.version_id and s.stopped_ms <= ?2 - l.days * ${DAY_MS}
   where l.days < ${FOREVER} limit ${AT_ONCE}`
 
+/** Tools that an agent version was offered, once no run of it is left. */
+const UNUSED_TOOLS = `delete from tool_lists
+  where not exists (select 1 from runs where version_id = tool_lists.version_id and finished_ms is not null)
+    and not exists (select 1 from agent_versions as v join runs as r
+      on r.agent_id = v.agent_id and r.status in ('queued', 'running', 'waiting')
+      where v.id = tool_lists.version_id)`
+
 /**
  * Deletes ended runs and stopped sessions when their days are over, as a client would: record, journal and texts go, here or on the
  * node that has them; receipts and usage stay, and a receipt goes on verifying, also against a journal that was exported before.
@@ -68,6 +75,7 @@ export function retention({ db, runs, sessions, days, clock, log }: RetentionDep
 
   async function sweep(): Promise<void> {
     const ended = await each(RUNS, id => runs.remove(id))
+    if (ended > 0) await db.execute(UNUSED_TOOLS)
     const stopped = await each(SESSIONS, id => sessions.remove(id, clock.now().getTime()))
     if (ended + stopped > 0) log.info('deleted what was older than its retention', { runs: ended, sessions: stopped })
   }

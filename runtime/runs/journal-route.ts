@@ -11,11 +11,13 @@ import { type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import type { StreamClients } from '../http/stream-clients.ts'
 import { type FollowDeps, follow } from './follow.ts'
+import type { RequestsOfSteps } from './step-requests.ts'
 import { stepsOf } from './steps.ts'
 import type { RunStore } from './store.ts'
 
 export interface JournalDeps extends FollowDeps {
   runs: RunStore
+  requests: RequestsOfSteps
   sha256: Sha256
   heartbeatMs: number
   clients: StreamClients
@@ -25,7 +27,14 @@ const RETRY_MS = 1500
 const PAGE = 1000
 
 /** What happened in a run: its steps, its journal, its stream (docs/spec/runtime.md §4 to §6). */
-export function journalOperations({ runs, runWatchers, sha256, heartbeatMs, clients }: JournalDeps): Operation[] {
+export function journalOperations({
+  runs,
+  requests,
+  runWatchers,
+  sha256,
+  heartbeatMs,
+  clients,
+}: JournalDeps): Operation[] {
   const find = async (principal: Principal, { id }: { id: string }): Promise<Run> =>
     own(principal, await runs.summary(id), 'run', id)
 
@@ -49,6 +58,12 @@ export function journalOperations({ runs, runWatchers, sha256, heartbeatMs, clie
       const { id } = await find(principal, params)
       const progress = await runs.progress(id)
       return stepsOf(await entries(id), progress?.recoverySeq ?? 0)
+    }),
+    operation(endpoints.stepRequest, async ({ principal, params, query: { before } }) => {
+      const { id } = await find(principal, params)
+      const request = await requests.of(id, params.stepId, before)
+      if (request === undefined) throw notFound(`step of run ${id}`, params.stepId)
+      return request
     }),
     operation(endpoints.journal, async ({ principal, params, context }): Promise<JournalExport | Response> => {
       const { id: runId, status } = await find(principal, params)

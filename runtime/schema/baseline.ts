@@ -119,7 +119,8 @@ create table user_links (
  * of a suspended one and the expiry of a waiting one's approval; null when nothing but an outside event can move it. `uncertain_*` are calls that a
  * crash cut off, at the most that they may have cost; `below_nano` is what the runs below it have cost, and theirs. The four parts are of
  * calls that were priced by class, so their sum is at most `cost_nano`. `sealed` of a blob says under which data key, and for which run, its
- * content was sealed; null: it stands in clear. Texts say so themselves.
+ * content was sealed; null: it stands in clear. Texts say so themselves. `tool_lists` are the tools that runs of an agent version were
+ * offered, each list once under its digest, which the journals name.
  */
 const EXECUTION = `create table runs (
   id text primary key,
@@ -216,6 +217,13 @@ create table blobs (
   sealed text,
   primary key (run_id, sha256)
 ) strict;
+
+create table tool_lists (
+  version_id text not null,
+  digest text not null,
+  body text not null,
+  primary key (version_id, digest)
+) strict, without rowid;
 
 create table approvals (
   id text primary key,

@@ -181,6 +181,12 @@ export const blobs = sqliteTable('blobs', {
   sealed: text(),
 })
 
+export const toolLists = sqliteTable('tool_lists', {
+  version_id: text().notNull(),
+  digest: text().notNull(),
+  body: text().notNull(),
+})
+
 export const approvals = sqliteTable('approvals', {
   id: text().notNull(),
   tenant_id: text().notNull(),

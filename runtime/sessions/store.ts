@@ -38,6 +38,7 @@ export const LIFE = 2 ** 20
 
 const MESSAGES = 200
 const MESSAGES_PAGE = 25
+const HINTS_PAGE = 100
 /** Of earlier turns, as they are stored: more than any model's window, so that what fits is left to compaction. */
 const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
@@ -258,6 +259,26 @@ function turnReads(db: Db, records: Records) {
             })),
         }
       )
+    },
+
+    /** The hint that was in force in a turn: that of the last message until then which set one. */
+    async hintOf(sessionId: string, turnId: string): Promise<string> {
+      for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+        const found = await db.execute({
+          sql: `select t.run_id, t.number, d.input from turns as t join run_data as d on d.run_id = t.run_id
+            where t.session_id = ?1 and t.number < ?2 and t.number <= (select number from turns where run_id = ?3)
+            order by t.number desc limit ${HINTS_PAGE}`,
+          args: [sessionId, before, turnId],
+        })
+        const rows = rowsOf<Pick<Turn, 'run_id' | 'number'> & Pick<RowOf<typeof runData>, 'input'>>(found)
+        for (const { run_id: record, input } of rows) {
+          const given = input === '' ? {} : readJson(records.open(input, { record, field: 'input' }))
+          const { systemHint } = given as { systemHint?: string }
+          if (systemHint !== undefined) return systemHint
+        }
+        if (rows.length < HINTS_PAGE) return ''
+        before = rows.at(-1)!.number
+      }
     },
 
     async baseOf(turnId: string): Promise<number | undefined> {

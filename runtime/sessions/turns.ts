@@ -12,7 +12,7 @@ import { LIFE, type SessionStore } from './store.ts'
 import { type TurnInput, userText } from './turn-input.ts'
 
 export interface TurnsDeps {
-  store: Pick<SessionStore, 'openingOf' | 'baseOf'>
+  store: Pick<SessionStore, 'openingOf' | 'baseOf' | 'hintOf'>
   records: Records
   live: Live
 }
@@ -27,17 +27,24 @@ export function turns({ store, records, live }: TurnsDeps) {
       const { turnHint = '', noTools, readOnlyTools } = run.input as TurnInput
       const place = { sessionId, runId: run.id, epoch: run.epoch }
       return {
-        opening: [
-          ...before.flatMap(({ text, input }) => [
-            { role: 'user' as const, text: userText(input) },
-            { role: 'assistant' as const, text },
-          ]),
-          { role: 'user', text: userText(run.input) },
-        ],
+        opening: openingOf(before, run.input),
         hints: [systemHint, turnHint],
         tools: noTools ? 'none' : readOnlyTools ? 'readOnly' : 'all',
         voice: live.voice(place, base, outputSchema !== undefined),
       }
+    },
+
+    /** What a turn began with, also when later turns have changed the hint of the session. */
+    async turnAsItWas(
+      run: Pick<Claimed, 'id' | 'input'>,
+      sessionId: string,
+      { session }: Manifest,
+    ): Promise<Pick<Turn, 'opening' | 'hints'> | undefined> {
+      const found = await store.openingOf(sessionId, run.id, session.historyTurns)
+      if (!found) return undefined
+      const hint = found.systemHint === '' ? '' : await store.hintOf(sessionId, run.id)
+      const { turnHint = '' } = run.input as TurnInput
+      return { opening: openingOf(found.before, run.input), hints: [hint, turnHint] }
     },
 
     async endEffect({ run, status, error, spent, finishedMs }: EndedRun): Promise<EndEffect | undefined> {
@@ -84,4 +91,16 @@ export function turns({ store, records, live }: TurnsDeps) {
       }
     },
   }
+}
+
+type Opening = NonNullable<Awaited<ReturnType<SessionStore['openingOf']>>>
+
+function openingOf(before: Opening['before'], input: Claimed['input']): Turn['opening'] {
+  return [
+    ...before.flatMap(({ text, input }) => [
+      { role: 'user' as const, text: userText(input) },
+      { role: 'assistant' as const, text },
+    ]),
+    { role: 'user', text: userText(input) },
+  ]
 }

@@ -22,6 +22,7 @@ export const runtimeOperations = {
     retry: 'POST /v1/runs/{id}/retry keyed',
     signal: 'POST /v1/runs/{id}/signals/{name}',
     steps: 'GET /v1/runs/{id}/steps',
+    stepRequest: 'GET /v1/runs/{id}/steps/{stepId}/request',
     journal: 'GET /v1/runs/{id}/journal',
     blob: 'GET /v1/runs/{id}/blobs/{hash}',
     events: 'GET /v1/runs/{id}/events stream',

@@ -7,6 +7,7 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { StepRequest } from '../../shared/wire/runtime/step-request.ts'
 import { type Api, api } from './api.ts'
 import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 import { siblings } from './siblings.ts'
@@ -159,6 +160,33 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     expect(open.prompt).toBe('how many?')
     await control.json(200, 'POST', `/v1/approvals/${open.id}/approve`, { output: 12 })
     expect(await ended(question.id)).toMatchObject({ output: { result: expect.stringContaining('12') } })
+  })
+
+  it('tells what each model step sent and got, rebuilt where the journal is', async () => {
+    const prompt = '/call wait {"seconds":0}'
+    const { id } = await start(prompt)
+    await ended(id)
+    const path = (stepId: string) => `/v1/runs/${id}/steps/${stepId}/request`
+    const last = await control.json<StepRequest>(200, 'GET', path('model-2'))
+    expect(last).toMatchObject({
+      step: { stepId: 'model-2', model: 'demo/echo' },
+      answer: { text: expect.stringContaining('waited'), stop: 'end' },
+      request: {
+        exact: true,
+        messages: [
+          { role: 'user', text: prompt },
+          { role: 'assistant', toolCalls: [{ name: 'wait' }], stepId: 'model-1' },
+          { role: 'tool', results: [{ name: 'wait', stepId: 'timer-1-1', failed: false }] },
+        ],
+      },
+    })
+    expect(last.request?.tools.map(({ name }) => name)).toEqual(['wait', 'wait_signal', 'ask_human', 'http_request'])
+    const older = await control.json<StepRequest>(200, 'GET', `${path('model-2')}?before=2`)
+    expect(older.request).toMatchObject({ firstMessage: 0, messages: [{ role: 'user' }, { role: 'assistant' }] })
+    expect((await control.call('GET', path('timer-1-1'))).status).toBe(400)
+    expect((await control.call('GET', path('model-9'))).status).toBe(404)
+    const { rows } = await control.db.execute('select count(*) from tool_lists')
+    expect(rows[0]?.[0]).toBe(peer === 'embedded' ? 1 : 0)
   })
 
   it('cancels at once and once, and signs what there was', async () => {

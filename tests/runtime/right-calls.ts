@@ -162,6 +162,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     },
     signalRun: async () => at(`/v1/runs/${await waiting()}/signals/go`, { value: 1 }),
     listRunSteps: async () => at(`/v1/runs/${await ended()}/steps`),
+    readStepRequest: async () => at(`/v1/runs/${await ended()}/steps/model-1/request`),
     exportRunJournal: async () => at(`/v1/runs/${await ended()}/journal`),
     async readRunBlob() {
       const id = await run('x'.repeat(270_000))

@@ -7,6 +7,7 @@ import { circling } from './anomalies.ts'
 import { gate } from './gate.ts'
 import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
+import { requestFacts } from './request-facts.ts'
 import { ask, callTools } from './tool-calls.ts'
 import { watch } from './watch.ts'
 
@@ -17,7 +18,7 @@ const MOST_PAUSES = 10
 
 /** Runs an agent to its output: ask the model, make the calls it wants, until it has nothing more to call. */
 export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>> {
-  const loop = startLoop(run)
+  const loop: Loop = { ...startLoop(run), ...(hasFacts(run) && { facts: requestFacts(run) }) }
   const { manifest, talk } = loop
   const check = manifest.outputSchema && outputCheck(manifest.outputSchema)
   const circle = circling()
@@ -69,6 +70,11 @@ export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>>
   throw new RunFailure('limit_exceeded', `no answer after ${manifest.limits.maxTurns} turns (limits.maxTurns)`)
 }
 
+/** Most short runs have none. */
+function hasFacts({ model, keepTools, history }: AgentRun): boolean {
+  return model.contextTokens !== undefined || keepTools !== undefined || history.request !== undefined
+}
+
 async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[1]['request']['tools']): Promise<Said> {
   const { manifest, talk } = loop
   const stepId = `model-${turn}`
@@ -108,7 +114,7 @@ async function compact(loop: Loop, turn: number): Promise<void> {
     maxOutputTokens: Math.min(4096, manifest.limits.maxOutputTokens),
   }
   const stepId = `compaction-${turn}`
-  const { text: summary, stop } = await askModel(loop, { stepId, kind: 'model', request })
+  const { text: summary, stop } = await askModel(loop, { stepId, kind: 'model', inputHash: talk.inputHash, request })
   if (stop === 'refusal') {
     throw new RunFailure('model_refused', 'the model refused to shorten the conversation', { stepId })
   }

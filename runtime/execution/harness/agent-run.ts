@@ -4,8 +4,8 @@ import type { Redaction } from '../../privacy/redaction.ts'
 import type { Approvals } from '../approvals.ts'
 import { cacheMeta, countedParts } from '../call-cost.ts'
 import type { Spent } from '../journal/commit.ts'
+import type { EventDraft } from '../journal/event.ts'
 import type { History } from '../journal/history.ts'
-import type { RunJournal } from '../journal/run-journal.ts'
 import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models/model.ts'
 import type { Steps } from '../step.ts'
 import type { Outcome, StepCall, StepResult, StepSpec } from '../step-spec.ts'
@@ -13,6 +13,7 @@ import type { ExposedTool } from '../tools/exposed-tool.ts'
 import type { DeltaSink } from '../turn.ts'
 import { conversation } from './conversation.ts'
 import { readResultTool, roomOf } from './long-results.ts'
+import { type KeepTools, type KeptFacts, recordFacts } from './request-facts.ts'
 
 /** Everything the loop of one run works with. Nothing in it knows a socket, a file or a clock. */
 export interface AgentRun {
@@ -23,14 +24,16 @@ export interface AgentRun {
   model: FoundModel
   tools: ReadonlyMap<string, ExposedTool>
   steps: Steps
-  journal: RunJournal
+  journal: { append(draft: EventDraft): unknown }
   history: History
-  approvals: Approvals
+  approvals: Pick<Approvals, 'ask'>
   sha256: Sha256
   /** What may be neither sent on nor kept. */
   redact?: Redaction | undefined
   /** Told what the model says, as it says it. */
   voice?: DeltaSink
+  /** Absent where there are none, or what is sent to models is not kept. */
+  keepTools?: KeepTools | undefined
 }
 
 export interface Loop extends AgentRun {
@@ -40,6 +43,8 @@ export interface Loop extends AgentRun {
   passed: Set<string>
   /** A result was too long to be given whole: from then on the model may read parts of results. */
   hasLongResult: boolean
+  /** Of what the loop sends to its model; a program says itself what it sends. */
+  facts?: KeptFacts
 }
 
 export function startLoop(run: AgentRun): Loop {
@@ -65,7 +70,15 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
   const { model, steps } = loop
   const voice = aloud ? loop.voice : undefined
   const outcome = await steps.run(
-    { stepId, kind, name: model.id, ...(inputHash && { inputHash }), effect: 'idempotent', onInterrupted: 'retry' },
+    {
+      stepId,
+      kind,
+      name: model.id,
+      effect: 'idempotent',
+      onInterrupted: 'retry',
+      ...(inputHash && { inputHash }),
+      ...(loop.facts && recordFacts(loop.facts, loop.history.request)),
+    },
     async step => {
       voice?.begin()
       // A piece may hold half of what is to be taken out, so where something is, the answer is emitted whole.

@@ -79,8 +79,9 @@ async function selfConsistent(loop: Loop, question: GateQuestion): Promise<numbe
   return score
 }
 
-function spec(loop: Loop, stepId: string): StepSpec {
-  return { stepId, kind: 'confidence', name: loop.model.id, effect: 'idempotent', onInterrupted: 'retry' }
+function spec({ model, talk }: Loop, stepId: string): StepSpec {
+  const { inputHash } = talk
+  return { stepId, kind: 'confidence', name: model.id, inputHash, effect: 'idempotent', onInterrupted: 'retry' }
 }
 
 function judged(answer: ModelAnswer, output: unknown, ...also: EventDraft[]): StepResult {

@@ -1,4 +1,5 @@
 import { utf8 } from '../../../shared/sign/bytes.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { StepFailure } from '../failure.ts'
 import type { History } from '../journal/history.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
@@ -33,8 +34,8 @@ export function cut(content: string, result: string, room: number): string {
 
 const decoder = new TextDecoder()
 
-/** The text of a result as the model was to get it. */
-export const textOf = (output: unknown): string => (typeof output === 'string' ? output : JSON.stringify(output))
+/** The text of a result as the model was to get it: the same after a restart, which reads its members in the order of the journal. */
+export const textOf = (output: unknown): string => (typeof output === 'string' ? output : canonicalize(output))
 
 /** Reads parts of results that were too long to be given whole. They stand in the journal, so a restart reads the same. */
 export function readResultTool({ steps }: History, room: number): ExposedTool {

@@ -45,10 +45,9 @@ export type Called =
   | { failed: true; kind: StepKind; message: string; code?: string }
 
 function asResult(loop: Loop, stepId: string, { id, name }: ToolCall, called: Called, room: number): ToolResult {
-  const said: unknown = called.failed
-    ? { error: called.message, ...(called.code !== undefined && { code: called.code }) }
-    : called.output
-  const whole = textOf(said)
+  const whole = called.failed
+    ? JSON.stringify({ error: called.message, ...(called.code !== undefined && { code: called.code }) })
+    : textOf(called.output)
   // A part that was asked for is given as it is.
   const content = name === READ_RESULT ? whole : cut(whole, stepId, room)
   if (content !== whole) loop.hasLongResult = true

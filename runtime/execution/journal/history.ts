@@ -19,6 +19,8 @@ export interface History {
   lost: Spent
   /** How often each step has asked a human. */
   questions: Map<string, number>
+  /** What the last model step recorded of its request. */
+  request?: NonNullable<EventMeta['request']>
 }
 
 /** Code of a `step_retrying` that records an attempt interrupted by a crash; the step stays open under the same key. */
@@ -62,6 +64,7 @@ function follow(history: History, event: JournalEntry): void {
   switch (kind) {
     case 'step_started':
       steps.set(stepId, { is: 'open', attempt, meta, at, uncertain: 0 })
+      if (meta.request) history.request = meta.request
       return
     case 'step_completed':
       steps.set(stepId, { is: 'completed', attempt, output: payload.output, meta, seq })

@@ -3,6 +3,7 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
+import type { StepRequest } from '../../../shared/wire/runtime/step-request.ts'
 import type { ManifestTexts, SealedTexts } from '../../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../../execution/journal/event.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
@@ -61,6 +62,18 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       })
       if (answer === undefined) throw offline(`the journal of run ${id}`)
       return answer.status === 200 ? answer.body : undefined
+    },
+
+    /** What a model step sent and got, as its node rebuilds it; undefined: there is no such step. */
+    async request({ id, nodeId, state }: RemoteRun, stepId: string, before = 0): Promise<StepRequest | undefined> {
+      if (state === 'queued' || nodeId === undefined) return undefined
+      const node = await fallbackNode(reachableNodes, nodes, nodeId)
+      const answer = await node?.read({ kind: 'request', id: `${id}/${stepId}`, from: before })
+      if (answer === undefined) throw offline(`the journal of run ${id}`)
+      if (answer.status === 404) return undefined
+      const said = readJson(decoder.decode(answer.body)) as StepRequest | { error: string }
+      if ('error' in said) throw new ApiError('validation_failed', said.error)
+      return said
     },
 
     async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteApproval> | undefined> {

@@ -1,9 +1,11 @@
+import { ApiError } from '../../../shared/http/api-error.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { fromHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
+import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import type { approvals, blobs, events, runData } from '../../schema/tables.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import {
@@ -17,12 +19,19 @@ import {
 export interface AnswerReadsDeps {
   db: Db
   sessions: Pick<SessionStore, 'turn' | 'messages'>
+  requests: RequestsOfSteps
   identity: { tenantId: string; pool: string; poolKeys: BoxKeys }
   opened: <T>(box: Uint8Array, place: string) => Promise<T>
 }
 
 /** Answers what only this node knows. */
-export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys }, opened }: AnswerReadsDeps) {
+export function answerReads({
+  db,
+  sessions,
+  requests,
+  identity: { tenantId, pool, poolKeys },
+  opened,
+}: AnswerReadsDeps) {
   return async function read({
     kind,
     id,
@@ -63,6 +72,12 @@ export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys
       const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content'>>(found)
       if (row) return { status: 200, body: new Uint8Array(row.content) }
     }
+    if (kind === 'request') {
+      const [runId = '', stepId = ''] = id.split('/')
+      const here = 'select 1 from tunnel_runs where run_id = ?'
+      if ((await db.execute({ sql: here, args: [runId] })).rows.length > 0)
+        return requestOf(requests, runId, stepId, from)
+    }
     if (kind === 'messages') return answer(await sessions.messages(id))
     if (kind === 'turns') {
       const ends = await Promise.all(id.split(',').map(turnId => sessions.turn(turnId)))
@@ -77,6 +92,17 @@ export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys
       return { status: 200, body: sealed }
     }
     return { status: 404, body: new Uint8Array() }
+  }
+}
+
+async function requestOf(requests: RequestsOfSteps, runId: string, stepId: string, from: bigint) {
+  const answer = (status: number, value: unknown) => ({ status, body: utf8(JSON.stringify(value)) })
+  try {
+    const found = await requests.of(runId, stepId, from === 0n ? undefined : Number(from))
+    return found ? answer(200, found) : answer(404, {})
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'validation_failed') return answer(400, { error: error.message })
+    throw error
   }
 }
 

@@ -15,6 +15,7 @@ import { resumption } from '../../execution/claim-statement.ts'
 import type { Engine } from '../../execution/engine.ts'
 import { lastingValue } from '../../lasting-value.ts'
 import { copiedSteps } from '../../runs/fork.ts'
+import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { TurnInput } from '../../sessions/turn-input.ts'
@@ -67,6 +68,7 @@ export interface WorkerDeps {
   runs: RunStore
   engine: Pick<Engine, 'wake' | 'end' | 'active'>
   approvals: ApprovalStore
+  requests: RequestsOfSteps
   sessions: Pick<SessionStore, 'turn' | 'messages' | 'stop' | 'remove' | 'orderedTurn'>
   now: () => Date
   log: Log
@@ -181,7 +183,13 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     },
 
     /** Answers what only this node knows. */
-    read: answerReads({ db, sessions, identity, opened: (box, place) => opened(side, box, place) }),
+    read: answerReads({
+      db,
+      sessions,
+      requests: deps.requests,
+      identity,
+      opened: (box, place) => opened(side, box, place),
+    }),
   }
 }
 

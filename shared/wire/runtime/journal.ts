@@ -79,6 +79,8 @@ export const eventMeta = z.looseObject({
   /** Of `tokensIn`: read from the provider's cache, and written to it. */
   cacheReadTokens: count.optional(),
   cacheWriteTokens: count.optional(),
+  /** Of a model step: what of its request stands in no other event, where it differs from that of the model step before. */
+  request: z.looseObject({ contextTokens: count.optional(), tools: hex64.optional() }).optional(),
 })
 export type EventMeta = z.infer<typeof eventMeta>
 

@@ -4,7 +4,17 @@ import { sessionEvents } from './session.ts'
 const nodeId = z.string().max(64)
 
 /** What can be read of a node through the tunnel that it has dialled. */
-export const nodeReadKind = z.enum(['data', 'events', 'approvals', 'pool-key', 'texts', 'messages', 'turns', 'blob'])
+export const nodeReadKind = z.enum([
+  'data',
+  'events',
+  'approvals',
+  'pool-key',
+  'texts',
+  'messages',
+  'turns',
+  'blob',
+  'request',
+])
 
 /** What one control plane asks another one about a node that has dialled that one. */
 export const peerCommand = z.discriminatedUnion('ask', [

@@ -17,6 +17,7 @@ import {
   signalSend,
   step,
 } from '../run.ts'
+import { stepParams, stepRequest, stepRequestQuery } from '../step-request.ts'
 import { forecast, forecastRequest } from '../usage.ts'
 import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
@@ -140,6 +141,19 @@ export const runEndpoints = {
     params: idParams,
     responses: ok(z.array(step), 'In the order they started.'),
     errors: [...ONE, 503],
+  }),
+  stepRequest: endpoint({
+    id: 'readStepRequest',
+    method: 'GET',
+    path: '/v1/runs/{id}/steps/{stepId}/request',
+    tag: 'Runs',
+    summary: 'What a model step sent and got: system prompt, messages, tools, answer, tokens and cost',
+    auth: 'bearer',
+    scopes: ['runs:read'],
+    params: stepParams,
+    query: stepRequestQuery,
+    responses: ok(stepRequest, 'Rebuilt from the journal. Messages are a page: `before` asks for the one before it.'),
+    errors: [...ONE, 400, 503],
   }),
   journal: endpoint({
     id: 'exportRunJournal',
