@@ -18,6 +18,7 @@ import {
   KeysRotateMasterCommand,
 } from './keys.ts'
 import { RunCommand } from './run.ts'
+import { RunsRequestCommand } from './runs.ts'
 import { SchedulesPreviewCommand } from './schedules.ts'
 import { ServeCommand } from './serve.ts'
 import { SessionsChatCommand } from './sessions-chat.ts'
@@ -42,6 +43,7 @@ for (const command of [
   AgentsApplyCommand,
   AgentsListCommand,
   RunCommand,
+  RunsRequestCommand,
   ApprovalsListCommand,
   ApprovalsApproveCommand,
   ApprovalsRejectCommand,

@@ -18,6 +18,7 @@ export const runtimeExits: ProgramExits = {
     'agents apply': { 1: `${REFUSED}, or the file does not read` },
     'agents list': { 1: REFUSED },
     run: { 0: 'succeeded', 1: 'failed or cancelled, or the service refused', 3: 'it waits for a human' },
+    'runs request': { 1: REFUSED },
     'approvals list': { 1: REFUSED },
     'approvals approve': { 1: REFUSED },
     'approvals reject': { 1: REFUSED },

@@ -13,6 +13,7 @@ import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
 import { DoctorCommand } from './doctor.ts'
 import { ExportCommand } from './export.ts'
 import { RunCommand } from './run.ts'
+import { RunsRequestCommand } from './runs.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 import { VerifyCommand } from './verify.ts'
 
@@ -83,6 +84,20 @@ describe('runtime run', () => {
     expect(said.err).not.toContain('\r')
     const quiet = await fixture.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
     expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])
+  })
+
+  it('shows what one of its model steps sent and got', async () => {
+    const { err } = await fixture.run(RunCommand, 'run', 'worker', 'hello there')
+    const id = /^run (\S+)/.exec(err)![1]!
+    const shown = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-1')
+    expect([shown.code, shown.out]).toEqual([
+      0,
+      expect.stringMatching(/── user\nhello there\n[\s\S]*── answer \(end\)\n/),
+    ])
+    const json = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-1', '--json')
+    expect(JSON.parse(json.out)).toMatchObject({ request: { exact: true }, answer: { stop: 'end' } })
+    const unknown = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-9')
+    expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('model-9')])
   })
 
   it('stops at a question with code 3, and shows the rest once a human has decided', async () => {
@@ -230,6 +245,7 @@ it.each([
   [AgentsApplyCommand, 'agents apply', /TOML, YAML or JSON/],
   [AgentsListCommand, 'agents list', /PLATFORM_API_KEY/],
   [RunCommand, 'run', /Exit code 0: succeeded/],
+  [RunsRequestCommand, 'runs request', /tokens and cost/],
   [ApprovalsListCommand, 'approvals list', /waits for a human/],
   [ApprovalsApproveCommand, 'approvals approve', /--resolution/],
   [ApprovalsRejectCommand, 'approvals reject', /onReject/],

@@ -1,8 +1,11 @@
 import type { Writable } from 'node:stream'
 
-/** A model's text as a terminal may show it: it moves no cursor and sets no colour. */
+/** Characters that turn the order of those after them around, so that a line reads as another. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** A model's text as a terminal may show it: it moves no cursor, sets no colour and turns nothing around. */
 export function printable(text: string): string {
-  return [...text]
+  return [...text.replace(TURNS, '')]
     .filter(character => {
       const code = character.codePointAt(0) ?? 0
       return character === '\n' || character === '\t' || (code >= 0x20 && (code < 0x7f || code > 0x9f))
