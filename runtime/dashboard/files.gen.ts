@@ -263,6 +263,247 @@ form?.addEventListener('keydown', event => {
 })
 if (page.dataset.over === undefined) listen()
 `,
+  "conversation-view.js": `import { el } from './dom.js'
+import { count, many, usd } from './figures.js'
+
+import { copyButton } from './copy-button.js'
+import { visible } from './foreign-text.js'
+import { jsonView, lazyFold, textView } from './text-view.js'
+
+/** What the view leads to. */
+
+/** Of a long conversation the newest messages are drawn, and the others when they are asked for. */
+const AT_ONCE = 40
+
+const WITHOUT                                                                = {
+  not_stored: 'This agent keeps no prompts (privacy.storePrompts is false), so there is no conversation to show.',
+  program: 'The program of a code agent wrote this request; the journal has its digest alone.',
+  deleted: 'What this request is rebuilt from was deleted.',
+  unknown: 'The journal does not lead to this request.',
+}
+
+/** What a model step sent and got, as a conversation. */
+export function conversationView(told             , links                   )                {
+  const { request, answer, without, failures, copiedFrom, step } = told
+  return [
+    ...(copiedFrom
+      ? [
+          el(
+            'p',
+            { class: 'hint' },
+            'A copy; made by ',
+            el('a', { href: links.runPage(copiedFrom.runId) }, 'another run'),
+            '.',
+          ),
+        ]
+      : []),
+    ...(without ? [el('p', { class: 'notice' }, WITHOUT[without])] : []),
+    ...failures.map(({ attempt, code, error, costUsd }) =>
+      el(
+        'p',
+        { class: 'notice bad' },
+        el('strong', {}, \`Attempt \${attempt}: \${visible(code)}\`),
+        \` \${visible(error)}\`,
+        costUsd > 0 && \` (\${usd(costUsd)})\`,
+      ),
+    ),
+    ...(request ? conversation(request, links) : []),
+    ...(answer ? [answerView(answer, step)] : []),
+  ]
+}
+
+function conversation(request         , links                   )                {
+  const { exact, system, tools, toolsOmitted = 0, toolTokens, toolsCached } = request
+  return [
+    ...(exact
+      ? []
+      : [
+          el(
+            'p',
+            { class: 'notice' },
+            'This is not certain to be what was sent: its digest is not the one that was recorded before the call.',
+          ),
+        ]),
+    ...(tools.length === 0
+      ? []
+      : [
+          lazyFold(
+            titled(many(tools.length + toolsOmitted, 'tool'), { estimatedTokens: toolTokens, cached: toolsCached }),
+            () =>
+              tools.map(tool =>
+                lazyFold(visible(tool.name), () => [
+                  textView(tool.description),
+                  jsonView(\`the schema of \${tool.name}\`, tool.parameters),
+                ]),
+              ),
+          ),
+        ]),
+    ...(request.outputSchema
+      ? [lazyFold('Schema of the answer', () => [jsonView('the schema of the answer', request.outputSchema)])]
+      : []),
+    ...(system.text === ''
+      ? []
+      : [
+          lazyFold(
+            titled('System prompt', system),
+            () => [textView(system.text, system.omitted)],
+            system.text.length < 1000,
+          ),
+        ]),
+    messageList(request, links),
+  ]
+}
+
+/** The messages, the newest at the end; earlier ones come in front of them. */
+function messageList(request         , links                   )              {
+  const box = el('div', { class: 'messages' })
+  const more = el('button', { type: 'button' })
+  let waiting = request.messages.slice(0, Math.max(0, request.messages.length - AT_ONCE))
+  let first = request.firstMessage
+  const label = () => {
+    const left = first + waiting.length
+    more.hidden = left === 0
+    more.replaceChildren(\`Show earlier messages (\${count(left)})\`)
+  }
+  more.addEventListener('click', async () => {
+    if (waiting.length === 0) {
+      more.disabled = true
+      const page = await links.earlier(first).catch(() => undefined)
+      more.disabled = false
+      if (!page?.request) return
+      waiting = page.request.messages
+      first = page.request.firstMessage
+    }
+    const next = waiting.slice(-AT_ONCE)
+    waiting = waiting.slice(0, -AT_ONCE)
+    box.prepend(...next.map(message => messageView(message, links)))
+    label()
+  })
+  box.append(...request.messages.slice(-AT_ONCE).map(message => messageView(message, links)))
+  label()
+  return el('div', {}, more, box)
+}
+
+function titled(title        , { estimatedTokens, cached }        )         {
+  const notes = [
+    ...(estimatedTokens === undefined ? [] : [\`about \${many(estimatedTokens, 'token')}\`]),
+    ...(cached ? [cached === 'whole' ? 'cached' : 'cached in part'] : []),
+  ]
+  return [...(title === '' ? [] : [title]), ...notes].join(' · ')
+}
+
+function messageView(message                , links                   )              {
+  const look = \`message \${message.role}\${message.cached === undefined ? '' : \` cached-\${message.cached}\`}\`
+  if (message.role === 'tool') {
+    return el(
+      'section',
+      { class: look, 'aria-label': 'Results of tools' },
+      heading('Results', message),
+      ...message.results.map(one => resultView(one, links)),
+    )
+  }
+  const name = message.role === 'user' ? 'User' : 'Assistant'
+  const calls = message.role === 'assistant' ? message.toolCalls : []
+  return el(
+    'section',
+    { class: look, 'aria-label': name },
+    heading(name, message, message.role === 'assistant' ? message.stepId : undefined),
+    message.text !== '' && textView(message.text, message.omitted),
+    ...calls.map(callView),
+  )
+}
+
+function heading(name        , weight        , stepId         )              {
+  return el(
+    'p',
+    { class: 'who-says' },
+    el('strong', {}, name),
+    el('small', {}, titled('', weight)),
+    stepId !== undefined && stepLink(stepId),
+  )
+}
+
+const stepLink = (stepId        )              =>
+  el('a', { href: \`#step=\${encodeURIComponent(stepId)}\` }, visible(stepId))
+
+function callView({ name, arguments: given }                                                      )              {
+  return el(
+    'section',
+    { class: 'call', 'aria-label': \`Call of \${visible(name)}\` },
+    el('p', { class: 'who-says' }, el('strong', {}, \`→ \${visible(name)}\`)),
+    jsonView(\`the arguments of \${name}\`, given),
+  )
+}
+
+function resultView(
+  { name, content, omitted = 0, failed, stepId, blob }                                                              ,
+  links                   ,
+)              {
+  return el(
+    'section',
+    { class: \`call\${failed ? ' failed' : ''}\`, 'aria-label': \`Result of \${visible(name)}\` },
+    el(
+      'p',
+      { class: 'who-says' },
+      el('strong', {}, \`← \${visible(name)}\`),
+      failed && el('span', { class: 'bad' }, 'failed'),
+      stepId !== undefined && stepLink(stepId),
+    ),
+    jsonView(\`the result of \${name}\`, content),
+    omitted > 0 && el('p', { class: 'hint' }, \`\${count(omitted)} more characters are not in this answer.\`),
+    blob && el('p', {}, el('a', { href: links.blob(blob.sha256) }, \`The whole result (\${count(blob.bytes)} bytes)\`)),
+  )
+}
+
+function answerView(answer                                    , { tokensOut }                     )              {
+  const { text, omitted, toolCalls, stop, cappedByBudget, score } = answer
+  const notes = [
+    many(tokensOut, 'token'),
+    ...(stop && stop !== 'end' && stop !== 'tools' ? [\`stopped: \${stop}\`] : []),
+    ...(cappedByBudget ? ['as long as the budget let it be'] : []),
+    ...(score === undefined ? [] : [\`confidence \${score}\`]),
+  ]
+  return el(
+    'section',
+    { class: 'message assistant answer', 'aria-label': 'Answer' },
+    el(
+      'p',
+      { class: 'who-says' },
+      el('strong', {}, 'Answer'),
+      el('small', {}, notes.join(' · ')),
+      copyButton('the answer', () => text),
+    ),
+    text !== '' && textView(text, omitted),
+    ...toolCalls.map(callView),
+  )
+}
+`,
+  "copy-button.js": `import { el } from './dom.js'
+import { toast } from './page-api.js'
+
+/** Copies a text; where a browser gives pages no clipboard, as without HTTPS, it says so. */
+export function copyButton(about        , text              )                    {
+  const button = el('button', { type: 'button', class: 'copy', 'aria-label': \`Copy \${about}\` }, 'Copy')
+  button.addEventListener('click', () => void copy(text()))
+  return button
+}
+
+/** Buttons of the page that were made by the service: \`data-copy\` is what they copy. */
+export function copyButtons()       {
+  document.addEventListener('click', event => {
+    const button = event.target instanceof Element ? event.target.closest             ('[data-copy]') : null
+    if (button !== null) void copy(button.dataset.copy ?? '')
+  })
+}
+
+async function copy(text        )                {
+  const done = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  )
+  toast(done ? 'Copied.' : 'The browser gives this page no clipboard: select the text and copy it.')
+}
+`,
   "dashboard.css": `:root {
   --good-soft: #e3f4ea;
   --bad-soft: #fbe9e7;
@@ -768,8 +1009,149 @@ figure {
   z-index: 1;
   background: var(--card);
 }
-#step > .card {
-  margin: 1rem 0 0;
+main:has(#run) {
+  max-width: none;
+}
+.strip {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.strip dd {
+  margin: 0;
+  font-weight: 600;
+}
+.tabs {
+  display: flex;
+  gap: 0.25rem;
+  margin: 0 0 1rem;
+  border-bottom: 1px solid var(--line);
+}
+.tabs button {
+  border: 0;
+  border-bottom: 3px solid transparent;
+  border-radius: 0;
+  background: none;
+}
+.tabs button[aria-selected="true"] {
+  border-bottom-color: var(--link);
+  font-weight: 600;
+}
+.panel:not(.open) {
+  display: none;
+}
+.panes {
+  display: grid;
+  grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);
+  gap: 1rem;
+  align-items: start;
+}
+.panes .line:not(.event) {
+  grid-template-columns: minmax(8rem, 1.6fr) minmax(4rem, 1fr) 4.5rem 5.5rem;
+}
+.panes .line:not(.event) > :nth-child(4) {
+  display: none;
+}
+.side {
+  position: sticky;
+  top: 0.5rem;
+  max-height: calc(100vh - 1rem);
+  overflow: auto;
+}
+.side > div > section {
+  margin: 0;
+}
+#step:not(:empty) + #run-result {
+  display: none;
+}
+.spread {
+  justify-content: space-between;
+  flex-wrap: nowrap;
+  align-items: start;
+}
+.spread button {
+  flex: none;
+}
+.copy {
+  min-height: 0;
+  padding: 0.05rem 0.5rem;
+  font-size: 0.8rem;
+}
+.tree {
+  margin: 0;
+  padding-left: 1.1rem;
+}
+.tree > li {
+  margin: 0.25rem 0;
+}
+.message,
+.call {
+  min-width: 0;
+  margin: 0.6rem 0;
+  padding: 0.5rem 0.75rem;
+  border: 1px solid var(--line);
+  border-left: 4px solid var(--edge);
+  border-radius: 6px;
+  overflow-wrap: anywhere;
+}
+.message {
+  content-visibility: auto;
+  contain-intrinsic-size: auto 6rem;
+}
+.message.user {
+  border-left-color: var(--model);
+}
+.message.assistant {
+  border-left-color: var(--tool);
+}
+.message.answer {
+  border-width: 2px 2px 2px 4px;
+}
+.message.cached-whole {
+  background: var(--plain-soft);
+}
+.call {
+  background: var(--card);
+}
+.call.failed {
+  border-left-color: var(--fail);
+}
+.who-says {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.25rem 0.6rem;
+  align-items: baseline;
+  margin: 0;
+}
+.text {
+  unicode-bidi: isolate;
+}
+.text p {
+  white-space: pre-wrap;
+}
+.text blockquote {
+  margin: 0.4rem 0;
+  padding-left: 0.75rem;
+  border-left: 3px solid var(--line);
+  white-space: pre-wrap;
+}
+.text ul,
+.text ol {
+  margin: 0.4rem 0;
+  padding-left: 1.5rem;
+}
+.json {
+  position: relative;
+}
+.json pre {
+  max-height: 18rem;
+  padding-right: 4rem;
+}
+.json > .copy {
+  position: absolute;
+  top: 0.4rem;
+  right: 0.5rem;
 }
 #step h3,
 .card > h3:first-child {
@@ -893,6 +1275,15 @@ dialog {
   background: var(--card);
   color: var(--text);
 }
+@media (max-width: 64rem) {
+  .panes {
+    grid-template-columns: minmax(0, 1fr);
+  }
+  .side {
+    position: static;
+    max-height: none;
+  }
+}
 @media (max-width: 48rem) {
   body {
     grid-template: auto auto 1fr / minmax(0, 1fr);
@@ -955,7 +1346,8 @@ dialog {
   .operation {
     grid-template-columns: minmax(0, 1fr);
   }
-  .line {
+  .line,
+  .panes .line:not(.event) {
     grid-template-columns: minmax(0, 1.6fr) minmax(3.5rem, 1fr) 4.5rem;
     gap: 0.4rem;
   }
@@ -1217,6 +1609,35 @@ async function show(agentName        )                {
     said?.replaceChildren(el('p', {}, words, blocked))
   } catch (error) {
     said?.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+  }
+}
+`,
+  "foreign-text.js": `/**
+ * Controls, and marks that turn the order of the letters around them: in a text of a model or a vendor they could make a line read as
+ * another. Tab and line feed stay.
+ */
+const UNSEEN = /[\\p{Cc}\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u2069\\ufeff]/gu
+
+/** A text of a stranger with what is not seen in it made visible. */
+export function visible(text        )         {
+  return text
+    .replaceAll('\\r\\n', '\\n')
+    .replace(UNSEEN, mark =>
+      mark === '\\n' || mark === '\\t'
+        ? mark
+        : \`\\u27e8U+\${mark.codePointAt(0) .toString(16).toUpperCase().padStart(4, '0')}\\u27e9\`,
+    )
+}
+
+/** The text of a JSON value, indented; a text that is JSON is indented where that changes nothing in it, as it would a long number. */
+export function prettyJson(value         )         {
+  if (typeof value !== 'string') return JSON.stringify(value, null, 2) ?? 'nothing'
+  if (!/^[[{]/.test(value)) return value
+  try {
+    const read          = JSON.parse(value)
+    return JSON.stringify(read) === value ? JSON.stringify(read, null, 2) : value
+  } catch {
+    return value
   }
 }
 `,
@@ -1632,6 +2053,149 @@ text.addEventListener('input', () => {
 })
 void check()
 `,
+  "markdown.js": `/** A mark without its end is looked for no farther, so that a text of marks alone is read in one pass. */
+const LOOK_AHEAD = 1000
+const MOST_DEPTH = 4
+
+const FENCE = /^ {0,3}(\`{3,}|~{3,})\\s*([\\w+#.-]{0,30})\\s*$/
+const HEADING = /^ {0,3}(#{1,6}) (.*)$/
+const ITEM = /^ {0,8}(?:([-*+])|(\\d{1,9})[.)]) (.*)$/
+const QUOTE = /^ {0,3}> ?(.*)$/
+const RULE = /^ {0,3}(?:-{3,}|\\*{3,}|_{3,})\\s*$/
+
+/** The part of Markdown that models write, as a tree. Nothing in it is markup: HTML stays the text that it is. */
+export function markdownBlocks(text        )          {
+  const lines = text.split('\\n')
+  const blocks          = []
+  for (let at = 0; at < lines.length; ) {
+    const line = lines[at]
+    const [, fence, language = ''] = FENCE.exec(line) ?? []
+    if (fence !== undefined) {
+      let to = at + 1
+      while (to < lines.length && !closes(lines[to] , fence)) to++
+      blocks.push({ is: 'code', language, text: lines.slice(at + 1, to).join('\\n') })
+      at = to + 1
+      continue
+    }
+    if (line.trim() === '') {
+      at++
+      continue
+    }
+    const [block, next] = lineBlock(lines, at)
+    blocks.push(block)
+    at = next
+  }
+  return blocks
+}
+
+function closes(line        , fence        )          {
+  const own = line.trim()
+  return own.startsWith(fence) && own.replaceAll(fence[0] , '') === ''
+}
+
+/** The block that begins with a line which is not empty, and the line behind it. */
+function lineBlock(lines                   , at        )                  {
+  const line = lines[at]
+  const heading = HEADING.exec(line)
+  if (heading) return [{ is: 'heading', level: heading[1] .length, inside: inline(heading[2] ) }, at + 1]
+  if (RULE.test(line)) return [{ is: 'rule' }, at + 1]
+  const item = ITEM.exec(line)
+  if (item) return list(lines, at, item[2] !== undefined)
+  const isQuote = QUOTE.test(line)
+  let to = at
+  while (to < lines.length && (isQuote ? QUOTE.test(lines[to] ) : to === at || isPlain(lines[to] ))) to++
+  const own = lines.slice(at, to).map(one => (isQuote ? (QUOTE.exec(one)?.[1] ?? '') : one))
+  return [{ is: isQuote ? 'quote' : 'paragraph', inside: inline(own.join('\\n')) }, to]
+}
+
+function list(lines                   , from        , ordered         )                  {
+  const items           = []
+  let at = from
+  for (; at < lines.length; at++) {
+    const line = lines[at]
+    const item = ITEM.exec(line)
+    if (item && (item[2] !== undefined) === ordered) items.push(item[3] )
+    else if (!item && /^ {2,}\\S/.test(line)) items[items.length - 1] += \`\\n\${line.trim()}\`
+    else break
+  }
+  return [{ is: 'list', ordered, items: items.map(text => inline(text)) }, at]
+}
+
+const isPlain = (line        )          =>
+  line.trim() !== '' && ![FENCE, HEADING, ITEM, QUOTE, RULE].some(form => form.test(line))
+
+/** Marks inside of a line, each with what it encloses. */
+export function inline(text        , depth = 0)           {
+  const found           = []
+  let plain = 0
+  let at = 0
+  const take = (one        , to        ) => {
+    if (at > plain) found.push({ is: 'text', text: text.slice(plain, at) })
+    found.push(one)
+    plain = to
+    at = to
+  }
+  while (at < text.length) {
+    const mark = depth < MOST_DEPTH ? readMark(text, at, depth) : undefined
+    if (mark) take(...mark)
+    else at++
+  }
+  if (plain < text.length) found.push({ is: 'text', text: text.slice(plain) })
+  return found
+}
+
+function readMark(text        , at        , depth        )                               {
+  switch (text[at]) {
+    case '\`': {
+      const end = near(text, '\`', at + 1)
+      return end > at + 1 ? [{ is: 'code', text: text.slice(at + 1, end) }, end + 1] : undefined
+    }
+    case '*':
+    case '_':
+      return emphasis(text, at, depth)
+    case '!':
+    case '[':
+      return link(text, at, depth)
+    default:
+      return undefined
+  }
+}
+
+function emphasis(text        , at        , depth        )                               {
+  const letter = text[at]
+  const isStrong = text[at + 1] === letter
+  const mark = isStrong ? letter + letter : letter
+  const from = at + mark.length
+  // Inside of a word it is part of a name, as in snake_case or 2*3.
+  if (/\\s/.test(text[from] ?? ' ') || (at > 0 && /\\w/.test(text[at - 1] ))) return undefined
+  const end = near(text, mark, from)
+  if (end <= from || /\\s/.test(text[end - 1] ) || /\\w/.test(text[end + mark.length] ?? ' ')) return undefined
+  const inside = inline(text.slice(from, end), depth + 1)
+  return [{ is: isStrong ? 'strong' : 'em', inside }, end + mark.length]
+}
+
+function link(text        , at        , depth        )                               {
+  const isImage = text[at] === '!'
+  const from = at + (isImage ? 2 : 1)
+  if (isImage && text[at + 1] !== '[') return undefined
+  const end = near(text, '](', from)
+  const close = end === -1 ? -1 : near(text, ')', end + 2)
+  if (close === -1) return undefined
+  const words = text.slice(from, end)
+  const href = text.slice(end + 2, close).trim()
+  if (words.includes('\\n\\n') || /\\s/.test(href)) return undefined
+  if (isImage) return [{ is: 'image', text: words, href }, close + 1]
+  // Only where a browser cannot be made to run something.
+  if (!/^https?:\\/\\/[^\\s]/i.test(href)) return undefined
+  return [{ is: 'link', href, inside: inline(words, depth + 1) }, close + 1]
+}
+
+/** Where something stands in the next characters, or -1. */
+function near(text        , what        , from        )         {
+  const found = text.slice(from, from + LOOK_AHEAD).indexOf(what)
+  return found === -1 ? -1 : from + found
+}
+`,
   "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
 
 /** Members whose values are not looked into here. */
@@ -1735,6 +2299,9 @@ function unknownInList(values                    , members         , path       
 form[data-send],
 .needs-script {
   display: none;
+}
+.panel {
+  display: block;
 }
 `,
   "own-connector.js": `import { el, part } from './dom.js'
@@ -2496,11 +3063,13 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 `,
   "run.js": `import { el, part, svg } from './dom.js'
 import { count, duration, usd } from './figures.js'
+import { copyButtons } from './copy-button.js'
 import { across, LANE_PX, lanesOf } from './lanes.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
 import { followRun } from './run-events.js'
-import { stepDetail } from './step-detail.js'
+import { stepPanel } from './step-panel.js'
+import { tabs } from './tabs.js'
 import {
   BAR_WIDTH,
   barsOf,
@@ -2526,10 +3095,11 @@ const journalBox = part('#journal')
 const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
 const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
 const detail = part('#step')
+const pages = tabs(part('#run-tabs'))
 
 let events                  = []
 let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
-let chosen
+let chosen                     = named()
 
 function draw()       {
   const all = timelineOf(events, replayed)
@@ -2540,6 +3110,20 @@ function draw()       {
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
+  drawFigures(all, span)
+  showStep()
+}
+
+/** The strip at the top goes on with the run. */
+function drawFigures(all                         , span      )       {
+  if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
+  const sum = (of                                ) => all.reduce((total, step) => total + of(step), 0)
+  const figures                         = {
+    '#strip-time': duration(span.toMs - span.fromMs),
+    '#strip-tokens': \`\${count(sum(one => one.tokensIn))} in, \${count(sum(one => one.tokensOut))} out\`,
+    '#strip-cost': usd(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
+  }
+  for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
 }
 
 /** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
@@ -2568,14 +3152,42 @@ function shortened(words        , px        )         {
   return words.length <= letters ? words : letters < 6 ? '' : \`\${words.slice(0, letters - 1)}…\`
 }
 
-function choose(stepId        )       {
-  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
-  if (step === undefined) return
+/** What the side shows of the chosen step; drawn anew when that has changed. */
+let shown = ''
+
+/** Shows a step beside the timeline, and names it in the address; nothing: the run itself. */
+function choose(stepId                    )       {
   chosen = stepId
-  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  const address = stepId === undefined ? location.pathname + location.search : \`#step=\${encodeURIComponent(stepId)}\`
+  history.replaceState(null, '', address)
+  showStep()
   draw()
+  if (stepId === undefined) return
+  pages.open('timeline')
   detail.scrollIntoView({ block: 'nearest' })
 }
+
+function showStep()       {
+  const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
+  const now = step === undefined ? '' : \`\${step.stepId} \${step.status} \${step.attempt}\`
+  if (now === shown) return
+  shown = now
+  const close = () => choose(undefined)
+  const deps = { runId: id, events, router: page.dataset.router, close }
+  detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
+}
+
+/** The step that the address names. */
+function named()                     {
+  const value = /^#step=(.+)$/.exec(location.hash)?.[1]
+  try {
+    return value === undefined ? undefined : decodeURIComponent(value)
+  } catch {
+    return undefined
+  }
+}
+
+window.addEventListener('hashchange', () => choose(named()))
 
 part('#lanes').addEventListener('click', event => {
   const { target } = event
@@ -2608,9 +3220,7 @@ function stepRow(step              , span      )              {
     el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
   )
   row.addEventListener('click', () => {
-    chosen = chosen === stepId ? undefined : stepId
-    detail.replaceChildren(...(chosen === undefined ? [] : stepDetail(step, { runId: id, events })))
-    draw()
+    choose(chosen === stepId ? undefined : stepId)
   })
   return row
 }
@@ -2659,6 +3269,7 @@ followRun(id, {
     events = all
     draw()
     performance.mark('run-drawn')
+    if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
     if (page.dataset.long !== undefined) void askReplayed()
   },
   event(one) {
@@ -2676,6 +3287,7 @@ setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
 verifyButtons()
+copyButtons()
 `,
   "schedule.js": `import { el, part, table } from './dom.js'
 import { root } from './page-api.js'
@@ -2919,64 +3531,291 @@ form.addEventListener('submit', async event => {
 
 demoRun()
 `,
-  "step-detail.js": `import { el } from './dom.js'
+  "step-panel.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'
+
+import { conversationView } from './conversation-view.js'
+import { copyButton } from './copy-button.js'
+import { visible } from './foreign-text.js'
+import { root } from './page-api.js'
+import { jsonView, lazyFold } from './text-view.js'
 import { inputOf, stepName,                                        tookMs } from './timeline.js'
 
-/** Everything that the journal says about one step, and what can be done from it. */
-export function stepDetail(
-  step              ,
-  { runId, events }                                                     ,
-)                {
-  const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, error, output, inputHash } = step
-  const took = tookMs(step)
-  const input = inputOf(stepId, events)
+/** Everything about one step: figures, the conversation of a model step, what the journal says, and what can be done from it. */
+export function stepPanel(step              , deps               )                {
+  const { runId, events, close } = deps
+  const { stepId, kind, error } = step
+  const back = el('button', { type: 'button' }, 'Back to the run')
+  back.addEventListener('click', close)
   const own = events.filter(one => one.stepId === stepId)
-  const entries                                 = [
-    ['Status', \`\${status}, attempt \${attempt}\`],
-    ['Time', took === undefined ? 'not over' : duration(took)],
-    ['Model', model],
-    ['Tokens', \`\${count(tokensIn)} in, \${count(tokensOut)} out\`],
-    ['Cost', usd(costUsd)],
-    ['Error', error],
-    ['Input (hash)', inputHash],
-    [
-      'Marks',
-      [step.replayed && 'its recorded result was used again', step.copied && 'copied'].filter(Boolean).join(', '),
-    ],
+  const asksModel = kind === 'model' || kind === 'confidence'
+  return [
+    el(
+      'section',
+      { class: 'card', 'aria-label': \`Step \${visible(stepId)}\` },
+      el('div', { class: 'row spread' }, el('h2', {}, visible(stepName(step))), back),
+      error !== undefined && el('p', { class: 'notice bad' }, visible(error)),
+      figures(step, own),
+      asksModel ? requestBox(runId, stepId, deps) : plainParts(step, events),
+      lazyFold(\`Events (\${own.length})\`, () => [jsonView('the events', own)]),
+      forkForm(runId, stepId),
+    ),
   ]
-  const form = el(
+}
+
+function figures(step              , own                          )              {
+  const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, inputHash, replayed, copied } = step
+  const took = tookMs(step)
+  const child = own.find(one => typeof one.meta.childRunId === 'string')?.meta.childRunId
+  const { cacheReadTokens, cacheWriteTokens } = own.findLast(one => one.kind === 'step_completed')?.meta ?? {}
+  const cached = [
+    ...(cacheReadTokens === undefined ? [] : [\`\${count(cacheReadTokens)} read from the cache\`]),
+    ...(cacheWriteTokens === undefined ? [] : [\`\${count(cacheWriteTokens)} written to it\`]),
+  ].join(', ')
+  const marks = [replayed && 'its recorded result was used again', copied && 'copied'].filter(Boolean).join(', ')
+  const entries                                                       = [
+    ['Status', attempt > 1 ? \`\${status}, attempt \${attempt}\` : status],
+    ['Time', took === undefined ? 'not over' : duration(took)],
+    ['Model', model !== undefined && visible(model)],
+    [
+      'Tokens',
+      tokensIn + tokensOut > 0 &&
+        \`\${count(tokensIn)} in\${cached === '' ? '' : \` (\${cached})\`}, \${count(tokensOut)} out\`,
+    ],
+    ['Cost', usd(costUsd)],
+    ['Run', typeof child === 'string' && el('a', { href: \`\${root}runs/\${encodeURIComponent(child)}\` }, child)],
+    ['Marks', marks],
+    [
+      'Id',
+      el(
+        'span',
+        {},
+        el('span', { class: 'mono' }, visible(stepId)),
+        ' ',
+        copyButton('the id', () => stepId),
+      ),
+    ],
+    ['Digest', inputHash !== undefined && el('span', { class: 'mono' }, \`\${inputHash.slice(0, 16)}…\`)],
+  ]
+  const shown = entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : []))
+  return el('dl', { class: 'facts' }, ...shown)
+}
+
+function plainParts(step              , events                          )              {
+  const input = inputOf(step.stepId, events)
+  return el(
+    'div',
+    {},
+    input !== undefined && lazyFold('Input', () => [jsonView('the input', input)], true),
+    step.output !== undefined && lazyFold('Output', () => [jsonView('the output', step.output)], true),
+  )
+}
+
+/** The conversation, asked for when the step is looked at. */
+function requestBox(runId        , stepId        , { router }               )              {
+  const box = el('div', { class: 'conversation' }, el('p', { class: 'hint' }, 'Reading the conversation …'))
+  const run = \`\${root}ui/api/v1/runs/\${encodeURIComponent(runId)}\`
+  const read = async (before         )                       => {
+    const query = before === undefined ? '' : \`?before=\${before}\`
+    const answer = await fetch(\`\${run}/steps/\${encodeURIComponent(stepId)}/request\${query}\`, { cache: 'no-store' })
+    const body          = await answer.json()
+    if (answer.ok) return body
+    throw new Error((body                      ).error ?? \`the runtime answered \${answer.status}\`)
+  }
+  const links = {
+    earlier: read,
+    runPage: (id        ) => \`\${root}runs/\${encodeURIComponent(id)}#step=\${encodeURIComponent(stepId)}\`,
+    blob: (sha256        ) => \`\${run}/blobs/\${sha256}\`,
+  }
+  read().then(
+    told => {
+      const trace = told.routerTraceId
+      box.replaceChildren(...(trace === undefined ? [] : [traceLink(trace, router)]), ...conversationView(told, links))
+      performance.mark('conversation-drawn')
+    },
+    (error         ) => {
+      const words = error instanceof Error ? error.message : String(error)
+      box.replaceChildren(el('p', { class: 'notice bad' }, visible(words)))
+    },
+  )
+  return box
+}
+
+function traceLink(trace        , router                    )              {
+  const id = el('span', { class: 'mono' }, visible(trace))
+  const named = router === undefined ? id : el('a', { href: router }, id)
+  return el('p', {}, 'Trace of the router: ', named)
+}
+
+function forkForm(runId        , stepId        )              {
+  return el(
     'form',
     { class: 'row', 'data-send': \`POST /v1/runs/\${runId}/fork\`, 'data-then': 'goto:runs/{id}' },
     el('input', { type: 'hidden', name: 'fromStepId', value: stepId }),
     el('button', { title: 'Starts a new run that reuses the steps before this one' }, 'Fork from here'),
     el('output', { role: 'status' }),
   )
-  return [
-    el(
-      'section',
-      { class: 'card', 'aria-label': \`Step \${stepId}\` },
-      el('h3', {}, stepName(step)),
-      el(
-        'dl',
-        { class: 'facts' },
-        ...entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : [])),
-      ),
-      input !== undefined && fold('Input', input),
-      output !== undefined && fold('Output', output, true),
-      fold(\`Events (\${own.length})\`, own),
-      form,
-    ),
-  ]
+}
+`,
+  "tabs.js": `/** Tabs of a page: one panel is seen at a time, and the arrows go from tab to tab. */
+export function tabs(list             )                                   {
+  const all = [...list.querySelectorAll             ('[role=tab]')]
+
+  function open(name        , focus = false)       {
+    for (const tab of all) {
+      const isOpen = tab.dataset.tab === name
+      tab.setAttribute('aria-selected', String(isOpen))
+      tab.tabIndex = isOpen ? 0 : -1
+      document.getElementById(\`panel-\${tab.dataset.tab}\`)?.classList.toggle('open', isOpen)
+      if (isOpen && focus) tab.focus()
+    }
+  }
+
+  list.addEventListener('click', event => {
+    const tab = event.target instanceof Element ? event.target.closest             ('[role=tab]') : null
+    if (tab) open(tab.dataset.tab ?? '')
+  })
+  list.addEventListener('keydown', event => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    const at = all.findIndex(tab => tab.getAttribute('aria-selected') === 'true')
+    const next = by === undefined ? undefined : all[(at + by + all.length) % all.length]
+    if (next === undefined) return
+    event.preventDefault()
+    open(next.dataset.tab ?? '', true)
+  })
+  return { open }
+}
+`,
+  "text-view.js": `import { el } from './dom.js'
+import { count } from './figures.js'
+import { copyButton } from './copy-button.js'
+import { prettyJson, visible } from './foreign-text.js'
+import {                          markdownBlocks } from './markdown.js'
+
+/** A text is shown in parts, so that a prompt of megabytes costs no more than what is read of it. */
+const AT_FIRST = 3000
+const MORE = 50_000
+/** Longer texts are not read as Markdown. */
+const MOST_MARKDOWN = 20_000
+
+/** A text of a person or a model: Markdown, of which a long one shows its beginning. */
+export function textView(text        , omitted = 0)              {
+  const box = el('div', { class: 'text', dir: 'auto' })
+  const whole = text.length <= AT_FIRST || (text.length <= MOST_MARKDOWN && text.length < 2 * AT_FIRST)
+  const isMarkdown = text.length <= MOST_MARKDOWN
+  const first = whole ? text : text.slice(0, AT_FIRST)
+  box.append(...(isMarkdown ? markdownNodes(first) : [el('pre', { tabindex: 0 }, visible(first))]))
+  if (whole) return withOmitted(box, omitted)
+  const words = \`Show all \${count(text.length)} characters\`
+  const button = el('button', { type: 'button' }, isMarkdown ? words : \`Show more of \${count(text.length)} characters\`)
+  button.addEventListener('click', () => {
+    if (isMarkdown) box.replaceChildren(...markdownNodes(text))
+    else box.replaceChildren(plainView(text))
+    withOmitted(box, omitted)
+  })
+  box.append(button)
+  return box
 }
 
-function fold(name        , value         , open = false)              {
+function withOmitted(box             , omitted        )              {
+  if (omitted > 0) box.append(el('p', { class: 'hint' }, \`\${count(omitted)} more characters are not in this answer.\`))
+  return box
+}
+
+/** A text as it is, as much of it at a time as is asked for. */
+export function plainView(text        , first = MORE)              {
+  const pre = el('pre', { tabindex: 0 }, visible(text.slice(0, first)))
+  const box = el('div', {}, pre)
+  let shown = first
+  if (text.length <= first) return box
+  const left = () => \`Show more (\${count(text.length - shown)} characters left)\`
+  const button = el('button', { type: 'button' }, left())
+  button.addEventListener('click', () => {
+    pre.append(visible(text.slice(shown, shown + MORE)))
+    shown += MORE
+    if (shown < text.length) button.replaceChildren(left())
+    else button.remove()
+  })
+  box.append(button)
+  return box
+}
+
+/** JSON that can be copied. */
+export function jsonView(about        , value         )              {
+  const text = prettyJson(value)
   return el(
-    'details',
-    { open },
-    el('summary', {}, name),
-    el('pre', { tabindex: 0 }, JSON.stringify(value, null, 2) ?? 'nothing'),
+    'div',
+    { class: 'json' },
+    plainView(text, 2 * AT_FIRST),
+    copyButton(about, () => text),
   )
+}
+
+/** What is made when it is first opened. */
+export function lazyFold(summary        , make                       , open = false)                     {
+  const box = el('details', { open }, el('summary', {}, summary))
+  let isMade = false
+  const fill = () => {
+    if (isMade || !box.open) return
+    isMade = true
+    box.append(...make())
+  }
+  box.addEventListener('toggle', fill)
+  fill()
+  return box
+}
+
+function markdownNodes(text        )                {
+  return markdownBlocks(text).map(blockNode)
+}
+
+function blockNode(block       )              {
+  switch (block.is) {
+    case 'heading':
+      // The headings of the page are its own.
+      return el('p', { class: 'heading' }, el('strong', {}, ...inlineNodes(block.inside)))
+    case 'code':
+      return el('pre', { tabindex: 0 }, visible(block.text))
+    case 'list': {
+      const items = block.items.map(inside => el('li', {}, ...inlineNodes(inside)))
+      return block.ordered ? el('ol', {}, ...items) : el('ul', {}, ...items)
+    }
+    case 'quote':
+      return el('blockquote', {}, ...inlineNodes(block.inside))
+    case 'rule':
+      return el('hr')
+    case 'paragraph':
+      return el('p', {}, ...inlineNodes(block.inside))
+  }
+}
+
+const inlineNodes = (inside                   )                    => inside.map(inlineNode)
+
+function inlineNode(one        )                {
+  switch (one.is) {
+    case 'text':
+      return visible(one.text)
+    case 'code':
+      return el('code', {}, visible(one.text))
+    case 'strong':
+    case 'em':
+      return el(one.is, {}, ...inlineNodes(one.inside))
+    case 'link':
+      // Where it leads is said, as its words may say something else.
+      return el(
+        'span',
+        {},
+        el('a', { href: one.href, rel: 'noopener noreferrer nofollow', target: '_blank' }, ...inlineNodes(one.inside)),
+        el('small', {}, \` (\${visible(hostOf(one.href))})\`),
+      )
+    case 'image':
+      // Nothing is loaded from elsewhere: it would say who reads this, and when.
+      return el('small', {}, \`[image \${visible(one.text)}: \${visible(one.href)}]\`)
+  }
+}
+
+function hostOf(href        )         {
+  return URL.canParse(href) ? new URL(href).host : href
 }
 `,
   "timeline.js": `/** A stretch of a step's time; without an end it goes on. */

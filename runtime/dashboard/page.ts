@@ -16,6 +16,8 @@ export interface Looking {
   query: (name: string) => string | undefined
   now: Date
   figures: FigureStore
+  /** The panel of the router in this process. */
+  router: string | undefined
 }
 
 export interface Rendered {

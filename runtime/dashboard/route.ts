@@ -98,6 +98,7 @@ export function pagesRoute({
         param: name => c.req.param(name) ?? '',
         query: name => c.req.query(name) || undefined,
         figures,
+        router: frame.router,
       })
       return c.html(shell({ ...frame, title, body }))
     } catch (error) {

@@ -49,12 +49,13 @@ if (hasChromium()) {
       })
       const opened = await best(3, async () => {
         await page.goto(at(`runs/${id}`))
-        await page.waitForSelector('#journal-count:has-text("10,000")')
+        await page.waitForSelector('#journal-count:has-text("10,000")', { state: 'attached' })
         return page.evaluate(() => performance.getEntriesByName('run-drawn')[0]?.startTime ?? Number.NaN)
       })
       expect(await page.evaluate(() => document.querySelectorAll('.line').length)).toBeLessThan(300)
-      const journal = await scrolled(page, '#journal')
       const steps = await scrolled(page, '#timeline')
+      await page.click('[role=tab]:text("Journal")')
+      const journal = await scrolled(page, '#journal')
       await page.waitForSelector('#journal button.line:has-text("10000")')
       const painted = await best(3, async () => {
         await page.goto(at(''))

@@ -150,6 +150,7 @@ if (hasChromium()) {
       // The same without a script, for reading.
       const plain = await (await fetch(`${origin}/runs/${id}`, { headers: { cookie: await cookieOf() } })).text()
       expect(plain).toMatch(/<rect data-step="timer-1-2" class="[\w-]+ replayed"/)
+      await page.click('[role=tab]:text("Receipt")')
       await page.click('text=Verify in this browser')
       await page.waitForSelector('text=✓ Valid.')
     }, 90_000)

@@ -1,10 +1,12 @@
 import { el, part, svg } from '../../../shared/browser/dom.ts'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { copyButtons } from './copy-button.ts'
 import { across, LANE_PX, lanesOf } from './lanes.ts'
 import { root } from './page-api.ts'
 import { refresh } from './refresh.ts'
 import { followRun } from './run-events.ts'
-import { stepDetail } from './step-detail.ts'
+import { stepPanel } from './step-panel.ts'
+import { tabs } from './tabs.ts'
 import {
   BAR_WIDTH,
   barsOf,
@@ -31,10 +33,11 @@ const journalBox = part('#journal')
 const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
 const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
 const detail = part('#step')
+const pages = tabs(part('#run-tabs'))
 
 let events: TimelineEvent[] = []
 let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
-let chosen: string | undefined
+let chosen: string | undefined = named()
 
 function draw(): void {
   const all = timelineOf(events, replayed)
@@ -45,6 +48,20 @@ function draw(): void {
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
+  drawFigures(all, span)
+  showStep()
+}
+
+/** The strip at the top goes on with the run. */
+function drawFigures(all: readonly TimelineStep[], span: Span): void {
+  if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
+  const sum = (of: (step: TimelineStep) => number) => all.reduce((total, step) => total + of(step), 0)
+  const figures: Record<string, string> = {
+    '#strip-time': duration(span.toMs - span.fromMs),
+    '#strip-tokens': `${count(sum(one => one.tokensIn))} in, ${count(sum(one => one.tokensOut))} out`,
+    '#strip-cost': usd(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
+  }
+  for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
 }
 
 /** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
@@ -73,14 +90,42 @@ function shortened(words: string, px: number): string {
   return words.length <= letters ? words : letters < 6 ? '' : `${words.slice(0, letters - 1)}…`
 }
 
-function choose(stepId: string): void {
-  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
-  if (step === undefined) return
+/** What the side shows of the chosen step; drawn anew when that has changed. */
+let shown = ''
+
+/** Shows a step beside the timeline, and names it in the address; nothing: the run itself. */
+function choose(stepId: string | undefined): void {
   chosen = stepId
-  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  const address = stepId === undefined ? location.pathname + location.search : `#step=${encodeURIComponent(stepId)}`
+  history.replaceState(null, '', address)
+  showStep()
   draw()
+  if (stepId === undefined) return
+  pages.open('timeline')
   detail.scrollIntoView({ block: 'nearest' })
 }
+
+function showStep(): void {
+  const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
+  const now = step === undefined ? '' : `${step.stepId} ${step.status} ${step.attempt}`
+  if (now === shown) return
+  shown = now
+  const close = () => choose(undefined)
+  const deps = { runId: id, events, router: page.dataset.router, close }
+  detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
+}
+
+/** The step that the address names. */
+function named(): string | undefined {
+  const value = /^#step=(.+)$/.exec(location.hash)?.[1]
+  try {
+    return value === undefined ? undefined : decodeURIComponent(value)
+  } catch {
+    return undefined
+  }
+}
+
+window.addEventListener('hashchange', () => choose(named()))
 
 part('#lanes').addEventListener('click', event => {
   const { target } = event
@@ -113,9 +158,7 @@ function stepRow(step: TimelineStep, span: Span): HTMLElement {
     el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
   )
   row.addEventListener('click', () => {
-    chosen = chosen === stepId ? undefined : stepId
-    detail.replaceChildren(...(chosen === undefined ? [] : stepDetail(step, { runId: id, events })))
-    draw()
+    choose(chosen === stepId ? undefined : stepId)
   })
   return row
 }
@@ -164,6 +207,7 @@ followRun(id, {
     events = all
     draw()
     performance.mark('run-drawn')
+    if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
     if (page.dataset.long !== undefined) void askReplayed()
   },
   event(one) {
@@ -181,3 +225,4 @@ setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
 verifyButtons()
+copyButtons()

@@ -1,9 +1,11 @@
 import { html } from 'hono/html'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run, type Step } from '../../../shared/wire/runtime/run.ts'
 import { approvalCard } from '../approval-card.ts'
+import { visible } from '../browser/foreign-text.ts'
 import { across, LANE_PX, lanesOf } from '../browser/lanes.ts'
 import {
   BAR_WIDTH,
@@ -17,7 +19,9 @@ import {
   tookMs,
 } from '../browser/timeline.ts'
 import type { Html, Page } from '../page.ts'
-import { action, badge, card, facts, folded, live, when } from '../parts.ts'
+import { card, facts, folded, live, when } from '../parts.ts'
+import { childRuns, runsBelow } from './run-children.ts'
+import { runHead } from './run-head.ts'
 
 /** A journal that is longer is read once, by the browser: with 10,000 events the page came half a second later with the steps in it. */
 const LONG = 2000
@@ -28,13 +32,16 @@ export const runPage: Page = {
   path: '/runs/:id',
   menu: 'Runs',
   scripts: ['run.js'],
-  async render({ ask, root, param, now }) {
+  async render({ ask, root, param, now, router }) {
     const id = encodeURIComponent(param('id'))
     const run = await ask.get<Run>(`/v1/runs/${id}`)
     const over = isTerminal(run.status)
-    const [approvals, receipt] = await Promise.all([
+    const versionPath = `/v1/agents/${encodeURIComponent(run.agentName)}/versions/${run.agentVersionId}`
+    const [approvals, receipt, version, children] = await Promise.all([
       ask.get<Approval[]>(`/v1/runs/${id}/approvals`),
       over ? ask.maybe<Receipt>(`/v1/runs/${id}/receipt`) : undefined,
+      ask.maybe<AgentVersion>(versionPath),
+      runsBelow(ask, run.id),
     ])
     const long = (receipt?.payload.eventCount ?? 0) > LONG
     const steps = long ? [] : await ask.get<Step[]>(`/v1/runs/${id}/steps`)
@@ -42,88 +49,40 @@ export const runPage: Page = {
     const span = spanOf(all, now.getTime())
     const replayed = steps.filter(step => step.replayed).map(({ stepId }) => stepId)
     const pending = approvals.filter(({ status }) => status === 'pending')
-    const body = html`<div id="run" data-run="${run.id}" data-replayed="${replayed.join(' ')}"${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
-${live('run-head', head(root, run))}
+    const tall = long ? ' tall' : ''
+    const timeline = html`<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
+${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
+<div id="lanes" class="lanes${tall}" tabindex="0" role="region" aria-label="What went on at the same time">${long ? '' : lanes(all, span)}</div>
+<p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
+<div id="timeline" class="rows${tall}" tabindex="0" role="region" aria-label="Timeline">
+<div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
+${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
+<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has started.</p>
+<details><summary>Colours</summary><p class="hint keys">${legend()}</p></details></section>`
+    const journal = html`<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
+<p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
+<div id="journal" class="rows needs-script${tall}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
+    const body = html`<div id="run" data-run="${run.id}" data-replayed="${replayed.join(' ')}"${router === undefined ? '' : html` data-router="${router}"`}${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
+${live('run-head', runHead(root, run, { version, now }))}
 ${live(
   'run-approvals',
   pending.map(one => approvalCard(root, one)),
 )}
-<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
-<p class="hint keys">${legend()}</p>
-${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
-<div id="lanes" class="lanes${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="What went on at the same time">${long ? '' : lanes(all, span)}</div>
-<p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
-<div id="timeline" class="rows${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Timeline">
-<div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
-${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
-<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has started.</p><div id="step"></div></section>
-${live('run-result', result(run, receipt))}
-<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
-<p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
-<div id="journal" class="rows needs-script${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
+<div id="run-tabs" class="tabs needs-script" role="tablist" aria-label="Parts of the run">${[
+      ['timeline', 'Timeline'],
+      ['journal', 'Journal'],
+      ['receipt', 'Receipt'],
+    ].map(
+      ([name, words], at) =>
+        html`<button type="button" role="tab" id="tab-${name}" data-tab="${name}" aria-controls="panel-${name}" aria-selected="${at === 0 ? 'true' : 'false'}"${at === 0 ? '' : html` tabindex="-1"`}>${words}</button>`,
+    )}</div>
+<div id="panel-timeline" class="panel open" role="tabpanel" aria-labelledby="tab-timeline"><div class="panes">
+<div>${timeline}${live('run-children', childRuns(root, children))}</div>
+<div class="side" tabindex="0" role="region" aria-label="The chosen step, or the run"><div id="step"></div>${live('run-result', result(root, run))}</div></div></div>
+<div id="panel-journal" class="panel" role="tabpanel" aria-labelledby="tab-journal">${journal}</div>
+<div id="panel-receipt" class="panel" role="tabpanel" aria-labelledby="tab-receipt">${live('run-receipt', card('Receipt', receipt === undefined ? html`<p class="hint">A run gets its signed receipt in the commit that ends it.</p>` : receiptOf(run.id, receipt)))}</div>`
     return { title: `Run of ${run.agentName}`, body }
   },
-}
-
-function head(root: string, run: Run): Html {
-  const { id, agentName, status, error, labels, trigger, isolation, parked } = run
-  const over = isTerminal(status)
-  const poisoned = parked?.reason === 'poisoned'
-  const others: [string, Html | undefined][] = [
-    ['Parent', link(root, run.parentRunId)],
-    ['Forked from', run.forkedFrom && html`${link(root, run.forkedFrom.runId)!} at ${run.forkedFrom.stepId}`],
-    [
-      'Session',
-      run.sessionId === undefined ? undefined : html`<a href="${root}sessions/${run.sessionId}">${run.sessionId}</a>`,
-    ],
-    [
-      'Schedule',
-      run.scheduleId === undefined
-        ? undefined
-        : html`<a href="${root}schedules/${run.scheduleId}">${run.scheduleId}</a>`,
-    ],
-  ]
-  return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
-${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before the run made progress. Fix the cause and resume it, or cancel it.</p>` : ''}
-${over ? html`<i id="run-over" hidden></i>` : ''}
-${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : ` at ${error.stepId}`}: ${error.message}</p>`}
-${run.budgetExceeded ? html`<p class="notice">This run went over its budget, which does not stop runs.</p>` : ''}
-<div class="card"><div class="cards"><div>${facts([
-    ['Run', html`<span class="mono">${id}</span>`],
-    ['Agent', html`<a href="${root}agents/${agentName}">${agentName}</a>`],
-    ['Started by', `${trigger.kind}${trigger.ref === undefined ? '' : ` ${trigger.ref}`}`],
-    ...others.filter((entry): entry is [string, Html] => entry[1] !== undefined),
-    [
-      'Labels',
-      Object.entries(labels)
-        .map(([name, value]) => `${name}=${value}`)
-        .join(', ') || 'none',
-    ],
-  ])}</div><div>${facts([
-    ['Created', when(run.createdAt)],
-    ['Ended', when(run.finishedAt)],
-    ['Model', run.model ?? '–'],
-    ['Isolation', `${isolation.declared}${isolation.used === undefined ? '' : `, by ${isolation.used}`}`],
-    ['Tokens', `${count(run.tokensIn)} in, ${count(run.tokensOut)} out`],
-    [
-      'Cost',
-      `${usd(run.costUsd)}${run.uncertainCostUsd === undefined ? '' : `, and up to ${usd(run.uncertainCostUsd)} of calls that a crash cut off`}`,
-    ],
-  ])}</div></div>
-<div class="row needs-script">${
-    over
-      ? status === 'succeeded'
-        ? ''
-        : action('Retry from the failed step', { send: `POST /v1/runs/${id}/retry`, after: 'goto:runs/{id}' })
-      : html`${poisoned ? action('Resume', { send: `POST /v1/runs/${id}/signals/resume` }) : ''}${action('Cancel', {
-          send: `POST /v1/runs/${id}/cancel`,
-          confirm: 'Cancel this run and its child runs? That is final.',
-        })}`
-  }</div></div>`
-}
-
-function link(root: string, id: string | undefined): Html | undefined {
-  return id === undefined ? undefined : html`<a class="mono" href="${root}runs/${id}">${id}</a>`
 }
 
 /** As browser/run.ts draws it. The rows below say the same in words. */
@@ -164,9 +123,26 @@ function row(step: TimelineStep, span: Span): Html {
 <span class="num">${took === undefined ? '…' : duration(took)}</span><span class="num">${tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`}</span><span class="num">${costUsd === 0 ? '' : usd(costUsd)}</span></div>`
 }
 
-function result(run: Run, receipt: Receipt | undefined): Html {
-  return html`<div class="cards">${card('Input and output', html`${folded('Input', run.input)}${run.output === undefined ? html`<p class="hint">The output comes when the run ends.</p>` : folded('Output', run.output, true)}`)}
-${card('Receipt', receipt === undefined ? html`<p class="hint">A run gets its signed receipt in the commit that ends it.</p>` : receiptOf(run.id, receipt))}</div>`
+/** Of an input or an output; the whole is one request away. */
+const MOST_SHOWN = 20_000
+
+function result(root: string, run: Run): Html {
+  const { input, output } = run
+  return card(
+    'Input and output',
+    html`${said(root, run.id, 'Input', input)}${output === undefined ? html`<p class="hint">The output comes when the run ends.</p>` : said(root, run.id, 'Output', output)}`,
+  )
+}
+
+function said(root: string, id: string, name: string, value: Run['input']): Html {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value, null, 2)
+  const isCut = text.length > MOST_SHOWN
+  const shown = isCut ? text.slice(0, MOST_SHOWN).toWellFormed() : text
+  return html`<details open><summary>${name}</summary><pre tabindex="0">${visible(shown)}</pre>${
+    isCut
+      ? html`<p class="hint">${count(text.length - MOST_SHOWN)} more characters. <a href="${root}ui/api/v1/runs/${id}">The run as JSON</a></p>`
+      : ''
+  }</details>`
 }
 
 function receiptOf(id: string, receipt: Receipt): Html {
