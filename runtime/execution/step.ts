@@ -237,7 +237,16 @@ async function resume(
         const error = 'interrupted; whether it was billed is not known'
         const nextAt = deps.clock.now().toISOString()
         const payload = { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt }
-        deps.journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload }, { retold: true })
+        // What is sent now may differ from what was sent before the crash: another window, other tools.
+        const request = spec.intent?.request
+        if (request) deps.history.request = request
+        const { stepId, inputHash } = spec
+        const isOther = inputHash !== undefined && inputHash !== meta.inputHash
+        const now: EventMeta = { ...(isOther && { inputHash }), ...(request && { request }) }
+        deps.journal.append(
+          { kind: 'step_retrying', stepId, attempt, payload, meta: now },
+          { ...spec.beside, retold: true },
+        )
         await deps.journal.commit()
       }
       return attempts(deps, spec, { attempt, intent: meta, repeated: true }, call)

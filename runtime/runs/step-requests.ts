@@ -145,7 +145,9 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
   const whole = readHistory(events.filter(one => one.seq < start.seq || one.stepId === stepId))
   await readBlobs(db, records, runId, whole)
   for (const id of history.steps.keys()) history.steps.set(id, whole.steps.get(id)!)
-  const known = start.meta.request ?? history.request ?? {}
+  // Of the attempt that was made last, which may have come after a restart.
+  const own = events.filter(one => one.stepId === stepId)
+  const known = own.findLast(({ meta }) => meta.request)?.meta.request ?? history.request ?? {}
   const redact = redactionOf(declared)
   const input = redact ? redact.value(run.input) : run.input
   const turn =
@@ -159,7 +161,7 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
     sha256,
     tools: tools ?? [],
     contextTokens: known.contextTokens,
-    inputHash: start.meta.inputHash,
+    inputHash: own.findLast(({ meta }) => meta.inputHash !== undefined)?.meta.inputHash,
     opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
     manifest: turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared,
   }

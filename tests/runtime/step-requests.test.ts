@@ -385,6 +385,33 @@ describe('the answer about a model step', () => {
   })
 })
 
+it('is what was sent last, where a step is asked again after a crash with another window', async () => {
+  const db = await openDb(':memory:')
+  const sent: Sent = new Map()
+  const plan: Turn[] = ['long']
+  const ask = planned(sent, plan)
+  const asked = Promise.withResolvers<void>()
+  const dying: Ask = (asking, call) => {
+    if (!call.key.includes(':model-2:')) return ask(asking, call)
+    asked.resolve()
+    return new Promise((_, reject) => call.signal.addEventListener('abort', () => reject(call.signal.reason)))
+  }
+  const first = await service(dying, { db, owner: 'first', timers: false, contextTokens: 200_000 })
+  ends.pop()
+  const manifest = { tools: ['http_request'], egress: [{ host: 'page.example.com' }], limits: { maxOutputTokens: 500 } }
+  const id = await start(first, manifest)
+  await asked.promise
+  const whole = await request(first, id, 'model-2')
+  await first.runtime.close(0)
+  const on = await service(ask, { db, owner: 'second', isGone: owner => owner === 'first', contextTokens: 9000 })
+  await ended(on, id)
+  const told = await request(on, id, 'model-2')
+  expect(told.request?.messages.map(plain)).toEqual(sent.get('model-2')?.messages.map(bare))
+  expect(told.request?.tools.map(({ name }) => name)).toEqual(['http_request', 'read_result'])
+  expect([whole.request?.exact, told.request?.exact]).toEqual([true, true])
+  expect(whole.request?.messages).not.toEqual(told.request?.messages)
+})
+
 describe('what is kept for it', () => {
   it('is a list of tools once for each version of an agent, sealed, and gone with the last run', async () => {
     const now = { ms: Date.parse('2026-01-02T03:04:05.000Z') }
