@@ -84,7 +84,8 @@ async function start(vars: Vars): Promise<Router> {
   const client = createClient({ url: env.ROUTER_DB, ...(env.ROUTER_DB_TOKEN && { authToken: env.ROUTER_DB_TOKEN }) })
   const made = createRouter({
     ...common,
-    db: await prepareDb(client, { kind: 'remote' }),
+    // The package's client, which shares nothing between requests: here a connection ends with the request that opened it.
+    db: await prepareDb(client, { kind: 'remote', writeTurns: true }),
     receiptStorage: { durable: env.ROUTER_RECEIPTS === 'durable' },
   })
   await made.ready()

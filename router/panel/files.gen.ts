@@ -481,6 +481,8 @@ const statementCodes = new Set([
   'SQL_NO_STATEMENT',
   'SQL_MANY_STATEMENTS',
   'ARGS_INVALID',
+  // Of a libSQL server, which undoes what would answer with more than 10 MB.
+  'RESPONSE_TOO_LARGE',
 ])
 
 /** Sorts an error of a libSQL client (or of code that ran before it) into one of three; anything unrecognised from a client is \`unknown\`. */
@@ -622,8 +624,8 @@ export async function prepareDb(client        , options                )        
       ? guardedClient(client, { settings, refuseWrites, waits, failed: faults.note })
       : client
   const reached = kind === 'remote' ? markUnavailable :    (act                  ) => act()
-  const turns = kind === 'remote' ? writeQueue() : undefined
-  const written =    (act                  ) => (turns ? reached(() => turns(act)) : act())
+  const turns = options.writeTurns ? writeQueue() : undefined
+  const written =    (act                  ) => reached(() => (turns ? turns(act) : act()))
   let orm
   let taken
   return {

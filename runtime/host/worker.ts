@@ -1,4 +1,3 @@
-import { createClient } from '@libsql/client/web'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { afterBody } from '../../shared/http/after-body.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
@@ -7,6 +6,9 @@ import { createLog } from '../../shared/log/log.ts'
 import { lastingMetrics } from '../../shared/metrics/lasting-metrics.ts'
 import { type Db, prepareDb } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { fetchTransport } from '../../shared/sql/hrana/fetch-transport.ts'
+import { serverAddress } from '../../shared/sql/hrana/server-address.ts'
+import { serverClient } from '../../shared/sql/hrana/server-client.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import { throttleOfLogins } from '../auth/throttle.ts'
@@ -65,7 +67,7 @@ async function ofEvent(vars: Vars): Promise<{ runtime: Runtime; done: () => Prom
   const done = async () => {
     await runtime.advance(ADVANCE_MS)
     await runtime.close()
-    db.close()
+    await db.close()
   }
   if (learnt) {
     await runtime.ready()
@@ -98,7 +100,9 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
       'PLATFORM_DATABASE_URL: this host has no files; set the address of a libSQL server',
     )
   }
-  const db = await prepareDb(createClient({ url, ...(authToken && { authToken }) }), { kind: 'remote' })
+  const address = serverAddress(url, authToken)
+  const client = serverClient({ url: address.url, transport: fetchTransport(address) })
+  const db = await prepareDb(client, { kind: 'remote' })
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => console.error(line) })
   const { PLATFORM_MASTER_KEY: masterKey, PLATFORM_BOOTSTRAP_KEY: bootstrapKey, PLATFORM_PUBLIC_URL: publicUrl } = env
   for (const secret of [

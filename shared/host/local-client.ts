@@ -1,8 +1,8 @@
 import { type Client, type InArgs, type InStatement, LibsqlBatchError, LibsqlError } from '@libsql/client/sqlite3'
 import type { ResultSet, Transaction, TransactionMode, Value } from '@libsql/client/web'
 import Database from 'libsql'
+import { isSql, rowMaker, type ToRow, toResult, toSql } from '../sql/sql-values.ts'
 import { toLibsqlError } from './libsql-error.ts'
-import { isSql, rowMaker, type ToRow, toResult, toSql } from './sql-values.ts'
 
 /** Statements kept ready; the texts of a process are few, so this bounds only what a program makes up as it goes. */
 const MOST_PREPARED = 400

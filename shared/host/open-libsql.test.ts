@@ -1,8 +1,13 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { opensslAvailable, selfSigned } from '../../tests/backends/certificate.ts'
 import { DbOpenError } from '../sql/db-open-error.ts'
 import { type OpenDbOptions, openDb } from './open-libsql.ts'
 
@@ -154,6 +159,33 @@ describe('opening other things', () => {
     expect(withUser.message).toBe(
       'The database address http://127.0.0.1:9 carries a user or password: leave it out and set a token.',
     )
+  })
+
+  test('a server that refuses the token, or is none, is named with what to do', async () => {
+    let status = 401
+    const server = createHttpServer((_, response) => response.writeHead(status).end('{"error":"Unauthorized"}'))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    expect((await failure(url, { token: 'hush' })).message).toBe(
+      `The database server at ${url} refused the token: set a valid one.`,
+    )
+    status = 404
+    expect((await failure(url)).message).toMatch(/no libSQL server that speaks Hrana 3/)
+    server.close()
+  })
+
+  test.runIf(opensslAvailable())('a server whose certificate is not for its name is not spoken to', async () => {
+    const { cert, key } = selfSigned(folder, 'elsewhere.example')
+    const server = createTlsServer({ cert: await readFile(cert), key: await readFile(key) }, () => {
+      throw new Error('nothing is sent to it')
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const error = await failure(url, { token: 'hush' })
+    expect(error.message).toMatch(
+      /^The certificate of the server at https:\/\/127\.0\.0\.1:\d+ is not for it, or not of an/,
+    )
+    server.close()
   })
 
   test('a replica whose server is not there names the server', async () => {

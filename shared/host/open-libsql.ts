@@ -102,10 +102,9 @@ async function openServer(url: string, { token, readOnly = false, syncUrl }: Ope
       `The database address ${name} carries a user or password: leave it out and set a token.`,
     )
   }
-  const { createClient } = await import('@libsql/client/web')
   let client: Client | undefined
   try {
-    client = createClient({ url, fetch: fetchInTime, ...(token !== undefined && { authToken: token }) })
+    client = await openClient(url, token)
     return await prepareDb(client, { kind: 'remote', readOnly, name })
   } catch (error) {
     client?.close()
@@ -113,12 +112,16 @@ async function openServer(url: string, { token, readOnly = false, syncUrl }: Ope
   }
 }
 
-/** Longest wait for a server's answer. A step of a schema over millions of rows is the longest thing that is ever asked. */
-const ANSWER_MS = 30_000
-
-/** A server that is there and says nothing (cut off, stopped) must not hold a request for ever. */
-function fetchInTime(request: Request): Promise<Response> {
-  return fetch(request, { signal: AbortSignal.timeout(ANSWER_MS) })
+async function openClient(url: string, token: string | undefined): Promise<Client> {
+  const [{ serverAddress }, { serverClient }] = await Promise.all([
+    import('../sql/hrana/server-address.ts'),
+    import('../sql/hrana/server-client.ts'),
+  ])
+  const address = serverAddress(url, token)
+  const transport = address.url.startsWith('https:')
+    ? (await import('../sql/hrana/fetch-transport.ts')).fetchTransport(address)
+    : await (await import('./pool-transport.ts')).poolTransport(address)
+  return serverClient({ url: address.url, transport })
 }
 
 /** Whether there is a file. What the file system can tell in plain words; the driver says only "unable to open: 14" for all of it. */
@@ -198,6 +201,13 @@ function serverError(name: string, error: unknown): DbOpenError {
       cause: error,
     })
   }
+  if (isUntrusted(error)) {
+    return new DbOpenError(
+      'missing',
+      `The certificate of the server at ${name} is not for it, or not of an authority that this machine trusts (${reason(error)}): correct the address, or set NODE_EXTRA_CA_CERTS.`,
+      { cause: error },
+    )
+  }
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (typeof code === 'string' && code.startsWith('URL_')) {
     return new DbOpenError('bad_url', `Cannot use the database address ${name}: ${reason(error)}.`, { cause: error })
@@ -205,6 +215,14 @@ function serverError(name: string, error: unknown): DbOpenError {
   return new DbOpenError('missing', `Cannot reach a libSQL server at ${name} (${reason(error)}): is it running?`, {
     cause: error,
   })
+}
+
+/** Whether a certificate was refused, by the names that Node gives to its reasons. */
+function isUntrusted(error: unknown): boolean {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    if (/CERT|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/.test(errnoOf(one) ?? '')) return true
+  }
+  return false
 }
 
 function replicaError(path: string, syncUrl: string, error: unknown): DbOpenError {

@@ -22,6 +22,8 @@ const statementCodes = new Set([
   'SQL_NO_STATEMENT',
   'SQL_MANY_STATEMENTS',
   'ARGS_INVALID',
+  // Of a libSQL server, which undoes what would answer with more than 10 MB.
+  'RESPONSE_TOO_LARGE',
 ])
 
 /** Sorts an error of a libSQL client (or of code that ran before it) into one of three; anything unrecognised from a client is `unknown`. */

@@ -32,7 +32,8 @@ export interface Db {
   writable(): Promise<void>
   /** Brings a replica up to its server; does nothing for the others. */
   sync(): Promise<void>
-  close(): void
+  /** What it gives is for a host whose connections end with what it awaits. */
+  close(): void | Promise<void>
 }
 
 /** A commit of another process is over by then. */
@@ -50,6 +51,8 @@ export interface PrepareOptions {
    * A connection on which no caller may wait leaves it to another one, and its own number is for when that one is gone.
    */
   checkpointPages?: number | undefined
+  /** For a client of a server that does not let its own writes wait for each other. */
+  writeTurns?: boolean
   /** How the database is called in an error message: its path or address. */
   name?: string
 }
@@ -107,8 +110,8 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
       ? guardedClient(client, { settings, refuseWrites, waits, failed: faults.note })
       : client
   const reached = kind === 'remote' ? markUnavailable : <T>(act: () => Promise<T>) => act()
-  const turns = kind === 'remote' ? writeQueue() : undefined
-  const written = <T>(act: () => Promise<T>) => (turns ? reached(() => turns(act)) : act())
+  const turns = options.writeTurns ? writeQueue() : undefined
+  const written = <T>(act: () => Promise<T>) => reached(() => (turns ? turns(act) : act()))
   let orm: Promise<LibSQLDatabase> | undefined
   let taken: Promise<unknown> | undefined
   return {

@@ -1,6 +1,6 @@
 import type { InStatement, ResultSet, Value } from '@libsql/client/web'
-import { rowMaker, toResult } from '../../../shared/host/sql-values.ts'
 import type { Db } from '../../../shared/sql/db.ts'
+import { rowMaker, toResult } from '../../../shared/sql/sql-values.ts'
 
 /** One transaction for another thread's connection, and what came of it. */
 export interface WriteRequest {

@@ -14,7 +14,7 @@ export function toSql(value: InValue): unknown {
     case 'undefined':
       throw new TypeError('undefined cannot be passed as argument to the database')
     default:
-      if (value instanceof ArrayBuffer) return Buffer.from(value)
+      if (value instanceof ArrayBuffer) return new Uint8Array(value)
       return value instanceof Date ? value.valueOf() : value
   }
 }

@@ -1,0 +1,78 @@
+import type { Client, InArgs, TransactionMode } from '@libsql/client/web'
+import { reads } from '../read-statement.ts'
+import { readLane } from './read-lane.ts'
+import { StoreServerError } from './server-error.ts'
+import { type HranaTransport, hranaStream } from './stream.ts'
+import { type Statement, toWire } from './wire.ts'
+import { writeLane } from './write-lane.ts'
+
+export interface ServerClientOptions {
+  url: string
+  transport: HranaTransport
+  /** Streams for reads. The first one that is free is used, so a quiet process has one. */
+  readers?: number
+  monotonic?: () => number
+}
+
+/**
+ * A client of a libSQL server that keeps its streams. The package's own client opens one for each call, and most of what a server then
+ * does is opening a database. Ends with `close`, which tells the server to forget the streams.
+ */
+export function serverClient({ url, transport, readers = 3, monotonic }: ServerClientOptions): Client {
+  const open = () => hranaStream({ url, transport, ...(monotonic && { monotonic }) })
+  let writer = writeLane({ stream: open(), once: open })
+  let lanes = Array.from({ length: readers }, () => readLane(open()))
+  let closed = false
+
+  const freest = () => lanes.reduce((best, one) => (one.load < best.load ? one : best))
+
+  function usable(): void {
+    if (closed) throw new StoreServerError('The client is closed', 'CLIENT_CLOSED')
+  }
+
+  const forget = () => Promise.all([writer, ...lanes].map(one => one.close()))
+
+  return {
+    async execute(stmt: Statement, args?: InArgs) {
+      usable()
+      const statement = toWire(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
+      return reads(statement.sql) ? freest().execute(statement) : writer.execute(statement)
+    },
+    async batch(stmts: readonly Statement[], mode: TransactionMode = 'deferred') {
+      usable()
+      const statements = stmts.map(toWire)
+      return mode === 'read' ? freest().batch(statements) : writer.transaction(statements)
+    },
+    async executeMultiple(sql: string) {
+      usable()
+      return writer.script(sql)
+    },
+    migrate: () => refuse('migration'),
+    transaction: () => refuse('interactive transaction'),
+    sync: () => refuse('sync'),
+    async reconnect() {
+      const before = forget()
+      writer = writeLane({ stream: open(), once: open })
+      lanes = Array.from({ length: readers }, () => readLane(open()))
+      closed = false
+      await before
+    },
+    /** A promise, for a host whose connections end with what it awaits. */
+    async close() {
+      if (closed) return
+      closed = true
+      await forget()
+      await transport.close()
+    },
+    get closed() {
+      return closed
+    },
+    protocol: 'http',
+  }
+}
+
+/** What would hold the only writer of a server across the caller's own waiting. */
+function refuse(what: string): Promise<never> {
+  const message = `A libSQL server takes no ${what} through this client: give all of the statements at once, with batch().`
+  return Promise.reject(new StoreServerError(message, 'NOT_SUPPORTED'))
+}
