@@ -3,7 +3,7 @@ import { uuidsBy } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
-import type { Db } from '../shared/sql/db.ts'
+import { type Db, STUCK } from '../shared/sql/db.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import { type DayOf, dayIn } from './budgets/day.ts'
@@ -45,9 +45,22 @@ interface StoreKeys {
   use(records: Records): void
 }
 
+/** A server that takes no writes any more has to be restarted, which only its operator can do. */
+function tellStuckWrites({ writes }: Db, log: Log, metrics: Metrics): void {
+  if (writes === undefined) return
+  metrics
+    .gauge('waybill_store_stuck', '1 where the database server answers reads and takes no writes.')
+    .read(() => (writes.stuck ? 1 : 0))
+  writes.onChange(stuck => {
+    if (stuck) log.error(STUCK, { code: 'store_stuck' })
+    else log.warn('the database server takes writes again')
+  })
+}
+
 export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKeys } {
   const { db, log = silentLog(), clock = systemClock, metrics = createMetrics(), sha256 = portableSha256 } = options
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
+  tellStuckWrites(db, log, metrics)
   // A node seals credentials and nothing else: its store is where its runs are to be read.
   const sealKey = options.masterKey ?? options.worker?.sealKey
   const box = sealKey && masterKey(sealKey).then(key => vault(key))

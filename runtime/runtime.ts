@@ -115,10 +115,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 }
 
-/** Held while a process uses the master key, so that it is not rotated under it. */
-const keyLease = ({ db, clock, log }: Core, options: RuntimeOptions, owner: string) =>
-  options.masterKey &&
-  masterKeyLease({
+/**
+ * Held while a process uses the master key, so that it is not rotated under it. On a server also without a key: the leases tell
+ * how many processes write there.
+ */
+function keyLease({ db, clock, log }: Core, options: RuntimeOptions, owner: string) {
+  if (options.masterKey === undefined && db.kind !== 'remote') return undefined
+  return masterKeyLease({
     db,
     clock,
     owner,
@@ -127,6 +130,7 @@ const keyLease = ({ db, clock, log }: Core, options: RuntimeOptions, owner: stri
     leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
     log: log.target('runtime.vault'),
   })
+}
 
 /** What the clock starts: schedules, and the deletion of what has been kept long enough. */
 function timedWork(

@@ -553,6 +553,7 @@ export class DbOpenError extends Error {
   "db.js": `import { retryBusy, StoreLockedError } from './db-fault.js'
 import { DbOpenError } from './db-open-error.js'
 import { guardedClient } from './guarded-client.js'
+
 import { lockWaits } from './lock-waits.js'
 import { reads } from './read-statement.js'
 import { storeFaults } from './store-faults.js'
@@ -570,6 +571,10 @@ import { writeQueue } from './write-queue.js'
 export const COMMIT_MS = 20
 /** How long a caller is kept waiting for the write lock. */
 const ASKED_MS = 1000
+
+/** To an operator. */
+export const STUCK =
+  'the database server answers reads and takes no writes (store_stuck): restart it, and let at most four processes write to it'
 
 /**
  * Every setting of a local connection, each with its reason. A server sets its own (it refuses these statements) and so does a replica.
@@ -632,6 +637,7 @@ export async function prepareDb(client        , options                )        
     kind,
     readOnly,
     client: guarded,
+    writes: options.writes,
     orm() {
       orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
       return orm
@@ -644,6 +650,7 @@ export async function prepareDb(client        , options                )        
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
+      if (options.writes?.stuck) throw new Error(STUCK)
       if (!waits || readOnly) return
       // The lock and nothing more; callers that ask meanwhile get the result of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {

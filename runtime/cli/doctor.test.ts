@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { sqldAvailable, startSqld } from '../../tests/backends/sqld.ts'
 import { examine } from '../host/examine.ts'
 import { DoctorCommand } from './doctor.ts'
 import { atTerminal, terminalFixture } from './testing/terminal-fixture.ts'
@@ -77,3 +78,21 @@ it('says what is wrong, and what to do', async () => {
   db.close()
   expect(await of('store')).toMatchObject({ is: 'fail', says: expect.stringContaining('newer version') })
 })
+
+if (await sqldAvailable()) {
+  it('says of a libSQL server whether it takes writes, and what a commit means there', async () => {
+    const server = await startSqld()
+    const more = { PLATFORM_DATABASE_URL: server.primaryUrl }
+    expect(await of('writes', more)).toMatchObject({ is: 'ok' })
+    expect(await of('durability', more)).toMatchObject({
+      is: 'warn',
+      says: expect.stringContaining('durability_mode to strong'),
+    })
+    await server.down()
+    expect(await of('writes', more)).toMatchObject({
+      is: 'fail',
+      says: expect.stringContaining('Cannot reach a libSQL server'),
+    })
+    await server.stop()
+  })
+}

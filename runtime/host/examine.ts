@@ -13,18 +13,15 @@ import { runtimeSteps } from '../schema/steps.ts'
 import { checkMasterKey } from '../vault/canary.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { vault } from '../vault/vault.ts'
+import { durability, namesServer, type Told, writesOf } from './examine-server.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore } from './open.ts'
 
-export interface Finding {
-  is: 'ok' | 'warn' | 'fail'
+export interface Finding extends Told {
   about: string
-  /** What was found, and where it is not well, what to do. */
-  says: string
 }
 
 type Vars = Record<string, string | undefined>
-type Told = Omit<Finding, 'about'>
 
 const OLDEST_NODE = [22, 18] as const
 const LITTLE_SPACE = 1024 ** 3
@@ -50,6 +47,10 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   const known = env
   await look('data folder', () => dataFolder(known))
   await look('store', () => store(known))
+  if (namesServer(known)) {
+    await look('writes', () => writesOf(known))
+    await look('durability', () => durability(known))
+  }
   if (known.PLATFORM_DATABASE_REPLICA_URL !== undefined) await look('replica', () => replica(known))
   await look('master key', () => key(known))
   await look('models', () => models(vars, known))

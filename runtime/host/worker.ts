@@ -102,7 +102,7 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
   }
   const address = serverAddress(url, authToken)
   const client = serverClient({ url: address.url, transport: fetchTransport(address) })
-  const db = await prepareDb(client, { kind: 'remote' })
+  const db = await prepareDb(client, { kind: 'remote', writes: client.writes })
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => console.error(line) })
   const { PLATFORM_MASTER_KEY: masterKey, PLATFORM_BOOTSTRAP_KEY: bootstrapKey, PLATFORM_PUBLIC_URL: publicUrl } = env
   for (const secret of [

@@ -1,4 +1,5 @@
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { DbOpenError } from '../../shared/sql/db-open-error.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { keyLeases as leasesTable } from '../schema/tables.ts'
 import { VaultError } from './vault.ts'
@@ -12,6 +13,10 @@ interface Held {
   purpose: Purpose
   untilMs: number
 }
+
+/** A libSQL server with more was seen to take no writes any more, for ever. */
+const MOST_WRITERS = 4
+const CROWDED = `${MOST_WRITERS} processes write to this database already, and a libSQL server with more can stop taking writes: end one of them, or wait until the lease of one that died has ended`
 
 export interface KeyLeasesDeps {
   db: Db
@@ -33,6 +38,7 @@ export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: 
     const gone = rows.map(row => row.holder).filter(other => other !== holder && isGone(other))
     const nowMs = clock.now().getTime()
     const excluding = purpose === 'rotate' ? 'holder <> ?1' : "holder <> ?1 and purpose = 'rotate'"
+    const room = purpose === 'serve' && db.kind === 'remote' ? MOST_WRITERS : Number.MAX_SAFE_INTEGER
     const [, taken, others] = await db.write([
       {
         sql: 'delete from key_leases where until_ms <= ?1 or holder in (select value from json_each(?2))',
@@ -41,13 +47,15 @@ export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: 
       {
         sql: `insert into key_leases (holder, purpose, until_ms) select ?1, ?2, ?3
           where not exists (select 1 from key_leases where ${excluding})
+            and (select count(*) from key_leases where holder <> ?1) < ?4
           on conflict (holder) do update set until_ms = excluded.until_ms`,
-        args: [holder, purpose, nowMs + leaseMs],
+        args: [holder, purpose, nowMs + leaseMs, room],
       },
       { sql: `select holder, purpose, until_ms from key_leases where ${excluding} limit 1`, args: [holder] },
     ])
-    const row = taken?.rowsAffected === 1 ? undefined : rowsOf<Stored>(others!)[0]
-    if (row === undefined) return undefined
+    if (taken?.rowsAffected === 1) return undefined
+    const [row] = rowsOf<Stored>(others!)
+    if (row === undefined) throw new DbOpenError('busy', CROWDED)
     return { holder: row.holder, purpose: row.purpose, untilMs: row.until_ms }
   }
 

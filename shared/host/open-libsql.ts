@@ -5,6 +5,7 @@ import type { Client } from '@libsql/client/web'
 import { COMMIT_MS, type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
 import { dbFault } from '../sql/db-fault.ts'
 import { DbOpenError } from '../sql/db-open-error.ts'
+import type { ServerClient } from '../sql/hrana/server-client.ts'
 import { makePrivate, takeFromOthers } from './private-file.ts'
 
 export interface OpenDbOptions {
@@ -102,17 +103,17 @@ async function openServer(url: string, { token, readOnly = false, syncUrl }: Ope
       `The database address ${name} carries a user or password: leave it out and set a token.`,
     )
   }
-  let client: Client | undefined
+  let client: ServerClient | undefined
   try {
     client = await openClient(url, token)
-    return await prepareDb(client, { kind: 'remote', readOnly, name })
+    return await prepareDb(client, { kind: 'remote', readOnly, name, writes: client.writes })
   } catch (error) {
     client?.close()
     throw serverError(name, error)
   }
 }
 
-async function openClient(url: string, token: string | undefined): Promise<Client> {
+async function openClient(url: string, token: string | undefined): Promise<ServerClient> {
   const [{ serverAddress }, { serverClient }] = await Promise.all([
     import('../sql/hrana/server-address.ts'),
     import('../sql/hrana/server-client.ts'),

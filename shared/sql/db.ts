@@ -4,6 +4,7 @@ import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { retryBusy, StoreLockedError } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
+import type { WriteHealth } from './hrana/write-watch.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
 import { storeFaults } from './store-faults.ts'
@@ -21,6 +22,8 @@ export interface Db {
   readonly kind: DbKind
   readonly readOnly: boolean
   readonly client: Client
+  /** Of a server: whether it takes writes. */
+  readonly writes: WriteHealth | undefined
   /** Drizzle over the same client, loaded at first use: importing it takes about half a second on a small machine. */
   orm(): Promise<LibSQLDatabase>
   execute(statement: InStatement): Promise<ResultSet>
@@ -41,6 +44,10 @@ export const COMMIT_MS = 20
 /** How long a caller is kept waiting for the write lock. */
 const ASKED_MS = 1000
 
+/** To an operator. */
+export const STUCK =
+  'the database server answers reads and takes no writes (store_stuck): restart it, and let at most four processes write to it'
+
 export interface PrepareOptions {
   kind: DbKind
   /** `full` waits for the disk at every commit; `normal` may lose the last commits at a power cut, never the file. */
@@ -53,6 +60,7 @@ export interface PrepareOptions {
   checkpointPages?: number | undefined
   /** For a client of a server that does not let its own writes wait for each other. */
   writeTurns?: boolean
+  writes?: WriteHealth
   /** How the database is called in an error message: its path or address. */
   name?: string
 }
@@ -118,6 +126,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     kind,
     readOnly,
     client: guarded,
+    writes: options.writes,
     orm() {
       orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
       return orm
@@ -130,6 +139,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
+      if (options.writes?.stuck) throw new Error(STUCK)
       if (!waits || readOnly) return
       // The lock and nothing more; callers that ask meanwhile get the result of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {

@@ -3,8 +3,9 @@ import { reads } from '../read-statement.ts'
 import { readLane } from './read-lane.ts'
 import { StoreServerError } from './server-error.ts'
 import { type HranaTransport, hranaStream } from './stream.ts'
-import { type Statement, toWire } from './wire.ts'
+import { bare, type Statement, toWire } from './wire.ts'
 import { writeLane } from './write-lane.ts'
+import { type WriteHealth, writeWatch } from './write-watch.ts'
 
 export interface ServerClientOptions {
   url: string
@@ -12,15 +13,27 @@ export interface ServerClientOptions {
   /** Streams for reads. The first one that is free is used, so a quiet process has one. */
   readers?: number
   monotonic?: () => number
+  /** After how long a write without an answer is suspected. */
+  stuckAfterMs?: number
+}
+
+export interface ServerClient extends Client {
+  readonly writes: WriteHealth
 }
 
 /**
  * A client of a libSQL server that keeps its streams. The package's own client opens one for each call, and most of what a server then
  * does is opening a database. Ends with `close`, which tells the server to forget the streams.
  */
-export function serverClient({ url, transport, readers = 3, monotonic }: ServerClientOptions): Client {
+export function serverClient(options: ServerClientOptions): ServerClient {
+  const { url, transport, readers = 3, monotonic, stuckAfterMs } = options
   const open = () => hranaStream({ url, transport, ...(monotonic && { monotonic }) })
-  let writer = writeLane({ stream: open(), once: open })
+  const watch = writeWatch({
+    read: () => freest().execute(bare('select 1')),
+    ...(stuckAfterMs !== undefined && { afterMs: stuckAfterMs }),
+  })
+  const makeWriter = () => writeLane({ stream: open(), once: open, timed: watch.timed })
+  let writer = makeWriter()
   let lanes = Array.from({ length: readers }, () => readLane(open()))
   let closed = false
 
@@ -33,6 +46,7 @@ export function serverClient({ url, transport, readers = 3, monotonic }: ServerC
   const forget = () => Promise.all([writer, ...lanes].map(one => one.close()))
 
   return {
+    writes: watch.health,
     async execute(stmt: Statement, args?: InArgs) {
       usable()
       const statement = toWire(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
@@ -52,7 +66,7 @@ export function serverClient({ url, transport, readers = 3, monotonic }: ServerC
     sync: () => refuse('sync'),
     async reconnect() {
       const before = forget()
-      writer = writeLane({ stream: open(), once: open })
+      writer = makeWriter()
       lanes = Array.from({ length: readers }, () => readLane(open()))
       closed = false
       await before

@@ -27,7 +27,7 @@ const statement: fc.Arbitrary<InStatement> = fc.oneof(
   fc
     .tuple(id, id)
     .map(([n, parent]) => ({ sql: 'insert into children (id, parent) values (?, ?)', args: [n, parent] })),
-  id.map(n => ({ sql: 'update children set body = ? where id = ? returning *', args: ['é\u0000"', n] })),
+  id.map(n => ({ sql: 'update children set body = ? where id = ? returning *', args: ['é"\n😀', n] })),
   fc.constant('select count(*) as n from parents'),
   fc.constant('insert into nowhere values (1)'),
   fc.constant("insert into parents (id) values ('text')"),
@@ -93,7 +93,7 @@ if (await sqldAvailable()) {
           expect(await content(client)).toEqual(await content(reference))
           reference.close()
         }),
-        { numRuns: 150 },
+        { numRuns: 300 },
       )
     }, 120_000)
 

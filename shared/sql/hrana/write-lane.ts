@@ -17,6 +17,8 @@ export interface WriteLaneOptions {
   stream: HranaStream
   /** A stream for one request: what it sets ends with it. */
   once: () => HranaStream
+  /** Around every request. */
+  timed?: <T>(write: () => Promise<T>) => Promise<T>
   longestWaitMs?: number
   monotonic?: () => number
 }
@@ -39,6 +41,7 @@ interface Waiting {
 export function writeLane({
   stream,
   once,
+  timed = write => write(),
   longestWaitMs = LONGEST_WAIT_MS,
   monotonic = () => performance.now(),
 }: WriteLaneOptions) {
@@ -93,7 +96,7 @@ export function writeLane({
   async function transact(group: readonly Waiting[]): Promise<Outcome[]> {
     try {
       const plan = planGroup(group.map(({ statements }) => statements))
-      const [result] = await stream.send([{ type: 'batch', batch: { steps: plan.steps } }])
+      const [result] = await timed(() => stream.send([{ type: 'batch', batch: { steps: plan.steps } }]))
       if (result?.type === 'ok') return readGroup(plan, batchOf(result))
       // The batch broke off, and its transaction would hold the lock.
       await stream.close()
@@ -111,7 +114,7 @@ export function writeLane({
     const request: StreamRequest =
       stmt === undefined ? { type: 'sequence', sql: unit.script ?? '' } : { type: 'execute', stmt }
     try {
-      const [result] = await once().send([request, { type: 'close' }])
+      const [result] = await timed(() => once().send([request, { type: 'close' }]))
       settle(unit, outcomeOf(result as StreamResult, stmt !== undefined))
     } catch (error) {
       unit.reject(error)

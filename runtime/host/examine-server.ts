@@ -1,0 +1,50 @@
+import { STUCK } from '../../shared/sql/db.ts'
+import type { RuntimeEnv } from '../env.ts'
+import { openStore } from './open.ts'
+
+export interface Told {
+  is: 'ok' | 'warn' | 'fail'
+  /** What was found, and where it is not well, what to do. */
+  says: string
+}
+
+export const namesServer = ({ PLATFORM_DATABASE_URL: url }: RuntimeEnv): boolean =>
+  url !== undefined && /^(?:https?|libsql|wss?):/i.test(url)
+
+/** As long as a server lets one transaction hold the lock, and as much again. */
+const TAKES_WRITES_MS = 10_000
+
+/** Takes the lock of the server and gives it back, with nothing written. */
+export async function writesOf(env: RuntimeEnv): Promise<Told> {
+  const db = await openStore(env, { create: false })
+  const { promise: late, resolve } = Promise.withResolvers<'late'>()
+  const timer = setTimeout(() => resolve('late'), TAKES_WRITES_MS)
+  try {
+    const taken = db.write(['select 1'])
+    taken.catch(() => undefined)
+    if ((await Promise.race([taken, late])) !== 'late') return { is: 'ok', says: 'the server takes them' }
+    await db.execute('select 1')
+    return { is: 'fail', says: STUCK }
+  } catch (error) {
+    return { is: 'fail', says: error instanceof Error ? error.message : String(error) }
+  } finally {
+    clearTimeout(timer)
+    db.close()
+  }
+}
+
+/** What a commit means there: `synchronous` is 2 where the server waits for its disk. */
+export async function durability(env: RuntimeEnv): Promise<Told> {
+  const db = await openStore(env, { create: false })
+  try {
+    const { rows } = await db.execute('pragma synchronous')
+    const level = Number(rows[0]?.[0])
+    if (level >= 2) return { is: 'ok', says: 'the server has a commit on its disk before it answers' }
+    return {
+      is: 'warn',
+      says: 'the server answers before a commit is on its disk (durability_mode relaxed): a power cut may lose the last commits; with sqld, set durability_mode to strong',
+    }
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,117 @@
+import { createClient } from '@libsql/client/web'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Sqld, sqldAvailable, startSqld } from '../../../tests/backends/sqld.ts'
+import { isFull } from '../../../tests/slice.ts'
+import { poolTransport } from '../../host/pool-transport.ts'
+import { prepareDb } from '../db.ts'
+import { serverAddress } from './server-address.ts'
+import { type ServerClient, serverClient } from './server-client.ts'
+import type { HranaTransport } from './stream.ts'
+
+/** A way on which writes can be held back. */
+async function heldWay(url: string) {
+  const inner = await poolTransport(serverAddress(url))
+  let held: PromiseWithResolvers<void> | undefined
+  let down = false
+  const transport: HranaTransport = {
+    async post(to, body) {
+      if (down) throw new Error('the way is down')
+      if (body.includes('begin immediate')) await held?.promise
+      return inner.post(to, body)
+    },
+    close: () => inner.close(),
+  }
+  return {
+    transport,
+    hold: () => (held = Promise.withResolvers()),
+    letGo: () => held?.resolve(),
+    cut: () => (down = true),
+  }
+}
+
+if (await sqldAvailable()) {
+  let server: Sqld
+  let client: ServerClient
+  const settled: Promise<unknown>[] = []
+  afterEach(async () => {
+    await Promise.allSettled(settled.splice(0))
+    await client?.close()
+    await server?.stop()
+  })
+
+  describe('a server that takes no writes', () => {
+    it('is found by a read that it answers, told once, and made known by the readiness check', async () => {
+      server = await startSqld()
+      const way = await heldWay(server.primaryUrl)
+      client = serverClient({ url: server.primaryUrl, transport: way.transport, stuckAfterMs: 50 })
+      const db = await prepareDb(client, { kind: 'remote', writes: client.writes })
+      await db.execute('create table t (n integer) strict')
+      const told: boolean[] = []
+      client.writes.onChange(stuck => told.push(stuck))
+      await expect(db.writable()).resolves.toBeUndefined()
+
+      way.hold()
+      settled.push(db.execute('insert into t values (1)'))
+      await expect.poll(() => client.writes.stuck, { timeout: 5000 }).toBe(true)
+      await expect(db.writable()).rejects.toThrow(/takes no writes \(store_stuck\): restart it/)
+      expect((await db.execute('select count(*) as n from t')).rows[0]?.n).toBe(0)
+
+      way.letGo()
+      await Promise.all(settled)
+      expect(client.writes.stuck).toBe(false)
+      await expect(db.writable()).resolves.toBeUndefined()
+      expect(told).toEqual([true, false])
+    })
+
+    it('is not called so where nothing is answered', async () => {
+      server = await startSqld()
+      const way = await heldWay(server.primaryUrl)
+      client = serverClient({ url: server.primaryUrl, transport: way.transport, stuckAfterMs: 50 })
+      way.hold()
+      settled.push(client.execute('create table t (n integer) strict').catch(() => undefined))
+      await new Promise(resolve => setTimeout(resolve, 10))
+      way.cut()
+      await new Promise(resolve => setTimeout(resolve, 300))
+      expect(client.writes.stuck).toBe(false)
+      way.letGo()
+    })
+  })
+
+  // The pinned server stops for ever after some seconds of this; two cores are busy meanwhile.
+  describe.runIf(isFull)('the pinned server with ten writers', () => {
+    it('stops taking writes while it answers reads, and the client says so', async () => {
+      server = await startSqld()
+      const url = server.primaryUrl
+      client = serverClient({ url, transport: await poolTransport(serverAddress(url)) })
+      await client.execute('create table t (n integer, text text) strict')
+      const until = performance.now() + 60_000
+      const over = () => client.writes.stuck || performance.now() > until
+      const rows = Array.from({ length: 10 }, (_, n) => ({
+        sql: 'insert into t values (?, ?)',
+        args: [n, 'x'.repeat(100)],
+      }))
+      const writer = async () => {
+        // A stream for each write, as other programs do it.
+        const other = createClient({
+          url,
+          fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(70_000) }),
+        })
+        while (!over()) await other.batch(rows, 'write').catch(() => undefined)
+        other.close()
+      }
+      const writers = Array.from({ length: 10 }, writer)
+      while (!over()) {
+        await client.execute("insert into t values (0, 'own')").catch(() => undefined)
+        await new Promise(resolve => setTimeout(resolve, 100))
+      }
+      const found = client.writes.stuck
+      process.stdout.write(`the server ${found ? 'stopped' : 'did not stop'} taking writes\n`)
+      if (found) expect((await client.execute('select count(*) as n from t')).rows[0]?.n).toBeGreaterThan(0)
+      await server.down()
+      await Promise.all(writers)
+      await server.back()
+      await client.execute("insert into t values (1, 'after the restart')")
+      expect(client.writes.stuck).toBe(false)
+    }, 150_000)
+  })
+}
