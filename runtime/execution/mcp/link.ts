@@ -64,10 +64,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
 
   async function listed(connection: McpConnection, signal: AbortSignal): Promise<McpDefinition[]> {
     const definitions = await connection.list(signal)
-    offered = {
-      hashes: new Map(definitions.map(one => [one.name, hashOf([one], sha256)])),
-      at: clock.monotonic(),
-    }
+    offered = { hashes: new Map(definitions.map(one => [one.name, hashOf([one], sha256)])), at: clock.monotonic() }
     return definitions
   }
 
