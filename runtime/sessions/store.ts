@@ -225,61 +225,9 @@ function turnReads(db: Db, records: Records) {
       return messages.slice(-MESSAGES)
     },
 
-    /** What a turn begins with: where its events are counted from, the hint in force and the turns before it, oldest first. */
-    async openingOf(sessionId: string, turnId: string, turns: number) {
-      const [own, before] = await db.read([
-        {
-          sql: `select t.number, t.base, s.system_hint from turns as t join sessions as s on s.id = t.session_id
-            where t.run_id = ?`,
-          args: [turnId],
-        },
-        {
-          sql: `select run_id, text, input from (
-              select *, sum(length(text) + length(input)) over (order by number desc) as characters from (
-                select t.run_id, t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
-                where t.session_id = ?1 and t.status = 'completed'
-                  and t.number < (select number from turns where run_id = ?2)
-                order by t.number desc limit ?3))
-            where characters <= ?4 order by number desc`,
-          args: [sessionId, turnId, turns, MOST_CHARACTERS],
-        },
-      ])
-      const [row] = rowsOf<Pick<Turn, 'number' | 'base'> & Pick<Stored, 'system_hint'>>(own!)
-      const hint = openMaybe(records, row?.system_hint, { record: sessionId, field: 'systemHint' })
-      return (
-        row && {
-          base: row.base,
-          systemHint: hint === null ? '' : (readJson(hint) as string),
-          before: rowsOf<Pick<Turn, 'run_id' | 'text'> & Pick<RowOf<typeof runData>, 'input'>>(before!)
-            .toReversed()
-            .map(row => openTurn(row, records))
-            .map(({ text, input }) => ({
-              text: readJson(text!) as string,
-              input: readJson(input) as Record<string, unknown>,
-            })),
-        }
-      )
-    },
-
-    /** The hint that was in force in a turn: that of the last message until then which set one. */
-    async hintOf(sessionId: string, turnId: string): Promise<string> {
-      for (let before = Number.MAX_SAFE_INTEGER; ; ) {
-        const found = await db.execute({
-          sql: `select t.run_id, t.number, d.input from turns as t join run_data as d on d.run_id = t.run_id
-            where t.session_id = ?1 and t.number < ?2 and t.number <= (select number from turns where run_id = ?3)
-            order by t.number desc limit ${HINTS_PAGE}`,
-          args: [sessionId, before, turnId],
-        })
-        const rows = rowsOf<Pick<Turn, 'run_id' | 'number'> & Pick<RowOf<typeof runData>, 'input'>>(found)
-        for (const { run_id: record, input } of rows) {
-          const given = input === '' ? {} : readJson(records.open(input, { record, field: 'input' }))
-          const { systemHint } = given as { systemHint?: string }
-          if (systemHint !== undefined) return systemHint
-        }
-        if (rows.length < HINTS_PAGE) return ''
-        before = rows.at(-1)!.number
-      }
-    },
+    openingOf: (sessionId: string, turnId: string, turns: number) =>
+      openingOf(db, records, { sessionId, turnId, turns }),
+    hintOf: (sessionId: string, turnId: string) => hintOf(db, records, sessionId, turnId),
 
     async baseOf(turnId: string): Promise<number | undefined> {
       const found = await db.execute({ sql: 'select base from turns where run_id = ?', args: [turnId] })
@@ -313,6 +261,66 @@ function turnReads(db: Db, records: Records) {
         .toReversed()
         .flatMap(row => numbered(row, readTurn(row)))
     },
+  }
+}
+
+/** What a turn begins with: where its events are counted from, the hint in force and the turns before it, oldest first. */
+async function openingOf(
+  db: Db,
+  records: Records,
+  { sessionId, turnId, turns }: { sessionId: string; turnId: string; turns: number },
+) {
+  const [own, before] = await db.read([
+    {
+      sql: `select t.number, t.base, s.system_hint from turns as t join sessions as s on s.id = t.session_id
+        where t.run_id = ?`,
+      args: [turnId],
+    },
+    {
+      sql: `select run_id, text, input from (
+          select *, sum(length(text) + length(input)) over (order by number desc) as characters from (
+            select t.run_id, t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
+            where t.session_id = ?1 and t.status = 'completed'
+              and t.number < (select number from turns where run_id = ?2)
+            order by t.number desc limit ?3))
+        where characters <= ?4 order by number desc`,
+      args: [sessionId, turnId, turns, MOST_CHARACTERS],
+    },
+  ])
+  const [row] = rowsOf<Pick<Turn, 'number' | 'base'> & Pick<Stored, 'system_hint'>>(own!)
+  const hint = openMaybe(records, row?.system_hint, { record: sessionId, field: 'systemHint' })
+  return (
+    row && {
+      base: row.base,
+      systemHint: hint === null ? '' : (readJson(hint) as string),
+      before: rowsOf<Pick<Turn, 'run_id' | 'text'> & Pick<RowOf<typeof runData>, 'input'>>(before!)
+        .toReversed()
+        .map(row => openTurn(row, records))
+        .map(({ text, input }) => ({
+          text: readJson(text!) as string,
+          input: readJson(input) as Record<string, unknown>,
+        })),
+    }
+  )
+}
+
+/** The hint that was in force in a turn: that of the last message until then which set one. */
+async function hintOf(db: Db, records: Records, sessionId: string, turnId: string): Promise<string> {
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const found = await db.execute({
+      sql: `select t.run_id, t.number, d.input from turns as t join run_data as d on d.run_id = t.run_id
+        where t.session_id = ?1 and t.number < ?2 and t.number <= (select number from turns where run_id = ?3)
+        order by t.number desc limit ${HINTS_PAGE}`,
+      args: [sessionId, before, turnId],
+    })
+    const rows = rowsOf<Pick<Turn, 'run_id' | 'number'> & Pick<RowOf<typeof runData>, 'input'>>(found)
+    for (const { run_id: record, input } of rows) {
+      const given = input === '' ? {} : readJson(records.open(input, { record, field: 'input' }))
+      const { systemHint } = given as { systemHint?: string }
+      if (systemHint !== undefined) return systemHint
+    }
+    if (rows.length < HINTS_PAGE) return ''
+    before = rows.at(-1)!.number
   }
 }
 

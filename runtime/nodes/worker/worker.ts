@@ -167,20 +167,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     pendingReports,
     told,
 
-    /** The runs that this node has something to do or to tell about. */
-    async held() {
-      const found = await db.execute(
-        `select t.run_id, t.epoch, r.status, (select coalesce(max(seq), 0) from events where run_id = t.run_id) as seq
-          from tunnel_runs t join runs r on r.id = t.run_id
-          where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
-      )
-      return rowsOf<{ run_id: string; epoch: number; status: string; seq: number }>(found).map(row => ({
-        runId: row.run_id,
-        epoch: BigInt(row.epoch),
-        status: row.status,
-        lastEvent: BigInt(row.seq),
-      }))
-    },
+    held: () => heldRuns(db),
 
     /** Answers what only this node knows. */
     read: answerReads({
@@ -191,6 +178,21 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       opened: (box, place) => opened(side, box, place),
     }),
   }
+}
+
+/** The runs that this node has something to do or to tell about. */
+async function heldRuns(db: Db) {
+  const found = await db.execute(
+    `select t.run_id, t.epoch, r.status, (select coalesce(max(seq), 0) from events where run_id = t.run_id) as seq
+      from tunnel_runs t join runs r on r.id = t.run_id
+      where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
+  )
+  return rowsOf<{ run_id: string; epoch: number; status: string; seq: number }>(found).map(row => ({
+    runId: row.run_id,
+    epoch: BigInt(row.epoch),
+    status: row.status,
+    lastEvent: BigInt(row.seq),
+  }))
 }
 
 /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
