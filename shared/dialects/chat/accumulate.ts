@@ -60,14 +60,8 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
   function close(incomplete: boolean): JsonObject {
     if (top === undefined) fail('empty', 'the stream ended before its first chunk')
     if (!done && incomplete) fail('truncated', 'the stream ended inside a frame')
-    const inOrder = [...choices].sort(([a], [b]) => a - b)
-    if (inOrder.length === 0) fail('empty', 'the stream has no choices')
-    for (const [index, choice] of inOrder)
-      if (choice.finish === null) fail('truncated', `choice ${index} has no finish_reason`)
-    if (!done && inOrder.length < expectedChoices)
-      fail('truncated', `${inOrder.length} of ${expectedChoices} choices arrived`)
-    if (inOrder.at(-1)?.[0] !== inOrder.length - 1) fail('bad_frame', 'the choices have gaps in their numbers')
-    const closed = inOrder.map(([, choice]) => choice.close())
+    const inOrder = choicesInOrder(choices, done ? 0 : expectedChoices)
+    const closed = inOrder.map(choice => choice.close())
     if (closed.some(({ standard }) => !standard)) replayable = false
     const { system_fingerprint, ...rest } = top
     return {
@@ -122,4 +116,15 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
       })
     },
   }
+}
+
+/** The finished choices of a stream, without gaps; at least so many. */
+function choicesInOrder(choices: ReadonlyMap<number, ChoiceParts>, least: number): ChoiceParts[] {
+  const inOrder = [...choices].sort(([a], [b]) => a - b)
+  if (inOrder.length === 0) fail('empty', 'the stream has no choices')
+  for (const [index, choice] of inOrder)
+    if (choice.finish === null) fail('truncated', `choice ${index} has no finish_reason`)
+  if (inOrder.length < least) fail('truncated', `${inOrder.length} of ${least} choices arrived`)
+  if (inOrder.at(-1)?.[0] !== inOrder.length - 1) fail('bad_frame', 'the choices have gaps in their numbers')
+  return inOrder.map(([, choice]) => choice)
 }

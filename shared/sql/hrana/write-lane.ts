@@ -49,34 +49,12 @@ export function writeLane({
   let writing = false
   let late: ReturnType<typeof setTimeout> | undefined
 
-  /** Callers whose write was just answered come back a few promise hops later, and belong to the next group. */
-  async function gather(): Promise<void> {
-    for (let quiet = 0; quiet < 4; ) {
-      const before = queue.length
-      await null
-      quiet = queue.length === before ? quiet + 1 : 0
-    }
-  }
-
-  function take(): Waiting[] {
-    let [count, statements, bytes] = [0, 0, 0]
-    for (const unit of queue) {
-      statements += unit.statements.length
-      bytes += unit.bytes
-      const fits = unit.kind === 'joined' && statements <= MOST_STATEMENTS && bytes <= MOST_BYTES
-      if (count > 0 && !fits) break
-      count++
-      if (unit.kind !== 'joined') break
-    }
-    return queue.splice(0, count)
-  }
-
   async function drain(): Promise<void> {
     while (queue.length > 0) {
-      await gather()
-      const group = take()
+      await gather(queue)
+      const group = takeGroup(queue)
       const alone = group.length === 1 ? group[0] : undefined
-      if (alone?.kind === 'plain') await writePlain(alone)
+      if (alone?.kind === 'plain') await writePlain(alone, send => timed(() => once().send(send)))
       else await writeTogether(group)
     }
     writing = false
@@ -106,18 +84,6 @@ export function writeLane({
       return group.map(() => (undone ? { type: 'again' } : { type: 'failed', error }))
     } catch (error) {
       return group.map(() => ({ type: 'failed', error }))
-    }
-  }
-
-  async function writePlain(unit: Waiting): Promise<void> {
-    const [stmt] = unit.statements
-    const request: StreamRequest =
-      stmt === undefined ? { type: 'sequence', sql: unit.script ?? '' } : { type: 'execute', stmt }
-    try {
-      const [result] = await timed(() => once().send([request, { type: 'close' }]))
-      settle(unit, outcomeOf(result as StreamResult, stmt !== undefined))
-    } catch (error) {
-      unit.reject(error)
     }
   }
 
@@ -166,6 +132,42 @@ export function writeLane({
       await add({ statements: [], kind: 'plain', script: sql })
     },
     close: () => stream.close(),
+  }
+}
+
+/** Callers whose write was just answered come back a few promise hops later, and belong to the next group. */
+async function gather(queue: readonly Waiting[]): Promise<void> {
+  for (let quiet = 0; quiet < 4; ) {
+    const before = queue.length
+    await null
+    quiet = queue.length === before ? quiet + 1 : 0
+  }
+}
+
+/** What goes in the next transaction. */
+function takeGroup(queue: Waiting[]): Waiting[] {
+  let [count, statements, bytes] = [0, 0, 0]
+  for (const unit of queue) {
+    statements += unit.statements.length
+    bytes += unit.bytes
+    const fits = unit.kind === 'joined' && statements <= MOST_STATEMENTS && bytes <= MOST_BYTES
+    if (count > 0 && !fits) break
+    count++
+    if (unit.kind !== 'joined') break
+  }
+  return queue.splice(0, count)
+}
+
+/** A statement or a script as it stands, on a stream of its own. */
+async function writePlain(unit: Waiting, send: (requests: StreamRequest[]) => Promise<StreamResult[]>): Promise<void> {
+  const [stmt] = unit.statements
+  const request: StreamRequest =
+    stmt === undefined ? { type: 'sequence', sql: unit.script ?? '' } : { type: 'execute', stmt }
+  try {
+    const [result] = await send([request, { type: 'close' }])
+    settle(unit, outcomeOf(result as StreamResult, stmt !== undefined))
+  } catch (error) {
+    unit.reject(error)
   }
 }
 
