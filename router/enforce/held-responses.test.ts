@@ -27,6 +27,14 @@ it('forgets what was used longest ago', () => {
   expect(held.find('t', named('first')).hasUnknown).toBe(false)
 })
 
+it('knows ids of any length, each by itself', () => {
+  const held = heldResponses(() => 0, sha256)
+  const long = 'x'.repeat(100_000)
+  held.keep('t', named(`${long}1`), holder)
+  expect(held.find('t', named(`${long}1`)).hasUnknown).toBe(false)
+  expect(held.find('t', named(`${long}2`)).hasUnknown).toBe(true)
+})
+
 it('counts for a budget what a conversation may hold', () => {
   const known = { makers: [], holders: [holder, { ...holder, tokens: 90 }], hasUnknown: false }
   expect(heldTokens(known, 128_000)).toBe(700)

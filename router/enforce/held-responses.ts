@@ -7,6 +7,9 @@ const MOST_KNOWN = 100_000
 /** As long as a provider keeps a response. */
 const MOST_AGE_MS = 30 * 24 * 3_600_000
 
+/** Of what providers make; a longer one is remembered by its digest, so that what is remembered has a size. */
+const LONGEST_ID = 256
+
 /** Where a response was made. */
 export interface Holder {
   provider: string
@@ -35,9 +38,10 @@ export type HeldResponses = ReturnType<typeof heldResponses>
  */
 export function heldResponses(monotonic: () => number, sha256: Sha256) {
   const known = new Map<string, Holder & { at: number }>()
+  const digest = (text: string) => sha256Hex(utf8(text), sha256)
   const keysOf = (tenantId: string, { ids, sealed }: HeldState): string[] => [
-    ...ids.map(id => `${tenantId} ${id}`),
-    ...sealed.map(text => `${tenantId} sealed ${sha256Hex(utf8(text), sha256)}`),
+    ...ids.map(id => `${tenantId} ${id.length > LONGEST_ID ? `long ${digest(id)}` : id}`),
+    ...sealed.map(text => `${tenantId} sealed ${digest(text)}`),
   ]
 
   return {
