@@ -2,14 +2,14 @@ import { probeByRun } from '../probe-by-run.ts'
 import type { OciFlavour } from './oci-driver.ts'
 
 /**
- * A kernel in user space between the sandbox and the host's. `ptrace` is the platform that every release has and that
- * needs no hardware; `kvm` was seen to hang for ever. `--ignore-cgroups` is never given: it drops limits in silence.
+ * A kernel in user space between the sandbox and the host's. Its platform is the release's own, `systrap` or before that `ptrace`,
+ * neither of which needs hardware; `kvm` was seen to hang for ever. `--ignore-cgroups` is never given: it drops limits in silence.
  */
-export function gvisor(binary = 'runsc', platform = 'ptrace'): OciFlavour {
+export function gvisor(binary = 'runsc'): OciFlavour {
   return {
     backend: 'gvisor',
     binary,
-    flags: [`--platform=${platform}`, '--network=none'],
+    flags: ['--network=none'],
     // Its own delete waits more than a second for processes that its group no longer holds.
     detach: '--detach',
     overheadMb: 64,
@@ -21,13 +21,14 @@ export function gvisor(binary = 'runsc', platform = 'ptrace'): OciFlavour {
     rootAgent: true,
     // Its own filter is not to be seen from outside; a kernel of its own is, and the probe asks for it.
     confirm: async () => undefined,
+    sharedMount: 'null-netns',
     probe: (driver, deadlineMs) =>
       probeByRun(driver, {
         binary,
         versionOf: text => /runsc version (\S+)/.exec(text)?.[1],
         deadlineMs,
         ownKernel: true,
-        verifiedBy: `ran a command on the platform ${platform}: its kernel is not the host's, and its limits were read back`,
+        verifiedBy: "ran a command: its kernel is not the host's, and its limits were read back",
         install: 'Install gVisor (Debian: apt-get install runsc) and run the node as root, so that it can set limits.',
       }),
   }

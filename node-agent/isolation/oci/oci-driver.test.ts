@@ -1,10 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { requireBackend } from '../../../tests/backends/require.ts'
+import type { GuestImage } from '../../guest/image-manifest.ts'
 import type { Driver, SandboxLimits } from '../driver.ts'
 import { newOwnedId } from '../owned-id.ts'
 import { escapeProbes } from '../testing/escape-probes.ts'
@@ -24,6 +26,18 @@ const installed = {
   gvisor: requireBackend('runsc', has('runsc'), 'apt-get install runsc, and run as root'),
 }
 const image = hasGuestInputs()
+
+it.runIf(isRoot)('leaves nothing mounted in its state, however often its runtime has mounted it', async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), 'waybill-oci-'))
+  const driver = ociDriver(gvisor(), { image: {} as GuestImage, stateDir })
+  const shared = join(stateDir, 'gvisor', 'state', 'null-netns')
+  await makeFolder(join(stateDir, 'gvisor', 'state'), 0o711)
+  await writeFile(shared, '')
+  for (let times = 0; times < 2; times++) spawnSync('mount', ['--bind', '/proc/self/ns/net', shared])
+  await driver.close()
+  expect(readFileSync('/proc/self/mounts', 'utf8')).not.toContain(stateDir)
+  await rm(stateDir, { recursive: true })
+})
 
 describe.each<[OciFlavour, Parameters<typeof escapeProbes>[0]['survives']]>([
   [runc(), { memory: true, pids: true }],

@@ -42,6 +42,8 @@ export interface OciFlavour {
   seccomp: boolean
   /** See BundleOptions. */
   rootAgent: boolean
+  /** A file in its state on which it mounts what all its sandboxes share; it is mounted anew where it is missing. */
+  sharedMount?: string
   /** What must be true of the first process, beyond its groups; a sentence says what is not. */
   confirm: (pid: number) => Promise<string | undefined>
   probe: (driver: Driver, deadlineMs: number) => Promise<Probe>
@@ -57,6 +59,7 @@ export interface OciOptions {
 }
 
 const STOP_MS = 10_000
+const MOST_MOUNTS = 100
 
 const PLUG = 'exec "$0" "$@" <&3 >&3 3<&-'
 
@@ -74,7 +77,7 @@ export function ociDriver(flavour: OciFlavour, options: OciOptions): Driver {
     if (flavour.deleteForce !== undefined) await tool(['delete', flavour.deleteForce, id], STOP_MS)
     await removeGroup(id)
     for (const name of await names(state)) {
-      if (name.startsWith(id)) await rm(join(state, name), { recursive: true, force: true })
+      if (name.includes(id)) await rm(join(state, name), { recursive: true, force: true })
     }
     await rm(join(bundles, id), { recursive: true, force: true })
   }
@@ -123,6 +126,7 @@ export function ociDriver(flavour: OciFlavour, options: OciOptions): Driver {
 
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.stop()))
+      if (flavour.sharedMount !== undefined) await unmounted(join(state, flavour.sharedMount))
     },
   }
   return driver
@@ -252,6 +256,15 @@ async function confirmed(id: string, pid: number, cgroup: CgroupLimits, flavour:
   const wrong = typeof found === 'string' ? found : await flavour.confirm(pid)
   if (wrong === undefined && typeof found !== 'string') return found
   throw new IsolationError('limits_not_in_force', `Nothing was run under ${flavour.backend}: ${wrong}.`)
+}
+
+/** Takes away a file and all that is mounted on it: starts side by side may have mounted one on another. */
+async function unmounted(path: string): Promise<void> {
+  for (let tries = 0; tries < MOST_MOUNTS; tries++) {
+    const { code } = await runTool('umount', ['--lazy', path], STOP_MS)
+    if (code !== 0) break
+  }
+  await rm(path, { force: true }).catch(() => undefined)
 }
 
 const names = (folder: string) => readdir(folder).catch((): string[] => [])
