@@ -27,13 +27,21 @@ export interface AdaptedBody {
 /** A body with the settings that the model of a rung takes, and with the name of the model in the place of another. */
 export function adaptedBody(
   body: Uint8Array,
-  facts: Pick<RequestFacts, 'settings' | 'afterPlainCalls' | 'systemRoles' | 'model'>,
+  facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'model'>,
   rung: Model,
-  { jsonByGate }: Pick<Route, 'jsonByGate'>,
+  { jsonByGate, thinkingPolicy }: Pick<Route, 'jsonByGate' | 'thinkingPolicy'>,
   refused: ReadonlySet<string>,
 ): AdaptedBody {
   const { dialect, accepted = {} } = rung
-  const made = adaptRequest({ body, dialect, facts, accepted, refused, jsonByGate })
+  const made = adaptRequest({
+    body,
+    dialect,
+    facts,
+    accepted,
+    refused,
+    jsonByGate,
+    stripsThinking: thinkingPolicy === 'strip',
+  })
   const name = facts.model && { ...facts.model, text: JSON.stringify(rung.upstreamModel) }
   return {
     body: withEdits(body, name ? [...made.edits, name] : made.edits),
@@ -46,7 +54,7 @@ export function adaptedBody(
 export function adaptedTranslation(
   body: Uint8Array,
   dialect: DialectName,
-  ...rest: [rung: Model, route: Pick<Route, 'jsonByGate'>, refused: ReadonlySet<string>]
+  ...rest: [rung: Model, route: Pick<Route, 'jsonByGate' | 'thinkingPolicy'>, refused: ReadonlySet<string>]
 ): AdaptedBody {
   const scan = dialects[dialect].scan(body)
   return scan.ok ? adaptedBody(body, scan.facts, ...rest) : { body, changes: [], maxTokens: undefined }

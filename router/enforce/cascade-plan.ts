@@ -5,7 +5,6 @@ import type { GateProbes } from '../gates/gate-probes.ts'
 import type { Knobs } from '../policy/knobs.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Payer, PricedCallDeps } from './priced-call.ts'
-import type { RefusedSettings } from './refused-settings.ts'
 import type { Inbound } from './upstream-request.ts'
 
 /** What is decided before the first call of a request. */
@@ -27,7 +26,6 @@ export interface CascadePlan extends Payer {
 }
 
 export interface CascadeDeps extends PricedCallDeps {
-  refusedSettings: RefusedSettings
   errorBudgets: ErrorBudgets
   /** Finds out whether a gate that is switched off works again. */
   probes: Pick<GateProbes, 'consider'>

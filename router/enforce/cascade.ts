@@ -83,16 +83,11 @@ export async function cascade(
     const passed = one.call.kind === 'answered' && one.verdict === 'pass'
     if (passed || signal.aborted || out?.began) await dropAhead()
     if (signal.aborted || one.errorClass === 'client_abort') return { end: { kind: 'aborted' }, tried, busy }
-    const setting = leftOut.get(rung.rung)
-    if (setting !== undefined && one.call.kind === 'answered') {
-      const learned = { model: rung, fingerprint: plan.fingerprint(rung), setting }
-      learnRefused(deps.refusedSettings, learned, clock.monotonic())
-    }
     if (one.call.kind === 'answered' && one.verdict === 'pass') {
       return { end: { kind: 'answer', servedFrom: 'attempt', served: { ...one, call: one.call } }, tried, busy }
     }
     if (out?.began) return { end: brokenOff(one), tried, busy }
-    if (one.call.kind === 'refused' && setting === undefined && tried.length < route.maxAttempts) {
+    if (one.call.kind === 'refused' && !leftOut.has(rung.rung) && tried.length < route.maxAttempts) {
       const refused = settingToLeaveOut(one, plan, refusedBy(rung))
       if (refused !== undefined) {
         leftOut.set(rung.rung, refused)
@@ -174,7 +169,7 @@ export async function cascade(
     const provider = config.providers[rung.provider]!
     const body = rungBody(plan.inbound, rung, provider, route, refusedBy(rung))
     if (!body.ok) return undefined
-    const { body: sent, changes } = body
+    const { body: sent, changes, headers: given } = body
     const credential = plan.credential(rung)
     const { mediaBytes, mediaCount, n } = plan.inbound.facts
     const maxTokens = body.maxTokens ?? plan.inbound.facts.maxTokens ?? rung.maxOutputTokens
@@ -183,7 +178,12 @@ export async function cascade(
         model: rung,
         provider,
         url: upstreamUrl(plan.inbound, provider, rung),
-        headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
+        headers: key =>
+          upstreamHeaders({ ...plan.inbound, headers: given }, provider, key, {
+            credential,
+            bytes: sent.length,
+            first,
+          }),
         body: sent,
         size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
         shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
@@ -213,6 +213,12 @@ export async function cascade(
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
+    }
+    const setting = leftOut.get(rung.rung)
+    if (setting !== undefined) {
+      // Before the gates, which may ask the same rung again.
+      const learned = { model: rung, fingerprint: plan.fingerprint(rung), setting }
+      learnRefused(deps.refusedSettings, learned, clock.monotonic())
     }
     // It cannot be served, so no gate is paid to judge it.
     if (!isExpressible(call, plan)) {

@@ -3,6 +3,7 @@ import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { ModelCall, ModelCalls } from '../gates/model-calls.ts'
 import { judgeRequest } from './judge-request.ts'
 import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
+import { refusedOf } from './refused-settings.ts'
 import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 export interface GateCallsInput extends Payer {
@@ -50,11 +51,13 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       const { held } = inbound
       if (held !== undefined && (held.appends || model.provider !== rung.provider)) return unmade('conversation')
       const provider = providerOf(model)
-      const made = rungBody(inbound, model, provider, route)
+      const refused = refusedOf(deps.refusedSettings, model, input.fingerprint(model), deps.clock.monotonic())
+      const made = rungBody(inbound, model, provider, route, refused)
       if (!made.ok) return unmade('untranslatable')
-      const { body } = made
+      const { body, headers } = made
       const credential = input.credential(model)
-      const { mediaBytes, mediaCount, maxTokens = model.maxOutputTokens, n } = facts
+      const { mediaBytes, mediaCount, n } = facts
+      const maxTokens = made.maxTokens ?? facts.maxTokens ?? model.maxOutputTokens
       const heldTokens = input.heldTokens(model)
       return call(
         {
@@ -62,7 +65,8 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
           provider,
           body,
           url: upstreamUrl(inbound, provider, model),
-          headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
+          headers: key =>
+            upstreamHeaders({ ...inbound, headers }, provider, key, { credential, bytes: body.length, first: false }),
           size: { mediaBytes, mediaCount, maxTokens, n, heldTokens },
         },
         signal,

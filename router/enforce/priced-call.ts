@@ -20,6 +20,7 @@ import {
   type RefusedCall,
 } from './call-upstream.ts'
 import type { Tried } from './receipt.ts'
+import type { RefusedSettings } from './refused-settings.ts'
 import { proofBy } from './send-signed.ts'
 
 export interface PricedCallDeps {
@@ -28,6 +29,7 @@ export interface PricedCallDeps {
   breakers: Breakers
   readKey: (variable: string) => string | undefined
   signer: CloudSigner
+  refusedSettings: RefusedSettings
   log: Log
   /** Hears of every refusal of an upstream. */
   refusals: (model: Model, call: RefusedCall) => void

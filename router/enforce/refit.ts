@@ -1,5 +1,6 @@
 import { refusedSetting } from '../../shared/dialects/adapt/refused-setting.ts'
 import { isAdapted } from './adapted-body.ts'
+import { BETAS } from './advisory-betas.ts'
 import type { CascadePlan } from './cascade-plan.ts'
 import type { Tried } from './receipt.ts'
 import { rungBody } from './upstream-request.ts'
@@ -15,5 +16,7 @@ export function settingToLeaveOut(
   const setting = refusedSetting(call.status, call.body)
   if (setting === undefined || refused.has(setting)) return undefined
   const without = rungBody(inbound, rung, config.providers[rung.provider]!, route, new Set([...refused, setting]))
-  return without.ok && without.body.length !== sent.length ? setting : undefined
+  const differs =
+    without.ok && (without.body.length !== sent.length || without.changes.some(({ path }) => path === BETAS))
+  return differs ? setting : undefined
 }

@@ -2,6 +2,7 @@ import type { Tokens } from '../../shared/dialects/candidate.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { pricedCall } from './priced-call.ts'
+import { refusedOf } from './refused-settings.ts'
 import { rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 /** The same request to the top rung, on the account and with the key of who asked; undefined where it gave no answer. */
@@ -14,17 +15,20 @@ export async function askTop(
   const top = route.ladder.at(-1)!
   const provider = config.providers[top.provider]!
   const credential = plan.credential(top)
-  const made = rungBody(inbound, top, provider, route)
+  const refused = refusedOf(deps.refusedSettings, top, plan.fingerprint(top), deps.clock.monotonic())
+  const made = rungBody(inbound, top, provider, route, refused)
   if (credential === 'missing' || !made.ok) return undefined
-  const { body } = made
-  const { mediaBytes, mediaCount, maxTokens = top.maxOutputTokens, n } = inbound.facts
+  const { body, headers } = made
+  const { mediaBytes, mediaCount, n } = inbound.facts
+  const maxTokens = made.maxTokens ?? inbound.facts.maxTokens ?? top.maxOutputTokens
   const asked = await pricedCall(
     {
       model: top,
       provider,
       body,
       url: upstreamUrl(inbound, provider, top),
-      headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
+      headers: key =>
+        upstreamHeaders({ ...inbound, headers }, provider, key, { credential, bytes: body.length, first: false }),
       size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(top) },
     },
     plan,

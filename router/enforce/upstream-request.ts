@@ -16,6 +16,7 @@ import { joinUpstream } from '../observe/target.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AdaptedBody, adaptedBody, adaptedTranslation, isAdapted } from './adapted-body.ts'
+import { BETAS, hasAdvisoryBeta, withoutAdvisoryBetas } from './advisory-betas.ts'
 
 /** A request of a client as the cascade works with it. */
 export interface Inbound {
@@ -35,10 +36,14 @@ export type RungBody =
       body: Uint8Array<ArrayBuffer>
       /** What was changed for the model of the rung, and why. */
       changes: readonly Change[]
+      /** Of the client, for this rung. */
+      headers: HeaderList
       /** The limit of the output that is sent, where the request set one that was changed. */
       maxTokens: number | undefined
     }
   | { ok: false; refused: readonly string[] }
+
+type DialectBody = Omit<Extract<RungBody, { ok: true }>, 'headers'> | Extract<RungBody, { ok: false }>
 
 /**
  * The body for a rung. On the client's own dialect only the bytes of the `model` literal change, and those of settings that the
@@ -53,9 +58,13 @@ export function rungBody(
   refused: ReadonlySet<string> = NONE,
 ): RungBody {
   const made = dialectBody(inbound, rung, provider, route, refused)
+  if (!made.ok) return made
+  const leavesBetas = refused.has(BETAS) && rung.dialect === 'messages' && hasAdvisoryBeta(inbound.headers)
+  const headers = leavesBetas ? withoutAdvisoryBetas(inbound.headers) : inbound.headers
+  const changes = leavesBetas ? [...made.changes, { path: BETAS, to: null, why: 'refused' as const }] : made.changes
   const host = cloudHost(provider)
-  if (!made.ok || host === undefined) return made
-  return { ...made, body: owned(cloudBody(made.body, host, betasOf(inbound.headers))) }
+  if (host === undefined) return { ...made, changes, headers }
+  return { ...made, changes, headers, body: owned(cloudBody(made.body, host, betasOf(headers))) }
 }
 
 const NONE: ReadonlySet<string> = new Set()
@@ -66,7 +75,7 @@ function dialectBody(
   provider: Provider,
   route: Route,
   refused: ReadonlySet<string>,
-): RungBody {
+): DialectBody {
   const { dialect, body, facts } = inbound
   const knows = rung.accepted !== undefined || refused.size > 0
   if (rung.dialect === dialect) {

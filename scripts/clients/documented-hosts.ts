@@ -48,8 +48,9 @@ function messagesRefusal(asked: Asked, model: Documented): string | undefined {
   const effort = (asked.output_config as Json | undefined)?.effort
   const edits = ((asked.context_management as Json | undefined)?.edits ?? []) as Json[]
   const limit = asked.max_tokens ?? 0
-  const last = asked.messages.at(-1)
-  const before = asked.messages.at(-2)
+  const turns = asked.messages.filter(({ role }) => role !== 'system')
+  const last = turns.at(-1)
+  const before = turns.at(-2)
   if (model.systemTurns !== true && asked.messages.some(({ role }) => role === 'system'))
     return 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter.'
   if (limit > model.mostOutput) return `max_tokens: ${limit} > ${model.mostOutput}`
@@ -141,7 +142,7 @@ function messagesBody({ model, messages, tools = [], thinking }: Asked): object 
   const thought =
     type === 'enabled' || type === 'adaptive' ? [{ type: 'thinking', thinking: 'So.', signature: 'c2ln' }] : []
   if (call === undefined) return whole
-  if (holds(messages.at(-1)?.content, 'tool_result')) {
+  if (messages.some(({ content }) => holds(content, 'tool_result'))) {
     return { ...whole, content: isCheap(model) ? [] : [...thought, { type: 'text', text: ANSWER }] }
   }
   const use = { type: 'tool_use', id: 'toolu_1', name: call.name, input: call.input }
@@ -151,7 +152,7 @@ function messagesBody({ model, messages, tools = [], thinking }: Asked): object 
 function chatBody({ model, messages, tools = [] }: Asked): object {
   const call = callOf(tools)
   if (call === undefined) return chatAnswer(ANSWER, model)
-  if (messages.at(-1)?.role === 'tool') return chatAnswer('', model)
+  if (messages.some(({ role }) => role === 'tool')) return chatAnswer('', model)
   const whole = chatAnswer('', model)
   const calls = [
     { id: 'call_1', type: 'function', function: { name: call.name, arguments: JSON.stringify(call.input) } },

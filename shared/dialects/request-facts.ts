@@ -32,8 +32,8 @@ export interface RequestFacts {
   readonly mediaBytes: number
   readonly messageCount: number
   readonly hasThinkingHistory: boolean
-  /** The last turn brings results of tools, for calls that came without thinking (messages only). */
-  readonly afterPlainCalls?: boolean
+  /** The last turn brings results of tools, for calls that came with thinking or without (messages only). */
+  readonly openTurn?: 'plain' | 'thinking'
   /** Where messages among the turns say that they are the system's (messages only); more than `MOST_SYSTEM_TURNS` are not followed. */
   readonly systemRoles?: readonly Span[]
   /** How it is to be answered: the members that a model may refuse, in the order of the body. */

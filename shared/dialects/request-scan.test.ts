@@ -133,6 +133,7 @@ describe('facts of a messages request', () => {
     expect(settings.map(({ name }) => name)).toEqual(['max_tokens'])
     expect(rest).toEqual({
       stream: true,
+      openTurn: 'thinking',
       includeUsage: false,
       n: 1,
       maxTokens: 1000,

@@ -17,7 +17,12 @@ afterEach(async () => {
   await upstream.close()
 })
 
-const start = async ({ route = '', top = '', ladder = '"small/claude-haiku-4-5", "large/claude-opus-4-8"' } = {}) => {
+const start = async ({
+  route = '',
+  top = '',
+  gates = '"non-empty"',
+  ladder = '"small/claude-haiku-4-5", "large/claude-opus-4-8"',
+} = {}) => {
   running = await testRouter({
     config: `
 price = [
@@ -36,7 +41,7 @@ ${top}
 match = {}
 mode = "enforce"
 ladder = [${ladder}]
-gates = ["non-empty"]
+gates = [${gates}]
 ${route}
 `,
   })
@@ -213,6 +218,16 @@ describe('a setting that a provider refuses', () => {
     ])
   })
 
+  it('is not sent by gates that ask the model again', async () => {
+    upstream.queue(unsupported('safety_identifier'))
+    upstream.always(talks('forty-two'))
+    const top = 'gate = [{ id = "agrees", kind = "consistency", k = 2 }]'
+    const { post, receipts } = await start({ ladder: '"talk/plain"', top, gates: '"agrees"' })
+    expect((await post('/v1/chat/completions', CHAT)).status).toBe(200)
+    expect(bodies().map(body => body.includes('safety_identifier'))).toEqual([true, false, false])
+    expect((await receipts())[0]?.attempts[1]?.gates).toMatchObject([{ gate_id: 'agrees', verdict: 'pass' }])
+  })
+
   it('is tried without once in a request, and then it climbs', async () => {
     upstream.queue(unsupported('safety_identifier'), unsupported('reasoning_effort'), talks())
     const { post, receipts } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
@@ -242,6 +257,38 @@ describe('a setting that a provider refuses', () => {
     upstream.queue(refusal, talks())
     const { post } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
     const got = await post('/v1/chat/completions', ask)
+    expect([got.headers.get('x-router-served-rung'), upstream.seen.length]).toEqual(['1', 2])
+  })
+
+  it('may be a beta: those that only change how an answer is made are left out, and no other', async () => {
+    upstream.queue(
+      error('Unexpected value(s) `context-1m-2025-08-07` for the `anthropic-beta` header.'),
+      good(),
+      good(),
+    )
+    const { post, receipts } = await start()
+    const headers = { 'anthropic-beta': 'context-1m-2025-08-07, mcp-client-2025-11-20', 'x-other': '1' }
+    for (let n = 0; n < 2; n++) {
+      const got = await post('/v1/messages', ASK, headers)
+      expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    }
+    const betas = upstream.seen.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf('anthropic-beta') + 1])
+    expect(betas).toEqual([
+      'context-1m-2025-08-07, mcp-client-2025-11-20',
+      'mcp-client-2025-11-20',
+      'mcp-client-2025-11-20',
+    ])
+    expect((await receipts())[1]?.attempts[0]?.adapted?.at(-1)).toEqual({
+      path: 'anthropic-beta',
+      to: null,
+      why: 'refused',
+    })
+  })
+
+  it('is no beta that a tool needs', async () => {
+    upstream.queue(error('Unexpected value(s) `mcp-client-2025-11-20` for the `anthropic-beta` header.'), good())
+    const { post } = await start()
+    const got = await post('/v1/messages', ASK, { 'anthropic-beta': 'mcp-client-2025-11-20' })
     expect([got.headers.get('x-router-served-rung'), upstream.seen.length]).toEqual(['1', 2])
   })
 

@@ -12,18 +12,27 @@ import { withEdits } from './splice.ts'
 interface Options {
   refused?: string[]
   jsonByGate?: boolean
+  stripsThinking?: boolean
 }
 
 function adapt(
   dialect: DialectName,
   text: string,
   accepted: Accepted,
-  { refused = [], jsonByGate = false }: Options = {},
+  { refused = [], jsonByGate = false, stripsThinking = false }: Options = {},
 ) {
   const body = new TextEncoder().encode(text)
   const scan = dialects[dialect].scan(body)
   if (!scan.ok) throw new Error(scan.message)
-  const made = adaptRequest({ body, dialect, facts: scan.facts, accepted, refused: new Set(refused), jsonByGate })
+  const made = adaptRequest({
+    body,
+    dialect,
+    facts: scan.facts,
+    accepted,
+    refused: new Set(refused),
+    jsonByGate,
+    stripsThinking,
+  })
   return { ...made, text: new TextDecoder().decode(withEdits(body, made.edits)) }
 }
 
@@ -71,6 +80,14 @@ describe('a messages request', () => {
       `{"max_tokens":32000,"thinking":{"type":"adaptive"},${THOUGHT_CALL}}`,
       `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":16000},${THOUGHT_CALL}}`,
       ['thinking: adaptive -> enabled 16000 (unsupported)'],
+    ],
+    [
+      'that goes on after calls whose thinking is cut out has none',
+      haiku,
+      `{"max_tokens":32000,"thinking":{"type":"adaptive"},${THOUGHT_CALL}}`,
+      `{"max_tokens":32000,${THOUGHT_CALL}}`,
+      ['thinking: adaptive -> removed (unsupported)'],
+      { stripsThinking: true },
     ],
     [
       'with too little room thinks not at all',
@@ -214,7 +231,10 @@ describe('a messages request', () => {
 
   it('says which limit holds, so that a budget reserves for it', () => {
     expect(adapt('messages', `{"max_tokens":64000,${ASK}}`, claude3).maxTokens).toBe(8192)
-    expect(adapt('messages', `{"max_tokens":64,${ASK}}`, claude3).maxTokens).toBe(64)
+    expect(adapt('messages', `{"max_tokens":64,${ASK}}`, claude3).maxTokens).toBeUndefined()
+    // To some hosts this is no limit at all, and the first of two may be the one that counts.
+    expect(adapt('messages', `{"max_tokens":0,${ASK}}`, claude3).maxTokens).toBeUndefined()
+    expect(adapt('messages', `{"max_tokens":99999,"max_tokens":5,${ASK}}`, claude3).maxTokens).toBeUndefined()
     expect(adapt('messages', `{${ASK}}`, claude3).maxTokens).toBeUndefined()
   })
 })

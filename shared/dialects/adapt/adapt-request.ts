@@ -11,17 +11,19 @@ import type { Edit } from './splice.ts'
 export interface AdaptInput {
   readonly body: Uint8Array
   readonly dialect: DialectName
-  readonly facts: Pick<RequestFacts, 'settings' | 'afterPlainCalls' | 'systemRoles'>
+  readonly facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles'>
   readonly accepted: Accepted
   /** Settings that this provider refused before, by the names of `ADVISORY`. */
   readonly refused: ReadonlySet<string>
   readonly jsonByGate: boolean
+  /** Thinking of earlier turns is cut out afterwards. */
+  readonly stripsThinking?: boolean
 }
 
 export interface Adaptation {
   readonly edits: readonly Edit[]
   readonly changes: readonly Change[]
-  /** The limit of the output that is sent, where it is a number. */
+  /** The limit of the output, where it was brought down. */
   readonly maxTokens: number | undefined
 }
 
@@ -59,7 +61,8 @@ export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
 }
 
 /** How a request has to change for a model: a decision on facts, which touches no byte. */
-export function adaptRequest({ body, dialect, facts, accepted, refused, jsonByGate }: AdaptInput): Adaptation {
+export function adaptRequest(input: AdaptInput): Adaptation {
+  const { body, dialect, facts, accepted, refused, jsonByGate } = input
   if (facts.settings.length > MOST_SETTINGS) return { edits: [], changes: [], maxTokens: undefined }
   const book = draft(body, facts.settings)
   for (const name of refused) {
@@ -76,13 +79,17 @@ export function adaptRequest({ body, dialect, facts, accepted, refused, jsonByGa
       systemRoles.map(span => ({ ...span, text: '"user"' })),
     )
   }
-  const context = { body, accepted, refused, jsonByGate, afterPlainCalls: facts.afterPlainCalls === true }
-  const maxTokens =
-    dialect === 'messages'
-      ? adaptMessages(book, context)
-      : dialect === 'chat'
-        ? adaptChat(book, context)
-        : adaptResponses(book, context)
+  const afterPlainCalls = facts.openTurn === 'plain' || (facts.openTurn === 'thinking' && input.stripsThinking === true)
+  const context = { body, accepted, refused, jsonByGate, afterPlainCalls }
+  if (dialect === 'messages') adaptMessages(book, context)
+  else if (dialect === 'chat') adaptChat(book, context)
+  else adaptResponses(book, context)
   const { changes } = book
-  return { edits: changes.length === 0 ? [] : book.edits(), changes, maxTokens }
+  // A limit that stays as it is may stand there twice, or mean none: the scan knows which one holds.
+  const isCapped = changes.some(({ path, why }) => why === 'too_large' && path !== 'thinking')
+  return {
+    edits: changes.length === 0 ? [] : book.edits(),
+    changes,
+    maxTokens: isCapped ? accepted.maxOutput : undefined,
+  }
 }

@@ -113,7 +113,7 @@ export function nearestEffort(taken: readonly Effort[], wanted: Effort): Effort 
   return taken.findLast(effort => rank(effort) <= rank(wanted)) ?? taken[0]
 }
 
-/** Brings a limit of the output down to what a model can write; says what holds then. */
+/** Brings a limit of the output down to what a model can write; says what it is then. */
 export function capLimit(book: Draft, name: string, most: number | undefined): number | undefined {
   const value = book.value(name)
   if (typeof value !== 'number') return undefined

@@ -15,8 +15,8 @@ export interface MessagesContext {
   readonly afterPlainCalls: boolean
 }
 
-/** Decides how the settings of a messages request become those that a model takes; the limit that holds then is returned. */
-export function adaptMessages(book: Draft, context: MessagesContext): number | undefined {
+/** Decides how the settings of a messages request become those that a model takes. */
+export function adaptMessages(book: Draft, context: MessagesContext): void {
   const { accepted, refused, body } = context
   const maxTokens = capLimit(book, 'max_tokens', accepted.maxOutput)
   adaptSampling(book, accepted)
@@ -28,7 +28,6 @@ export function adaptMessages(book: Draft, context: MessagesContext): number | u
     const why = refused.has('cache_control.ttl') ? 'refused' : 'unsupported'
     if (cuts.length > 0) book.note({ path: 'cache_control.ttl', to: null, why }, cuts)
   }
-  return maxTokens
 }
 
 function adaptSampling(book: Draft, { sampling }: Accepted): void {

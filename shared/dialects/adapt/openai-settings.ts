@@ -9,11 +9,9 @@ interface OpenAiContext {
   readonly refused: ReadonlySet<string>
 }
 
-/** Decides how the settings of a chat request become those that a model takes; the limit that holds then is returned. */
-export function adaptChat(book: Draft, { accepted, refused }: OpenAiContext): number | undefined {
-  const limits = (['max_completion_tokens', 'max_tokens'] as const).map(name =>
-    capLimit(book, name, accepted.maxOutput),
-  )
+/** Decides how the settings of a chat request become those that a model takes. */
+export function adaptChat(book: Draft, { accepted, refused }: OpenAiContext): void {
+  for (const name of ['max_completion_tokens', 'max_tokens']) capLimit(book, name, accepted.maxOutput)
   // Servers that turn the effort into thinking say that it is thinking which a model lacks.
   if (refused.has('thinking')) for (const name of ['thinking', 'reasoning_effort']) book.remove(name, 'refused')
   renameLimit(book, accepted.limitName ?? refusedLimit(refused))
@@ -23,7 +21,6 @@ export function adaptChat(book: Draft, { accepted, refused }: OpenAiContext): nu
   })
   if (accepted.verbosity === false) book.remove('verbosity', 'unsupported')
   adaptSampling(book, accepted, effort)
-  return limits.find(limit => limit !== undefined)
 }
 
 /** A host that refused one name of the limit knows the other. */
@@ -52,8 +49,8 @@ function adaptSampling(book: Draft, { sampling }: Accepted, effort: Effort | und
 const ENCRYPTED = 'reasoning.encrypted_content'
 
 /** The same of a request of the Responses API. */
-export function adaptResponses(book: Draft, { body, accepted, refused }: OpenAiContext): number | undefined {
-  const limit = capLimit(book, 'max_output_tokens', accepted.maxOutput)
+export function adaptResponses(book: Draft, { body, accepted, refused }: OpenAiContext): void {
+  capLimit(book, 'max_output_tokens', accepted.maxOutput)
   const reasoning = book.value('reasoning')
   const hasNone = accepted.efforts?.length === 0
   let effort: Effort | undefined
@@ -86,5 +83,4 @@ export function adaptResponses(book: Draft, { body, accepted, refused }: OpenAiC
   if (isObject(text) && text.verbosity !== undefined && why !== undefined)
     book.member('text', 'verbosity', undefined, { to: null, why })
   adaptSampling(book, accepted, effort)
-  return limit
 }

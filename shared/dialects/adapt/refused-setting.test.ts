@@ -27,6 +27,13 @@ describe('the setting that a provider refused', () => {
       anthropic('system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted'),
       'cache_control.ttl',
     ],
+    [
+      'Anthropic',
+      400,
+      anthropic('Unexpected value(s) `context-1m-2025-08-07` for the `anthropic-beta` header.'),
+      'anthropic-beta',
+    ],
+    ['Bedrock', 400, { message: 'invalid beta flag' }, 'anthropic-beta'],
     ['Bedrock', 400, { message: '#: extraneous key [context_management] is not permitted' }, 'context_management'],
     [
       'OpenAI',

@@ -41,6 +41,7 @@ const RECOGNISERS: readonly Recogniser[] = [
   { text: /does not support (?:the )?effort/i, setting: 'output_config.effort' },
   { text: /`?temperature`? and `?top_p`? cannot both be specified/, setting: 'top_p' },
   { text: /encrypted content is not supported/i, setting: 'include' },
+  { text: /for the `?anthropic-beta`? header|invalid beta flag/i, setting: 'anthropic-beta' },
   { text: /cache_control\.(?:ephemeral\.)?ttl: Extra inputs/, setting: 'cache_control.ttl' },
   { text: new RegExp(`^${NAME}: Extra inputs are not permitted`) },
   { text: new RegExp(`Extra inputs are not permitted, field: ${NAME}`) },

@@ -97,7 +97,7 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
-    ...(history.endsWithResults && !history.thoughtLast ? { afterPlainCalls: true } : {}),
+    ...(history.endsWithResults ? { openTurn: history.thoughtLast ? 'thinking' : 'plain' } : {}),
     ...(history.systemRoles.length > 0 ? { systemRoles: history.systemRoles } : {}),
     settings,
     system,
