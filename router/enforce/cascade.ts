@@ -219,6 +219,10 @@ export async function cascade(
       // Before the gates, which may ask the same rung again.
       const learned = { model: rung, fingerprint: plan.fingerprint(rung), setting }
       learnRefused(deps.refusedSettings, learned, clock.monotonic())
+      deps.log.info('a model refuses a setting, which is left out of its calls for an hour', {
+        model: rung.model,
+        setting,
+      })
     }
     // It cannot be served, so no gate is paid to judge it.
     if (!isExpressible(call, plan)) {

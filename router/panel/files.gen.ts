@@ -4408,6 +4408,10 @@ function attemptView(attempt         , i        )              {
     facts([
       ['Provider', provider],
       ['Cause', attempt.error_class === undefined ? cause : \`\${cause}; ended as \${attempt.error_class}\`],
+      ...(attempt.adapted ?? []).map(({ path, from, to, why })                   => [
+        'Changed',
+        \`\${path}\${from === undefined ? '' : \` (\${from})\`}: \${to ?? 'left out'}; \${why}\`,
+      ]),
       ['Gates said', score === null ? gate : \`\${gate}, score \${score}\`],
       ['Tokens', \`\${count(input)} in\${cached}, \${count(tokens.output)} out (\${usage_source})\`],
       ['Cost', usd(cost)],

@@ -47,6 +47,7 @@ export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
   reasoning: any,
   verbosity: any,
   service_tier: any,
+  speed: any,
   metadata: any,
   client_metadata: any,
   prompt_cache_key: any,

@@ -19,6 +19,13 @@ describe('the setting that a provider refused', () => {
     ['Anthropic', 400, anthropic('This model does not support the effort parameter.'), 'output_config.effort'],
     ['Anthropic', 400, anthropic("This model does not support effort level 'xhigh'."), 'output_config.effort'],
     ['Anthropic', 400, anthropic('context_management: Extra inputs are not permitted'), 'context_management'],
+    [
+      'Anthropic',
+      400,
+      anthropic("context_management.edits.0: Input tag 'compact_20260112' found using 'type' does not match"),
+      'context_management',
+    ],
+    ['Anthropic', 400, anthropic('speed: Extra inputs are not permitted'), 'speed'],
     ['Anthropic', 400, anthropic('`temperature` and `top_p` cannot both be specified for this model.'), 'top_p'],
     ['Anthropic', 400, anthropic('`temperature` is deprecated for this model.'), 'temperature'],
     [

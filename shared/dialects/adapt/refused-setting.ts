@@ -38,6 +38,7 @@ const RECOGNISERS: readonly Recogniser[] = [
   { text: /does not support (?:adaptive |extended )?thinking/i, setting: 'thinking' },
   { text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled)["`']? is not supported/i, setting: 'thinking' },
   { text: /^thinking: Input tag /, setting: 'thinking' },
+  { text: /^context_management\.edits\./, setting: 'context_management' },
   { text: /does not support (?:the )?effort/i, setting: 'output_config.effort' },
   { text: /`?temperature`? and `?top_p`? cannot both be specified/, setting: 'top_p' },
   { text: /encrypted content is not supported/i, setting: 'include' },

@@ -25,6 +25,7 @@ const SETTINGS = [
   'top_k',
   'tool_choice',
   'service_tier',
+  'speed',
   'metadata',
   'cache_control',
 ] as const
