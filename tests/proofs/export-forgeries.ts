@@ -130,6 +130,12 @@ export async function exportForgeries(proofs: Record<ExportKind, ExportProof>): 
     ['nothing at all', 'unsigned', () => Buffer.from('')],
     ['a member more, under its hash', 'unknown_member', resealed('record', 2, line => ({ ...line, approved: true }))],
     ['a member more, deep inside', 'unknown_member', at('record', 0, swap('"tokens":{', '"tokens":{"free":1,'))],
+    ['a change of a request that is not named', 'hash', at('record', 5, swap(/"adapted":\[[^\]]*\],/, ''))],
+    [
+      'a member more of a change',
+      'unknown_member',
+      at('record', 5, swap('"why":"unsupported"', '"prompt":"","why":"unsupported"')),
+    ],
     ['a number that is written otherwise', 'number_form', at('record', 0, swap('"wall_ms":820.1', '"wall_ms":820.10'))],
     [
       'a number that most readers round',

@@ -36,6 +36,7 @@ export const kindOfLine = (line: string): LineKind =>
         : 'feedback'
 
 const DAY = 86_400_000
+const ADAPTED = [{ path: 'thinking', from: 'adaptive', to: null, why: 'unsupported' as const }]
 const settings = () => resolveCalibration(calibrationTable.parse({}))
 
 /** Exports of every kind, from stores that the router's own writers filled. */
@@ -51,12 +52,13 @@ export async function routerProofs(): Promise<Record<ExportKind, ExportProof>> {
         const writer = testWriter(db, { signer: key, limits: { checkpoint_records: 3 } })
         writer.start()
         for (let at = 0; at < 10; at++) {
+          const trace = sampleTrace({
+            tenant: at < 8 ? 'a' : 'b',
+            at: Date.now() - (10 - at) * DAY,
+            session: at === 4 ? 'é😀\n' : 's',
+          })
           writer.enqueue(
-            sampleTrace({
-              tenant: at < 8 ? 'a' : 'b',
-              at: Date.now() - (10 - at) * DAY,
-              session: at === 4 ? 'é😀\n' : 's',
-            }),
+            at === 5 ? { ...trace, attempts: trace.attempts.map(one => ({ ...one, adapted: ADAPTED })) } : trace,
           )
           if (at % 4 === 3) await writer.flush()
         }
