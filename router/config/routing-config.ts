@@ -53,10 +53,10 @@ export interface Route {
   readonly keepalive: 'auto' | 'off'
   readonly headerModes: readonly ModeValue[]
   readonly jsonByGate: boolean
-  /** Absent where requests are adapted to the model of a rung, so that older configs keep their hash. */
-  readonly adapt?: false
-  /** Absent where a translation leaves out wishes that have no counterpart, for the same reason. */
-  readonly translate?: 'strict'
+  /** Whether settings of a request are changed for a rung whose model does not take them. */
+  readonly adapt: boolean
+  /** Whether a translation leaves out wishes that have no counterpart, or refuses them. */
+  readonly translate: 'adapt' | 'strict'
   readonly score: 'min' | 'mean'
   readonly shadowRate: number
   /** How long an answer that passed its gates may be given again; 0 keeps none. */

@@ -14,7 +14,7 @@ export function isAdapted(
   { adapt }: Pick<Route, 'adapt'>,
 ): boolean {
   const asked = facts.model?.value ?? ''
-  if (adapt === false) return false
+  if (!adapt) return false
   return rung.dialect !== dialect || !isSameModel(rung, { model: asked, upstreamModel: asked })
 }
 

@@ -95,13 +95,13 @@ function dialectBody(
     jsonByGate: route.jsonByGate,
     stripThinking: route.thinkingPolicy === 'strip',
     legacyMaxTokens: provider.legacyMaxTokens,
-    lenient: route.translate !== 'strict',
+    lenient: route.translate === 'adapt',
     structuredOutput: rung.accepted?.structuredOutput,
   }
   const made = translatorOf(dialect, rung.dialect)(body, options)
   if (!made.ok) return made
   const adapted: AdaptedBody =
-    knows && route.adapt !== false
+    knows && route.adapt
       ? adaptedTranslation(made.body, rung.dialect, rung, route, refused)
       : { body: made.body, changes: [], maxTokens: undefined }
   const leftOut = made.dropped.map(path => ({ path, to: null, why: 'no_counterpart' as const }))
