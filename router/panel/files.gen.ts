@@ -3724,6 +3724,14 @@ part('#find').addEventListener('submit', event => {
   open(part                  ('#find-id').value.trim())
 })
 void load()
+
+/** A page that knows of a call leads to its trace: the id is all that an address may say. */
+function openNamed()       {
+  const id = /^#trace=([\\w-]{1,128})$/.exec(location.hash)?.[1]
+  if (id !== undefined) open(id)
+}
+window.addEventListener('hashchange', openNamed)
+openNamed()
 `,
   "read-chain.js": `import { recordHash } from './record-chain.js'
 

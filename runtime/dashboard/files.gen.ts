@@ -3643,7 +3643,7 @@ function requestBox(runId        , stepId        , { router }               )   
 
 function traceLink(trace        , router                    )              {
   const id = el('span', { class: 'mono' }, visible(trace))
-  const named = router === undefined ? id : el('a', { href: router }, id)
+  const named = router === undefined ? id : el('a', { href: \`\${router}#trace=\${encodeURIComponent(trace)}\` }, id)
   return el('p', {}, 'Trace of the router: ', named)
 }
 

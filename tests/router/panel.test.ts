@@ -176,6 +176,14 @@ if (hasChromium()) {
       expect(await browser.run('return document.activeElement.className')).toBe('link')
     })
 
+    it('opens the trace that its address names', async () => {
+      const { rows } = await db.execute('select trace_id from traces where seq = 7')
+      const id = String(rows[0]?.trace_id)
+      await browser.goto(`${panel()}#trace=${id}`)
+      await sees('#detail', new RegExp(id))
+      await browser.press('\uE00C')
+    })
+
     it('filters, clears, and finds a trace by its id with the keyboard', async () => {
       await browser.goto(panel())
       await loaded()

@@ -9,6 +9,7 @@ import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
 import { type DashboardFixture, dashboardFixture, HOSTILE, logIn } from './dashboard-fixture.ts'
 
+const PANEL = 'http://127.0.0.1:9/panel'
 const AXE = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** What a stranger may write into a prompt: markup, a picture that tells who looks, a script as a link, a line that is turned around. */
@@ -40,7 +41,7 @@ if (hasChromium()) {
     }
 
     beforeAll(async () => {
-      fixture = await dashboardFixture({ PLATFORM_MAX_BODY_BYTES: '8000000' })
+      fixture = await dashboardFixture({ PLATFORM_MAX_BODY_BYTES: '8000000' }, { routerPanel: () => PANEL })
       await fixture.setUp()
       const echo = { systemPrompt: `Be careful.\n\n${HOSTILE}`, model: 'demo/echo', tools: ['wait', 'http_request'] }
       await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: echo })
@@ -107,6 +108,19 @@ if (hasChromium()) {
       expect(await page.textContent('#step .message.user strong >> nth=1')).toBe('A heading')
       await shot('conversation-foreign')
       expect(seen.complaints()).toEqual([])
+    })
+
+    it('leads to the trace of the router where the call went through one', async () => {
+      const id = await ended('echo', 'hello')
+      await page.route('**/steps/model-1/request', async route => {
+        const answer = await route.fetch()
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), routerTraceId: '<b>t/1' } })
+      })
+      await page.goto(at(`runs/${id}#step=model-1`))
+      const link = page.locator(`#step .conversation a[href^="${PANEL}"]`)
+      expect(await link.getAttribute('href')).toBe(`${PANEL}#trace=%3Cb%3Et%2F1`)
+      expect(await link.textContent()).toBe('<b>t/1')
+      await page.unrouteAll()
     })
 
     it('is as good in the dark and on a phone', async () => {

@@ -118,7 +118,7 @@ function requestBox(runId: string, stepId: string, { router }: StepPanelDeps): H
 
 function traceLink(trace: string, router: string | undefined): HTMLElement {
   const id = el('span', { class: 'mono' }, visible(trace))
-  const named = router === undefined ? id : el('a', { href: router }, id)
+  const named = router === undefined ? id : el('a', { href: `${router}#trace=${encodeURIComponent(trace)}` }, id)
   return el('p', {}, 'Trace of the router: ', named)
 }
 
