@@ -21,6 +21,7 @@ export function requestText(told: StepRequest): string {
     ),
     ...(without ? [`There is no conversation here: ${WITHOUT[without]}.`] : []),
     ...(request ? conversation(request) : []),
+    ...(answer?.thinking ? [block('thinking', [cut(answer.thinking)])] : []),
     ...(answer
       ? [block('answer', [cut(answer), ...answer.toolCalls.map(call), ...scoreOf(answer.score)], { note: answer.stop })]
       : []),

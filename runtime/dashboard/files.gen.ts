@@ -456,7 +456,7 @@ function resultView(
 }
 
 function answerView(answer                                    , { tokensOut }                     )              {
-  const { text, omitted, toolCalls, stop, cappedByBudget, score } = answer
+  const { text, omitted, thinking, toolCalls, stop, cappedByBudget, score } = answer
   const notes = [
     many(tokensOut, 'token'),
     ...(stop && stop !== 'end' && stop !== 'tools' ? [\`stopped: \${stop}\`] : []),
@@ -473,6 +473,7 @@ function answerView(answer                                    , { tokensOut }   
       el('small', {}, notes.join(' · ')),
       copyButton('the answer', () => text),
     ),
+    thinking && lazyFold('Thinking', () => [textView(thinking.text, thinking.omitted)]),
     text !== '' && textView(text, omitted),
     ...toolCalls.map(callView),
   )

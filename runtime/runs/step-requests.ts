@@ -176,6 +176,7 @@ function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
   if (state?.is !== 'completed') return undefined
   const {
     text = '',
+    thinking,
     toolCalls = [],
     stop,
     cappedByBudget,
@@ -187,6 +188,7 @@ function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
   }
   return {
     ...cutText(sample ?? text),
+    ...(thinking !== undefined && { thinking: cutText(thinking) }),
     toolCalls: toolCalls.map(call => ({ ...call })),
     ...(stop && { stop }),
     ...(cappedByBudget && { cappedByBudget }),

@@ -20,6 +20,7 @@ interface Dialect {
   model: string
   calls: (...calls: [name: string, given: Json][]) => Script
   says: (text: string) => Script
+  thinks: (thinking: string, name: string, given: Json) => Script
   read: (body: Json) => Plain
 }
 
@@ -40,6 +41,10 @@ const chat: Dialect = {
     return stream(completionFrames(completionOf([{ content: 'I call.', tool_calls }])))
   },
   says: said => stream(completionFrames(completionOf([{ content: said }]))),
+  thinks: (reasoning_content, name, given) => {
+    const tool_calls = [{ id: 'c', type: 'function', function: { name, arguments: JSON.stringify(given) } }]
+    return stream(completionFrames(completionOf([{ reasoning_content, content: '', tool_calls }])))
+  },
   read({ messages, tools = [] }) {
     const all = messages as Json[]
     return {
@@ -74,6 +79,13 @@ const messages: Dialect = {
       ),
     ),
   says: said => stream(messageFrames(messageOf([{ type: 'text', text: said }]))),
+  thinks: (thinking, name, input) => {
+    const content = [
+      { type: 'thinking', thinking, signature: 's' },
+      { type: 'tool_use', id: 'c', name, input },
+    ]
+    return stream(messageFrames(messageOf(content)))
+  },
   read: ({ system, messages: all, tools = [] }) => ({
     system: text(system),
     turns: (all as { role: string; content: unknown }[]).flatMap(({ role, content }): Json[] => {
@@ -157,6 +169,19 @@ describe.each([
       failures: [{ attempt: 1 }],
       step: { attempt: 2 },
     })
+  })
+
+  it('and what the model shows of its reasoning is kept, shown, and sent to no model', async () => {
+    const { remote } = fixture
+    remote.queue(dialect.thinks('Hm, ann@example.com …', 'wait', { seconds: 0 }))
+    remote.always(dialect.says('Done.'))
+    const { run } = await fixture.ran(dialect.model, { tools: ['wait'], privacy: { redact: ['email'] } })
+    expect(await request(run.id, 'model-1')).toMatchObject({
+      answer: { thinking: { text: 'Hm, [email] …' }, toolCalls: [{ name: 'wait' }] },
+    })
+    expect(received()).toHaveLength(2)
+    expect(JSON.stringify(received()[1])).not.toContain('Hm,')
+    expect(told(await request(run.id, 'model-2'))).toEqual(received()[1])
   })
 
   it('in a session that goes on, with a hint', async () => {

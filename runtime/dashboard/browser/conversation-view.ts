@@ -204,7 +204,7 @@ function resultView(
 }
 
 function answerView(answer: NonNullable<StepRequest['answer']>, { tokensOut }: StepRequest['step']): HTMLElement {
-  const { text, omitted, toolCalls, stop, cappedByBudget, score } = answer
+  const { text, omitted, thinking, toolCalls, stop, cappedByBudget, score } = answer
   const notes = [
     many(tokensOut, 'token'),
     ...(stop && stop !== 'end' && stop !== 'tools' ? [`stopped: ${stop}`] : []),
@@ -221,6 +221,7 @@ function answerView(answer: NonNullable<StepRequest['answer']>, { tokensOut }: S
       el('small', {}, notes.join(' · ')),
       copyButton('the answer', () => text),
     ),
+    thinking && lazyFold('Thinking', () => [textView(thinking.text, thinking.omitted)]),
     text !== '' && textView(text, omitted),
     ...toolCalls.map(callView),
   )

@@ -57,7 +57,7 @@ export function startLoop(run: AgentRun): Loop {
 }
 
 /** What a model step records: enough to go on from, and what it cost. */
-export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'cappedByBudget'>
+export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'cappedByBudget' | 'thinking'>
 
 export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'> {
   request: ModelRequest
@@ -118,10 +118,17 @@ export function recorded(answer: ModelAnswer): StepResult {
     routerTraceId,
     extraStatements,
   } = answer
-  const { blocks, cappedByBudget, parts } = answer
+  const { blocks, cappedByBudget, parts, thinking } = answer
   // Members in the order of the canonical text, which spares its maker the sorting.
   return {
-    output: { ...(blocks && { blocks }), ...(cappedByBudget && { cappedByBudget }), stop, text, toolCalls },
+    output: {
+      ...(blocks && { blocks }),
+      ...(cappedByBudget && { cappedByBudget }),
+      stop,
+      text,
+      ...(thinking !== undefined && { thinking }),
+      toolCalls,
+    },
     spent,
     parts: countedParts(parts, unpriced),
     model,

@@ -63,6 +63,8 @@ export interface ModelCall {
 export interface ModelAnswer {
   text: string
   toolCalls: readonly ToolCall[]
+  /** What the model shows of its reasoning; kept to be read, and sent to no model. */
+  thinking?: string
   /** `pause`: the provider wants the answer back and goes on. */
   stop: 'end' | 'tools' | 'length' | 'refusal' | 'pause'
   /** Of a paused answer, as the provider wrote it. */

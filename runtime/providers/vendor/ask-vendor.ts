@@ -159,7 +159,7 @@ function outputOf(
   return outputSchema && outputRequest(outputSchema, { ...target, tools: tools.length > 0 })
 }
 
-type Saying = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks'>
+type Saying = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'thinking'>
 
 /**
  * The arguments of the answer tool are the answer. Beside calls of other tools the answer came too early: those are made, and the model
@@ -193,17 +193,18 @@ function toAnswer({ candidate: { dialect, choices }, body }: DecodedAnswer, name
     arguments: readArguments(text),
   }))
   const text = choice.text === '' ? (choice.refusal ?? '') : choice.text
+  const said = { text, toolCalls, ...(choice.thinking !== '' && { thinking: choice.thinking }) }
   switch (dialects[dialect].finishKind(choice.finish)) {
     case 'length':
-      return { text, toolCalls, stop: 'length' }
+      return { ...said, stop: 'length' }
     case 'refusal':
-      return { text, toolCalls, stop: 'refusal' }
+      return { ...said, stop: 'refusal' }
     case 'pause':
-      return { text, toolCalls, stop: 'pause', blocks: blocksOf(body) }
+      return { ...said, stop: 'pause', blocks: blocksOf(body) }
     default:
-      if (choice.text === '' && toolCalls.length === 0 && choice.refusal) return { text, toolCalls, stop: 'refusal' }
+      if (choice.text === '' && toolCalls.length === 0 && choice.refusal) return { ...said, stop: 'refusal' }
       // Hosts differ in the word they finish a call with; what was called is plain to see.
-      return { text, toolCalls, stop: toolCalls.length > 0 ? 'tools' : 'end' }
+      return { ...said, stop: toolCalls.length > 0 ? 'tools' : 'end' }
   }
 }
 

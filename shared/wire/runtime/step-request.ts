@@ -106,6 +106,8 @@ export const stepRequest = named(
       .object({
         text: z.string(),
         ...cut,
+        /** What the model showed of its reasoning. */
+        thinking: z.object({ text: z.string(), ...cut }).optional(),
         toolCalls: z.array(toolCall),
         stop: z.enum(['end', 'tools', 'length', 'refusal', 'pause']).optional(),
         cappedByBudget: z.boolean().optional(),
