@@ -6,6 +6,7 @@ import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import { api } from '../runtime/api.ts'
+import { expectRebuilt } from '../runtime/rebuilt.ts'
 
 /** A runtime that may reach these origins, with an agent `worker` whose model says one thing after the other. */
 export async function mcpFixture(
@@ -40,9 +41,11 @@ export async function mcpFixture(
 
   async function ended({ id }: Run) {
     await (await call('GET', `/v1/runs/${id}/events`)).text()
+    const steps = await json<Step[]>(200, 'GET', `/v1/runs/${id}/steps`)
+    await expectRebuilt({ json }, id, steps)
     return {
       run: await json<Run>(200, 'GET', `/v1/runs/${id}`),
-      steps: await json<Step[]>(200, 'GET', `/v1/runs/${id}/steps`),
+      steps,
       journal: await json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`),
     }
   }

@@ -8,6 +8,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { connectorFixture } from './connector-fixture.ts'
+import { expectRebuilt } from './rebuilt.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -59,9 +60,11 @@ async function worker(manifest: object, answers: readonly ModelAnswer[], install
     async ended({ id }: Run) {
       go.resolve()
       await (await call('GET', `/v1/runs/${id}/events`)).text()
+      const steps = await json<Step[]>(200, 'GET', `/v1/runs/${id}/steps`)
+      await expectRebuilt({ json }, id, steps)
       return {
         run: await json<Run>(200, 'GET', `/v1/runs/${id}`),
-        steps: await json<Step[]>(200, 'GET', `/v1/runs/${id}/steps`),
+        steps,
         journal: await json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`),
       }
     },

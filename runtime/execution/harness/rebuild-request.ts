@@ -68,6 +68,9 @@ export async function rebuildRequest(stepId: string, recorded: Recorded): Promis
       return started
     },
   }
+  // Arguments that were taken fitted, as a connector reads them; those that did not left no step.
+  const places = new Set([...history.steps.keys(), stepId].map(id => /-(\d+-\d+)(?:-\d+)?$/.exec(id)?.[1]))
+  const wasTaken = (place: string) => places.has(place)
   const ask = (request: ModelRequest) => {
     sent = { ...request, messages: [...request.messages] }
     return stop()
@@ -79,7 +82,7 @@ export async function rebuildRequest(stepId: string, recorded: Recorded): Promis
     history,
     sha256,
     steps,
-    tools: new Map(tools.map(tool => [tool.name, unused(tool)])),
+    tools: new Map(tools.map(tool => [tool.name, unused(tool, wasTaken)])),
     model: { id: '', ask, ...(contextTokens !== undefined && { contextTokens }) },
     journal: { append: () => undefined },
     approvals: { ask: stop },
@@ -99,6 +102,6 @@ const noCall = (): StepCall => ({
 })
 
 /** A tool whose calls are all on record. */
-function unused({ writes, ...tool }: OfferedTool): ExposedTool {
-  return { ...tool, effect: () => (writes ? 'once' : 'read'), onInterrupted: () => 'retry', call: stop }
+function unused({ writes, ...tool }: OfferedTool, wasTaken: (place: string) => boolean): ExposedTool {
+  return { ...tool, wasTaken, effect: () => (writes ? 'once' : 'read'), onInterrupted: () => 'retry', call: stop }
 }

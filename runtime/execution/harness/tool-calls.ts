@@ -70,14 +70,16 @@ export async function callTool(
   const tool = loop.tools.get(name)
   if (!tool) return { failed: true, kind: 'tool', message: `there is no tool called ${name}` }
   const { kind } = tool
-  const written = writtenArguments(said)
-  const inexact = written === undefined ? undefined : inexactProblem(written, checkOf(tool))
-  if (inexact !== undefined) return { failed: true, kind, message: `${name} was not called: ${inexact}` }
+  const place = `${turn}-${index}`
   const given = tool.asMeant?.(said) ?? said
-  const problem = argumentProblem(tool, given)
-  if (problem !== undefined) return { failed: true, kind, message: problem }
+  if (!tool.wasTaken?.(place)) {
+    const written = writtenArguments(said)
+    const inexact = written === undefined ? undefined : inexactProblem(written, checkOf(tool))
+    if (inexact !== undefined) return { failed: true, kind, message: `${name} was not called: ${inexact}` }
+    const problem = argumentProblem(tool, given)
+    if (problem !== undefined) return { failed: true, kind, message: problem }
+  }
   try {
-    const place = `${turn}-${index}`
     const refusal = await allowed(loop, tool, place, given, before)
     if (refusal !== undefined) return { failed: true, kind, message: refusal }
     const stepId = `${kind}-${place}`
