@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { InStatement } from '@libsql/client/web'
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import { approvalStore } from '../approvals/store.ts'
@@ -39,6 +40,9 @@ function asksBesideACall(answered: Promise<void>): FixtureOptions {
     },
   }
 }
+
+const isClaim = ([first]: readonly InStatement[]): boolean =>
+  typeof first === 'object' && first.sql.includes("status = 'running', owner = ?1, epoch")
 
 describe('a run', () => {
   it('goes from its input to its output, with a journal that holds as a chain', async () => {
@@ -218,16 +222,14 @@ describe('a run that waits', () => {
       wrap: db => ({
         ...db,
         async write(statements) {
+          if (refusals === 1 && isClaim(statements)) {
+            refusals++
+            throw new Error('the disk is full')
+          }
           const results = await db.write(statements)
           const { rows } = await db.execute("select 1 from runs where status = 'waiting' and owner is null")
           if (rows.length > 0 && refusals === 0) refusals = 1
           return results
-        },
-        async execute(statement) {
-          const sql = typeof statement === 'string' ? statement : statement.sql
-          if (refusals !== 1 || !sql.startsWith('update')) return db.execute(statement)
-          refusals++
-          throw new Error('the disk is full')
         },
       }),
     })
@@ -346,12 +348,9 @@ it('takes a run up again whose claim was made although its answer was lost', asy
   const { create, until, engine } = await fixture({
     wrap: db => ({
       ...db,
-      async execute(statement) {
-        const answer = await db.execute(statement)
-        const sql = typeof statement === 'string' ? statement : statement.sql
-        if (sql.includes("status = 'running', owner = ?1, epoch") && answer.rows.length > 0 && cut-- > 0) {
-          throw new TypeError('fetch failed')
-        }
+      async write(statements) {
+        const answer = await db.write(statements)
+        if (isClaim(statements) && answer[0]!.rows.length > 0 && cut-- > 0) throw new TypeError('fetch failed')
         return answer
       },
     }),

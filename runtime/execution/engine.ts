@@ -208,14 +208,14 @@ function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: Lea
     }
     claiming = claim().finally(() => {
       claiming = undefined
-      // It was woken after its last look, while it asked when the next one is due.
+      // It was woken during a look that took as many as there was room for.
       if (again) wake()
     })
   }
 
   async function claim(): Promise<void> {
-    let lookedMs = 0
     try {
+      let due: number | undefined
       do {
         again = false
         const slots = limits.maxConcurrent
@@ -223,11 +223,10 @@ function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: Lea
         if (most <= 0 || stopped) return
         if (doubtful) await leases.releaseOthers(owner, taken.ids())
         doubtful = false
-        lookedMs = clock.now().getTime()
-        const claimed = await leases.claim({
+        const { claimed, nextDue } = await leases.claim({
           owner,
           nodeId: nodeId(),
-          nowMs: lookedMs,
+          nowMs: clock.now().getTime(),
           ttlMs: limits.leaseMs,
           most,
           slots,
@@ -236,8 +235,9 @@ function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: Lea
         if (claimed.length > 0) await taken.claimed(claimed.map(({ id }) => id))
         for (const run of claimed) taken.start(run)
         if (claimed.length === most) return
+        due = nextDue
       } while (again)
-      await sleepUntilDue(lookedMs)
+      sleepUntil(due)
     } catch (error) {
       log.error('runs could not be claimed', { error })
       doubtful = true
@@ -247,10 +247,9 @@ function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: Lea
   }
 
   /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
-  async function sleepUntilDue(lookedMs: number): Promise<void> {
+  function sleepUntil(due: number | undefined): void {
     clearTimeout(wakeTimer)
     wakeTimer = undefined
-    const due = await leases.nextDue(nodeId(), lookedMs)
     if (due === undefined || stopped) return
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.

@@ -63,6 +63,11 @@ type RunRow = RowOf<typeof runs>
 /** What a claim returns of a run; a claimed run has its node. */
 type ClaimedRow = Pick<RunRow, (typeof RETURNED)[number]> & { node_id: string }
 
+interface Claim {
+  claimed: Claimed[]
+  nextDue: number | undefined
+}
+
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
@@ -70,14 +75,20 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
   const CLAIM = claimStatement(shared)
   const FOUND = poisonedStatement(shared)
   const ASIDE = asideStatement(shared)
+  const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
+    order by due_ms limit 1`
   return {
     ...leaseReleases(db),
 
-    /** Takes runs that are due, by turns of tenants and agents. */
-    async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claimed[]> {
+    /** Takes runs that are due, by turns of tenants and agents; `nextDue` is when the next one will be. */
+    async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claim> {
       const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
-      const taken = await db.execute({ sql: CLAIM, args })
-      return load(db, records, sha256, rowsOf<ClaimedRow>(taken))
+      const [taken, due] = await db.write([
+        { sql: CLAIM, args },
+        { sql: NEXT_DUE, args: [nowMs, nodeId] },
+      ])
+      const claimed = await load(db, records, sha256, rowsOf<ClaimedRow>(taken!))
+      return { claimed, nextDue: rowsOf<{ due_ms: number }>(due!)[0]?.due_ms }
     },
 
     /** Takes one run from its owner, to end it; undefined when it is terminal already. */
@@ -125,16 +136,6 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     async owners(): Promise<string[]> {
       const found = await db.execute('select distinct owner from runs where owner is not null')
       return rowsOf<{ owner: string }>(found).map(({ owner }) => owner)
-    },
-
-    /** When the next run becomes due, after `nowMs`, that this node may take; undefined: nothing to wait for. */
-    async nextDue(nodeId: string, nowMs: number): Promise<number | undefined> {
-      const found = await db.execute({
-        sql: `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
-          order by due_ms limit 1`,
-        args: [nowMs, nodeId],
-      })
-      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
   }
 }

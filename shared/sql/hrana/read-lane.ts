@@ -1,4 +1,5 @@
 import type { ResultSet } from '@libsql/client/web'
+import { nextTurn } from '../../time/next-turn.ts'
 import { refusedBy } from './server-error.ts'
 import type { HranaStream } from './stream.ts'
 import {
@@ -31,8 +32,7 @@ export function readLane(stream: HranaStream) {
   async function drain(): Promise<void> {
     while (queue.length > 0) {
       // Callers of the same moment are a few promise hops apart.
-      await null
-      await null
+      await new Promise<void>(nextTurn)
       const group = queue.splice(0, MOST_TOGETHER)
       sent = group.length
       try {

@@ -26,7 +26,7 @@ export interface ServerClient extends Client {
  * does is opening a database. Ends with `close`, which tells the server to forget the streams.
  */
 export function serverClient(options: ServerClientOptions): ServerClient {
-  const { url, transport, readers = 3, monotonic, stuckAfterMs } = options
+  const { url, transport, readers = 2, monotonic, stuckAfterMs } = options
   const open = () => hranaStream({ url, transport, ...(monotonic && { monotonic }) })
   const watch = writeWatch({
     read: () => freest().execute(bare('select 1')),

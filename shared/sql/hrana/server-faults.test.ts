@@ -190,12 +190,8 @@ describe('an answer that is none of a server', () => {
     [200, '{"baton":null,"results":[]}', 'SERVER_ERROR', /not one of a libSQL server/],
   ])('%i %s', async (status, text, code, message) => {
     const client = serverClient({ url: 'http://server', transport: transportOf(status, text) })
-    for (const asked of [
-      client.execute('select 1'),
-      client.execute('delete from facts'),
-      client.batch(['select 1'], 'read'),
-    ]) {
-      const error = await failure(asked)
+    const asked = [client.execute('select 1'), client.execute('delete from facts'), client.batch(['select 1'], 'read')]
+    for (const error of await Promise.all(asked.map(failure))) {
       expect(error).toMatchObject({ code, message: expect.stringMatching(message) })
     }
   })
