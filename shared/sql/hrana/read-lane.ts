@@ -58,9 +58,9 @@ export function readLane(stream: HranaStream) {
   }
 
   return {
-    /** How many would be waited for. */
-    get load() {
-      return queue.length + sent
+    /** How many are before the next one; none where the next request takes it along. */
+    get ahead() {
+      return sent === 0 ? 0 : sent + queue.length
     },
     async execute(stmt: WireStatement): Promise<ResultSet> {
       return fromWire(resultOf(await send({ type: 'execute', stmt })) as WireRows)

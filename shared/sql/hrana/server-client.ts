@@ -37,7 +37,7 @@ export function serverClient(options: ServerClientOptions): ServerClient {
   let lanes = Array.from({ length: readers }, () => readLane(open()))
   let closed = false
 
-  const freest = () => lanes.reduce((best, one) => (one.load < best.load ? one : best))
+  const freest = () => lanes.reduce((best, one) => (one.ahead < best.ahead ? one : best))
 
   function usable(): void {
     if (closed) throw new StoreServerError('The client is closed', 'CLIENT_CLOSED')
