@@ -128,16 +128,19 @@ const AGENTS: readonly Agent[] = [
   },
 ]
 
+/** Versions that were tried. */
+const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.331', 'opencode-ai': '1.18.33' }
+const AIDER_OF_PYPI = 'aider-chat==0.86.2'
+
 async function install(): Promise<void> {
   await makeFolder(folder)
-  const dependencies = { '@anthropic-ai/claude-code': '*', 'opencode-ai': '*' }
-  const trusted = Object.fromEntries(Object.keys(dependencies).map(name => [name, true]))
-  const manifest = { private: true, dependencies, allowScripts: trusted }
+  const trusted = Object.fromEntries(Object.keys(AGENTS_OF_NPM).map(name => [name, true]))
+  const manifest = { private: true, dependencies: AGENTS_OF_NPM, allowScripts: trusted }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   const within = { cwd: folder, timeout: 300_000 }
   await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], within)
   await run('python3', ['-m', 'venv', 'venv'], within)
-  await run('venv/bin/pip', ['install', '-q', 'aider-chat'], within)
+  await run('venv/bin/pip', ['install', '-q', AIDER_OF_PYPI], within)
 }
 
 async function play({ dialect, start }: Agent, how: How): Promise<string[]> {
