@@ -55,7 +55,8 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     load: async () => (await import('./tunnel.ts')).tunnelBench,
   },
   'control-planes': {
-    about: 'runs per second of one, two and three control planes on one libSQL server, and who uses the processor',
+    about:
+      'runs per second of one, two and three control planes on one libSQL server and of one on a file, and the processor of each run',
     load: async () => (await import('./control-planes.ts')).controlPlanesBench,
   },
   connectors: {
