@@ -66,6 +66,11 @@ const PLANTED: Planted[] = [
     'no-bare-json-parse:1',
   ],
   [
+    'a function of more than 120 lines',
+    { 'runtime/runs/x.ts': `const a = 1\nexport function f() {\n${'  void a\n'.repeat(120)}}` },
+    'no-long-function:2',
+  ],
+  [
     'a spread of members',
     { 'shared/a.ts': 'export const a = (b: number) => ({ ...{ b }, c: 1 })' },
     'no-literal-spread:1',

@@ -23,9 +23,13 @@ export interface Source {
   wholeBodies: readonly number[]
   /** Lines of `...{ a, b }` inside of an object: its members may as well stand there. */
   literalSpreads: readonly number[]
+  /** Lines where functions of the file's own scope begin that are longer than LONGEST_FUNCTION. */
+  longFunctions: readonly number[]
   /** True when the file does nothing but pass on what others export. */
   onlyReexports: boolean
 }
+
+export const LONGEST_FUNCTION = 120
 
 const NODE_GLOBALS = new Set(['process', 'Buffer', '__dirname', '__filename', 'require', 'setImmediate'])
 
@@ -78,7 +82,37 @@ export function parseSource(path: string, text: string): Source {
     body.every(
       ({ type, source }) => /^Export(?:Named|All)Declaration$/.test(type) && source !== null && source !== undefined,
     )
-  return { path, imports, globals, recursiveMkdirs, jsonParses, wholeBodies, literalSpreads, onlyReexports }
+  const longFunctions = functionsOf(program.body)
+    .filter(({ start, end }) => lineAt(end) - lineAt(start) >= LONGEST_FUNCTION)
+    .map(({ start }) => lineAt(start))
+  return {
+    path,
+    imports,
+    globals,
+    recursiveMkdirs,
+    jsonParses,
+    wholeBodies,
+    literalSpreads,
+    longFunctions,
+    onlyReexports,
+  }
+}
+
+interface Statement {
+  type: string
+  start: number
+  end: number
+  declaration?: Statement | null
+  declarations?: readonly { init?: Statement | null }[]
+}
+
+/** Functions that stand in a file itself, declared or assigned, exported or not. */
+function functionsOf(statements: unknown): Statement[] {
+  return (statements as readonly Statement[]).flatMap(statement => {
+    const own = statement.type.startsWith('Export') && statement.declaration ? statement.declaration : statement
+    if (own.type === 'FunctionDeclaration') return [own]
+    return (own.declarations ?? []).flatMap(({ init }) => (init && /Function/.test(init.type) ? [init] : []))
+  })
 }
 
 interface Found {
