@@ -12,11 +12,11 @@ it('a decision that comes while the engine asks the store when to look again is 
   let held: (() => void) | undefined
   const slow: typeof db = {
     ...db,
-    async execute(statement) {
-      const found = await db.execute(statement)
-      const sql = typeof statement === 'string' ? statement : statement.sql
+    async write(statements) {
+      const found = await db.write(statements)
+      const asks = statements.some(one => typeof one !== 'string' && one.sql.startsWith('select due_ms from runs'))
       // What the store said is on its way while something else becomes due.
-      if (hold && sql.startsWith('select due_ms from runs')) await new Promise<void>(resolve => (held = resolve))
+      if (hold && asks) await new Promise<void>(resolve => (held = resolve))
       return found
     },
   }

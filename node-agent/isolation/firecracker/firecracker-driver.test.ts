@@ -75,7 +75,7 @@ describe('against a fake of the API, behind which no machine runs', () => {
   it('boot, snapshot and resume come in an order that it takes', async () => {
     const fake = await fakeIn('one')
     for (const request of [...bootRequests(LIMITS, NO_IMAGE), ...snapshotRequests()])
-      await sendRequest(fake.socket, request, 1000)
+      await sendRequest(fake.socket, request, 30_000)
     expect(fake.said[0]).toContain('no virtual machine runs')
     expect(fake.said.slice(1).every(line => line.startsWith('204'))).toBe(true)
     await fake.close()
@@ -84,15 +84,15 @@ describe('against a fake of the API, behind which no machine runs', () => {
   it('a snapshot loads into a fresh process without the socket of another, and into no other', async () => {
     const [first, used, fresh] = [await fakeIn('one'), await fakeIn('used'), await fakeIn('fresh')]
     for (const request of [...bootRequests(LIMITS, NO_IMAGE), ...snapshotRequests()])
-      await sendRequest(first.socket, request, 1000)
+      await sendRequest(first.socket, request, 30_000)
     for (const name of ['used', 'fresh'])
       for (const file of ['state', 'memory']) await copyFile(at(`one/${file}`), at(`${name}/${file}`))
-    await sendRequest(used.socket, bootRequests(LIMITS, NO_IMAGE)[0]!, 1000)
-    await expect(sendRequest(used.socket, restoreRequests()[0]!, 1000)).rejects.toThrow('only into a fresh process')
+    await sendRequest(used.socket, bootRequests(LIMITS, NO_IMAGE)[0]!, 30_000)
+    await expect(sendRequest(used.socket, restoreRequests()[0]!, 30_000)).rejects.toThrow('only into a fresh process')
     await writeFile(at('fresh/agent.vsock'), '')
-    await expect(sendRequest(fresh.socket, restoreRequests()[0]!, 1000)).rejects.toThrow('Address in use')
+    await expect(sendRequest(fresh.socket, restoreRequests()[0]!, 30_000)).rejects.toThrow('Address in use')
     await rm(at('fresh/agent.vsock'))
-    await sendRequest(fresh.socket, restoreRequests()[0]!, 1000)
+    await sendRequest(fresh.socket, restoreRequests()[0]!, 30_000)
     await Promise.all([first, used, fresh].map(fake => fake.close()))
   })
 
