@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import type { QuickJSContext, QuickJSDeferredPromise } from 'quickjs-emscripten'
 import type { ProgramAnswer, ScriptJob } from './messages.ts'
 import { PROGRAM_GLOBALS, WAYBILL_MODULE } from './waybill-module.ts'
+import { MAX_CALL_PATH, MAX_PATH_CHARACTERS } from './workspace-limits.ts'
 
 /** Above the bound of the step protocol, which says so in its own words. */
 const MAX_BODY_CHARACTERS = 8 * 1024 * 1024
@@ -46,9 +47,12 @@ export function startProgram(
       const [text, call] = [textOf(body), ++made]
       if (open.size >= maxCalls) throw new Error(`no more than ${maxCalls} calls may be open`)
       if (text.length > MAX_BODY_CHARACTERS) throw new Error(`a call may carry ${MAX_BODY_CHARACTERS} characters`)
+      const [verb, place] = [textOf(method), textOf(path)]
+      if (verb.length + place.length > MAX_CALL_PATH)
+        throw new Error(`the path of a call is no longer than ${MAX_CALL_PATH} characters`)
       const promise = context.newPromise()
       open.set(call, promise)
-      send(call, textOf(method), textOf(path), text)
+      send(call, verb, place, text)
       return promise.handle
     })
     .consume(one => context.setProp(context.global, 'waybillCall', one))
@@ -108,6 +112,7 @@ export function startProgram(
 export function nameIn(path: string, folder = '.'): string {
   const name = posix.relative('/work', posix.resolve('/work', folder, path))
   if (name === '' || name === '..' || name.startsWith('../') || path.includes('\0'))
-    throw new Error(`${JSON.stringify(path)} is no file of the workspace /work`)
+    throw new Error(`${JSON.stringify(path.slice(0, MAX_PATH_CHARACTERS))} is no file of the workspace /work`)
+  if (name.length > MAX_PATH_CHARACTERS) throw new Error(`a path is longer than ${MAX_PATH_CHARACTERS} characters`)
   return name
 }

@@ -1,7 +1,9 @@
 import { parentPort } from 'node:worker_threads'
 import { getQuickJS, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten'
+import { cappedOutput } from './capped-output.ts'
 import type { FromProgram, ProgramAnswer, ScriptJob, Verdict } from './messages.ts'
 import { nameIn, startProgram } from './program.ts'
+import { MAX_FILES } from './workspace-limits.ts'
 
 /** On the main thread deep recursion reached the end of the host's stack and ended the process; here it is an error. */
 const STACK_BYTES = 128 * 1024
@@ -85,7 +87,7 @@ function program(job: ScriptJob, changed: Map<string, Uint8Array | null>): void 
 function interpreter(job: ScriptJob, changed: Map<string, Uint8Array | null>) {
   const until = performance.now() + job.deadlineMs
   let limit: 'time' | 'output' | 'disk' | undefined
-  let written = 0
+  const put = cappedOutput(say, job)
   const runtime = quickjs.newRuntime()
   runtime.setMemoryLimit(job.memoryBytes)
   runtime.setMaxStackSize(STACK_BYTES)
@@ -116,10 +118,7 @@ function interpreter(job: ScriptJob, changed: Map<string, Uint8Array | null>) {
     (stream: 'stdout' | 'stderr') =>
     (...values: QuickJSHandle[]) => {
       if (limit === 'output') return undefined
-      const bytes = encoder.encode(`${values.map(textOf).join(' ')}\n`)
-      written += bytes.length
-      say({ type: 'output', id: job.id, stream, bytes })
-      if (written > job.outputBytes) limit ??= 'output'
+      if (put(stream, encoder.encode(`${values.map(textOf).join(' ')}\n`))) limit ??= 'output'
       return undefined
     }
   hostFunction('print', print('stdout'))
@@ -132,7 +131,7 @@ function interpreter(job: ScriptJob, changed: Map<string, Uint8Array | null>) {
   hostFunction('writeFile', (path, content) => {
     const [name, bytes] = [nameIn(textOf(path)), encoder.encode(textOf(content))]
     const others = [...files].reduce((sum, [at, { length }]) => sum + (at === name ? 0 : length), 0)
-    if (others + bytes.length > job.workspaceBytes) {
+    if (others + bytes.length > job.workspaceBytes || (files.size >= MAX_FILES && !files.has(name))) {
       limit ??= 'disk'
       throw new Error('the workspace is full')
     }
@@ -149,7 +148,7 @@ function interpreter(job: ScriptJob, changed: Map<string, Uint8Array | null>) {
     if (/^(?:InternalError|RangeError): .*stack (?:overflow|size)/.test(failed))
       return { kind: 'limit', limit: 'stack' }
     if (limit === 'disk') return { kind: 'limit', limit }
-    say({ type: 'output', id: job.id, stream: 'stderr', bytes: encoder.encode(`${failed}\n`) })
+    if (put('stderr', encoder.encode(`${failed}\n`))) return { kind: 'limit', limit: 'output' }
     return { kind: 'exited', code: 1 }
   }
   return { context, runtime, toJson, textOf, verdict }

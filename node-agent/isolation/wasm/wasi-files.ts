@@ -1,5 +1,7 @@
 import { Directory, type Fd, File, OpenFile, PreopenDirectory, wasi } from '@bjorn3/browser_wasi_shim'
+import { LimitMet } from './limit-met.ts'
 import type { ChangedFiles } from './messages.ts'
+import { MAX_FILES, MAX_PATH_CHARACTERS } from './workspace-limits.ts'
 
 /** The calls of the interface, by name. Their numbers are pointers, lengths and descriptors, 64-bit ones as bigint. */
 export type WasiCalls = Record<string, (...values: (number | bigint)[]) => number>
@@ -17,14 +19,23 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
 
   function* tree(folder: Directory = root.dir, prefix = ''): Generator<[string, File]> {
     for (const [name, entry] of folder.contents) {
+      if (prefix.length + name.length > MAX_PATH_CHARACTERS) throw new LimitMet('disk')
       if (entry instanceof Directory) yield* tree(entry, `${prefix}${name}/`)
       else if (entry instanceof File) yield [prefix + name, entry]
     }
   }
 
+  function* allFiles(): Generator<[string, File]> {
+    let found = 0
+    for (const one of tree()) {
+      if (++found > MAX_FILES) throw new LimitMet('disk')
+      yield one
+    }
+  }
+
   /** Files that are open count as well, whether or not a name leads to them. */
   function count(): number {
-    const files = new Set([...tree()].map(([, file]) => file))
+    const files = new Set([...allFiles()].map(([, file]) => file))
     for (const fd of fds) if (fd instanceof OpenFile) files.add(fd.file)
     return [...files].reduce((sum, file) => sum + file.data.length, 0)
   }
@@ -84,9 +95,9 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
       for (const [path, content] of changed) put(path, content)
       taken = count()
     },
-    /** What the program changed since this was last asked. */
+    /** What the program changed since this was last asked; throws for more than the node would hold. */
     taken(): ChangedFiles {
-      const now = new Map([...tree()].map(([path, file]) => [path, { file, data: file.data }]))
+      const now = new Map([...allFiles()].map(([path, file]) => [path, { file, data: file.data }]))
       const changed: ChangedFiles = []
       for (const path of known.keys()) if (!now.has(path)) changed.push([path, null])
       for (const [path, { file, data }] of now) {
@@ -112,10 +123,16 @@ export function boundedCalls(
     return BigInt(list.reduce((sum, { buf_len }) => sum + buf_len, 0))
   }
   const asked =
-    (name: string, end: (open: OpenFile, values: readonly bigint[]) => bigint): WasiCalls[string] =>
+    (
+      name: string,
+      places: readonly number[],
+      end: (open: OpenFile, values: readonly bigint[]) => bigint,
+    ): WasiCalls[string] =>
     (...values) => {
       const open = fds[Number(values[0])]
       if (open instanceof OpenFile) {
+        // Unsigned to the program, and signed as it comes here: as such it would be a length from the end.
+        if (places.some(at => values[at]! < 0)) return wasi.ERRNO_INVAL
         if (!grow(open.file, end(open, values.map(BigInt)))) return wasi.ERRNO_NOSPC
         noteWritten(open.file)
       }
@@ -123,9 +140,9 @@ export function boundedCalls(
     }
   return {
     ...calls,
-    fd_write: asked('fd_write', (open, [, iovs, count]) => open.file_pos + requested(iovs!, count!)),
-    fd_pwrite: asked('fd_pwrite', (_open, [, iovs, count, offset]) => offset! + requested(iovs!, count!)),
-    fd_allocate: asked('fd_allocate', (_open, [, offset, length]) => offset! + length!),
-    fd_filestat_set_size: asked('fd_filestat_set_size', (_open, [, size]) => size!),
+    fd_write: asked('fd_write', [], (open, [, iovs, count]) => open.file_pos + requested(iovs!, count!)),
+    fd_pwrite: asked('fd_pwrite', [3], (_open, [, iovs, count, offset]) => offset! + requested(iovs!, count!)),
+    fd_allocate: asked('fd_allocate', [1, 2], (_open, [, offset, length]) => offset! + length!),
+    fd_filestat_set_size: asked('fd_filestat_set_size', [1], (_open, [, size]) => size!),
   }
 }

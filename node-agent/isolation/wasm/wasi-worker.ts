@@ -1,9 +1,12 @@
 // The thread in which one WASI program runs. All of its world is in this thread's memory, and the calls that it makes wait here.
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Fd, WASI, WASIProcExit, wasi } from '@bjorn3/browser_wasi_shim'
-import type { FromProgram, ModuleJob, ProgramAnswer, Verdict } from './messages.ts'
+import { cappedOutput } from './capped-output.ts'
+import { LimitMet } from './limit-met.ts'
+import type { ChangedFiles, FromProgram, ModuleJob, ProgramAnswer, Verdict } from './messages.ts'
 import { boundedCalls, type WasiCalls, wasiFiles } from './wasi-files.ts'
 import { poll } from './wasi-poll.ts'
+import { MAX_CALL_PATH } from './workspace-limits.ts'
 
 /** Above the bound of the step protocol, which says so in its own words. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -15,14 +18,6 @@ const port = parentPort!
 const say = (message: FromProgram) => port.postMessage(message)
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-
-class LimitMet extends Error {
-  readonly limit: 'output'
-  constructor(limit: 'output') {
-    super(`the limit of ${limit} is met`)
-    this.limit = limit
-  }
-}
 
 /** Standard input: bytes, then the end. */
 class Input extends Fd {
@@ -57,11 +52,9 @@ class Output extends Fd {
 }
 
 async function run(job: ModuleJob): Promise<void> {
-  let written = 0
+  const put = cappedOutput(say, job)
   const output = (stream: 'stdout' | 'stderr') => (bytes: Uint8Array) => {
-    written += bytes.length
-    say({ type: 'output', id: job.id, stream, bytes })
-    if (written > job.outputBytes) throw new LimitMet('output')
+    if (put(stream, bytes)) throw new LimitMet('output')
   }
   const fds: Fd[] = [new Input(job.stdin), new Output(output('stdout')), new Output(output('stderr'))]
   const files = wasiFiles(job.workspaceBytes, fds)
@@ -89,21 +82,27 @@ async function run(job: ModuleJob): Promise<void> {
     const code = system.start(instance as Parameters<typeof system.start>[0])
     verdict = { kind: 'exited', code }
   } catch (error) {
-    verdict = verdictOf(error, job)
+    verdict = verdictOf(error, put)
   }
   // A refused growth is seen only by the program; one that then fails with its memory all but used up met the limit.
   const pages = (memory?.buffer.byteLength ?? 0) / PAGE_BYTES
   if (verdict.kind === 'exited' && verdict.code !== 0 && pages * 4 >= job.maxPages * 3)
     verdict = { kind: 'limit', limit: 'memory' }
-  say({ type: 'end', id: job.id, verdict, changed: files.taken() })
+  let changed: ChangedFiles = []
+  try {
+    changed = files.taken()
+  } catch (error) {
+    verdict = verdictOf(error, put)
+  }
+  say({ type: 'end', id: job.id, verdict, changed })
 }
 
-function verdictOf(error: unknown, { id }: ModuleJob): Verdict {
+function verdictOf(error: unknown, put: ReturnType<typeof cappedOutput>): Verdict {
   if (error instanceof WASIProcExit) return { kind: 'exited', code: error.code }
   if (error instanceof LimitMet) return { kind: 'limit', limit: error.limit }
   const text = error instanceof Error ? error.message : String(error)
   if (/call stack/.test(text)) return { kind: 'limit', limit: 'stack' }
-  say({ type: 'output', id, stream: 'stderr', bytes: encoder.encode(`${text}\n`) })
+  put('stderr', encoder.encode(`${text}\n`))
   return { kind: 'exited', code: TRAPPED }
 }
 
@@ -129,6 +128,8 @@ function calls(id: number, files: ReturnType<typeof wasiFiles>, memory: () => We
   const textAt = (at: number, length: number) => decoder.decode(new Uint8Array(memory().buffer, at >>> 0, length >>> 0))
   return {
     call(pathAt: number, pathLength: number, bodyAt: number, bodyLength: number): number {
+      if (pathLength >>> 0 > MAX_CALL_PATH)
+        throw new Error(`the path of a call is no longer than ${MAX_CALL_PATH} bytes`)
       if (bodyLength >>> 0 > MAX_BODY_BYTES) throw new Error(`a call may carry ${MAX_BODY_BYTES} bytes`)
       const call = ++made
       const method = bodyLength === 0 ? 'GET' : 'POST'

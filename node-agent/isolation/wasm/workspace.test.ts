@@ -2,6 +2,12 @@ import { expect, it } from 'vitest'
 import type { ChangedFiles } from './messages.ts'
 import { memoryWorkspace } from './workspace.ts'
 
+it('takes no path that is longer than 1024 characters', () => {
+  const workspace = memoryWorkspace(100)
+  workspace.write('x'.repeat(1024), new Uint8Array())
+  expect(() => workspace.write('x'.repeat(1025), new Uint8Array())).toThrow('longer than 1024')
+})
+
 it('holds so many files and bytes, and has room again when some are gone', () => {
   const workspace = memoryWorkspace(100)
   workspace.put(Array.from({ length: 10_000 }, (_, index): ChangedFiles[number] => [`f${index}`, new Uint8Array()]))

@@ -4,18 +4,24 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { type FileEntry, IsolationError } from '../driver.ts'
 import { inWorkspace } from '../sandbox-files.ts'
 import type { ChangedFiles } from './messages.ts'
+import { MAX_FILES, MAX_PATH_CHARACTERS } from './workspace-limits.ts'
 
-/** Names take room as well, on the node too. */
-const MAX_FILES = 10_000
 const packedIndex = z.array(z.tuple([z.string(), z.number()]))
+
+/** A path that is a name already, found without taking it apart: a program may have thousands of long ones. */
+const PLAIN = /^(?!\.{0,2}(?:\/|$))[^/\0]+(?:\/(?!\.{0,2}(?:\/|$))[^/\0]+)*$/
 
 /** The files of a sandbox that has no file system: names in the workspace, and bytes up to a limit. */
 export function memoryWorkspace(maxBytes: number) {
   const files = new Map<string, Uint8Array>()
-  const nameOf = (path: string) => posix.relative('/work', inWorkspace(path))
+  const nameOf = (path: string) => (PLAIN.test(path) ? path : posix.relative('/work', inWorkspace(path)))
   let taken = 0
 
   function write(path: string, content: Uint8Array): string {
+    if (path.length > MAX_PATH_CHARACTERS) {
+      const message = `A path is longer than ${MAX_PATH_CHARACTERS} characters.`
+      throw new IsolationError('file_failed', message, { limit: 'disk' })
+    }
     const name = nameOf(path)
     if (name === '') throw new IsolationError('file_failed', 'The workspace itself is no file.')
     const before = files.get(name)
@@ -34,8 +40,8 @@ export function memoryWorkspace(maxBytes: number) {
     /** What a program changed: files that are gone first, so that there is room for the others. */
     put(changed: ChangedFiles): void {
       for (const [path, content] of changed) {
-        const name = nameOf(path)
         if (content !== null) continue
+        const name = nameOf(path)
         taken -= files.get(name)?.length ?? 0
         files.delete(name)
       }
