@@ -32,8 +32,6 @@ export interface CascadeResult {
 /** A timer may fire a moment before the clock that the breaker reads is there, and the retry would find it open. */
 const TIMER_SLACK_MS = 5
 
-const NONE: ReadonlySet<string> = new Set()
-
 /** Where a pass is as likely as not (docs/spec/router.md §4.2). */
 const OPEN_CHANCE = { least: 0.35, most: 0.65 }
 
@@ -158,10 +156,9 @@ export async function cascade(
   }
 
   function refusedBy(rung: Rung): ReadonlySet<string> {
-    const { refusedSettings: known } = deps
-    const before = known.size > 0 ? refusedOf(known, rung, plan.fingerprint(rung), clock.monotonic()) : undefined
+    const before = refusedOf(deps.refusedSettings, rung, plan, clock.monotonic())
     const now = leftOut.get(rung.rung)
-    return now === undefined ? (before ?? NONE) : new Set([...(before ?? NONE), now])
+    return now === undefined ? before : new Set([...before, now])
   }
 
   /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
@@ -217,8 +214,7 @@ export async function cascade(
     const setting = leftOut.get(rung.rung)
     if (setting !== undefined) {
       // Before the gates, which may ask the same rung again.
-      const learned = { model: rung, fingerprint: plan.fingerprint(rung), setting }
-      learnRefused(deps.refusedSettings, learned, clock.monotonic())
+      learnRefused(deps.refusedSettings, { model: rung, asker: plan, setting }, clock.monotonic())
       deps.log.info('a model refuses a setting, which is left out of its calls for an hour', {
         model: rung.model,
         setting,

@@ -7,6 +7,7 @@ import { refusedOf } from './refused-settings.ts'
 import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 export interface GateCallsInput extends Payer {
+  tenantId: string
   inbound: Inbound
   config: RoutingConfig
   route: Route
@@ -51,7 +52,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       const { held } = inbound
       if (held !== undefined && (held.appends || model.provider !== rung.provider)) return unmade('conversation')
       const provider = providerOf(model)
-      const refused = refusedOf(deps.refusedSettings, model, input.fingerprint(model), deps.clock.monotonic())
+      const refused = refusedOf(deps.refusedSettings, model, input, deps.clock.monotonic())
       const made = rungBody(inbound, model, provider, route, refused)
       if (!made.ok) return unmade('untranslatable')
       const { body, headers } = made

@@ -5,26 +5,35 @@ const MOST_KNOWN = 1000
 /** A provider may take tomorrow what it refuses today. */
 const MOST_AGE_MS = 3_600_000
 
-/** Which settings each model has refused to a key, so that the next call does not bring them. Lives as long as the process. */
+/**
+ * Which settings each model has refused to a tenant and a key, so that the next call does not bring them. Lives as long as the process.
+ * A refusal may be of a value that only this tenant sends, so it says nothing to another.
+ */
 export type RefusedSettings = Map<string, { settings: ReadonlySet<string>; at: number }>
 
 const NONE: ReadonlySet<string> = new Set()
-const keyOf = (model: Model, fingerprint: string) =>
-  `${model.dialect} ${model.model} ${model.upstreamModel} ${fingerprint}`
+/** Who asks a model. */
+interface Asker {
+  tenantId: string
+  fingerprint: (model: Model) => string
+}
 
-export function refusedOf(known: RefusedSettings, model: Model, fingerprint: string, now: number): ReadonlySet<string> {
-  const found = known.get(keyOf(model, fingerprint))
+const keyOf = (model: Model, { tenantId, fingerprint }: Asker) =>
+  `${tenantId} ${model.dialect} ${model.model} ${model.upstreamModel} ${fingerprint(model)}`
+
+export function refusedOf(known: RefusedSettings, model: Model, asker: Asker, now: number): ReadonlySet<string> {
+  const found = known.size > 0 ? known.get(keyOf(model, asker)) : undefined
   return found === undefined || now - found.at > MOST_AGE_MS ? NONE : found.settings
 }
 
 /** Takes down a setting without which the model did answer. */
 export function learnRefused(
   known: RefusedSettings,
-  { model, fingerprint, setting }: { model: Model; fingerprint: string; setting: string },
+  { model, asker, setting }: { model: Model; asker: Asker; setting: string },
   now: number,
 ): void {
-  const settings = new Set([...refusedOf(known, model, fingerprint, now), setting])
-  const key = keyOf(model, fingerprint)
+  const settings = new Set([...refusedOf(known, model, asker, now), setting])
+  const key = keyOf(model, asker)
   known.delete(key)
   known.set(key, { settings, at: now })
   if (known.size > MOST_KNOWN) known.delete(known.keys().next().value!)

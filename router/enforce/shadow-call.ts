@@ -15,7 +15,7 @@ export async function askTop(
   const top = route.ladder.at(-1)!
   const provider = config.providers[top.provider]!
   const credential = plan.credential(top)
-  const refused = refusedOf(deps.refusedSettings, top, plan.fingerprint(top), deps.clock.monotonic())
+  const refused = refusedOf(deps.refusedSettings, top, plan, deps.clock.monotonic())
   const made = rungBody(inbound, top, provider, route, refused)
   if (credential === 'missing' || !made.ok) return undefined
   const { body, headers } = made

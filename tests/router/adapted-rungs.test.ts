@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseKeys } from '../../router/auth/keys.ts'
+import type { RouterOptions } from '../../router/router.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
+import { sha256 } from '../../shared/sign/sha256.ts'
 import type { Explanation } from '../../shared/wire/router/explain.ts'
 import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
 import { answer, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
@@ -22,8 +25,10 @@ const start = async ({
   top = '',
   gates = '"non-empty"',
   ladder = '"small/claude-haiku-4-5", "large/claude-opus-4-8"',
-} = {}) => {
+  ...options
+}: Pick<RouterOptions, 'access'> & Partial<Record<'route' | 'top' | 'gates' | 'ladder', string>> = {}) => {
   running = await testRouter({
+    ...options,
     config: `
 price = [
   { model = "small/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
@@ -216,6 +221,18 @@ describe('a setting that a provider refuses', () => {
       ],
       [[{ cause: 'start', verdict: 'pass', adapted }], 'attempt'],
     ])
+  })
+
+  it('is not left out of the calls of another tenant, who may bring a value that the model takes', async () => {
+    const [acme, other] = ['acme-key-0123456789abcdef', 'other-key-0123456789abcdef']
+    const keys = parseKeys(`acme:${acme},other:${other}`, sha256)
+    const access = { keys, reach: 'network', insecure: false, metricsOpen: true } as const
+    upstream.queue(unsupported('reasoning_effort'))
+    upstream.always(talks())
+    const { post } = await start({ ladder: '"talk/plain"', access })
+    for (const key of [acme, acme, other])
+      expect((await post('/v1/chat/completions', CHAT, { 'x-router-key': key })).status).toBe(200)
+    expect(bodies().map(body => body.includes('reasoning_effort'))).toEqual([true, false, false, true])
   })
 
   it('is not sent by gates that ask the model again', async () => {

@@ -272,6 +272,13 @@ describe('a chat request', () => {
       ['max_tokens: - -> removed (unsupported)'],
     ],
     [
+      'has the limit that is one, where the name that is known says nothing',
+      o3,
+      `{"max_tokens":99,"max_completion_tokens":null,${ASK}}`,
+      `{"max_completion_tokens":99,${ASK}}`,
+      ['max_completion_tokens: - -> removed (unsupported)', 'max_tokens: - -> max_completion_tokens (renamed)'],
+    ],
+    [
       'keeps its sampling while the model does not reason',
       gpt51,
       `{"temperature":0.2,"reasoning_effort":"none",${ASK}}`,
@@ -332,6 +339,18 @@ describe('a request of the Responses API', () => {
     const made = adapt('responses', before, accepted, options)
     expect(made.text).toBe(after)
     expect(summed(made.changes)).toEqual(changes)
+  })
+})
+
+describe('a body that repeats itself', () => {
+  it('is adapted however many times it names what has to go', () => {
+    const parts = Array.from({ length: 150_000 }, () => '{"cache_control":{"type":"ephemeral","ttl":"1h"}}')
+    const members = Array.from({ length: 150_000 }, (_, at) => `"ttl":"1h","x${at}":1`)
+    const one = `{"cache_control":{${members.join()}}}`
+    const body = `{"model":"m","max_tokens":9,"system":[${parts.join()},${one}],"messages":[]}`
+    const made = adapt('messages', body, { longCache: false })
+    expect(made.text).not.toContain('ttl')
+    expect(readJson(made.text)).toHaveProperty('system.length', 150_001)
   })
 })
 

@@ -43,7 +43,7 @@ export function draft(body: Uint8Array, settings: readonly Setting[]): Draft {
     else if (members !== undefined) {
       const made = editObject(body, value, members)
       if (made === undefined) return undefined
-      edits.push(...made)
+      for (const edit of made) edits.push(edit)
     }
     return edits
   }
@@ -73,7 +73,7 @@ export function draft(body: Uint8Array, settings: readonly Setting[]): Draft {
     },
     note(change, edits) {
       changes.push(change)
-      others.push(...edits)
+      for (const edit of edits) others.push(edit)
     },
     changes,
     edits() {

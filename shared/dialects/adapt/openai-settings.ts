@@ -33,6 +33,8 @@ function renameLimit(book: Draft, name: Accepted['limitName']): void {
   if (name === undefined) return
   const other = name === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'
   if (book.span(other) === undefined) return
+  // A name that says nothing is no limit, and must not take the place of one that is.
+  if (typeof book.value(name) !== 'number' && typeof book.value(other) === 'number') book.remove(name, 'unsupported')
   if (book.span(name) === undefined) book.rename(other, name)
   else book.remove(other, 'unsupported')
 }

@@ -118,7 +118,7 @@ export function cutLifetimes(body: Uint8Array): Edit[] {
     else if (atObject(c))
       eachMember(c, WALKED, key => {
         if (key === 'cache_control' && atObject(c)) {
-          edits.push(...(editObject(body, readSpan(c), { ttl: undefined }) ?? []))
+          for (const edit of editObject(body, readSpan(c), { ttl: undefined }) ?? []) edits.push(edit)
         } else if (key !== undefined) walk(c, levels - 1)
       })
   }
