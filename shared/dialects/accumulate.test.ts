@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { expectWithin } from '../../tests/crowding.ts'
 import { sseReader } from '../http/sse-read.ts'
 import type { Decoded, DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
@@ -14,6 +15,21 @@ function decode(name: DialectName, stream: string | Uint8Array, expectedChoices 
 const event = (data: { type: string; [key: string]: unknown }) =>
   `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 const body = (decoded: Decoded) => (decoded.ok ? JSON.parse(new TextDecoder().decode(decoded.body)) : decoded)
+
+it('takes time by its length: pieces of calls without an index', () => {
+  const frames = Array.from({ length: 60 }, (_, frame) => {
+    const tool_calls = Array.from({ length: 1000 }, (_, at) => ({
+      id: `c${frame}-${at}`,
+      function: { name: 'f', arguments: '{}' },
+    }))
+    return `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta: { tool_calls } }] })}\n\n`
+  })
+  const end = 'data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
+  const from = performance.now()
+  const decoded = decode('chat', frames.join('') + end)
+  expect(decoded.ok && decoded.candidate.choices[0]?.toolCalls).toHaveLength(60_000)
+  expectWithin(performance.now() - from, 3000)
+})
 
 describe('a messages stream', () => {
   const start = event({

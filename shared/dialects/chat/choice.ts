@@ -29,12 +29,14 @@ export function choiceParts(index: number) {
   let extras: JsonObject = {}
   /** By the index the upstream gave; gaps are closed at the end. */
   const calls = new Map<number, CallParts>()
+  /** Which index the call of an id has. */
+  const places = new Map<string, number>()
+  let highest = -1
   let standard = true
 
   function addCall(piece: JsonObject): void {
     const id = asString(piece.id) ?? ''
     const call = findCall(piece.index, id)
-    if (id !== '') call.id = id
     if (typeof piece.type === 'string') call.type = piece.type
     const part = isObject(piece.custom) ? piece.custom : isObject(piece.function) ? piece.function : {}
     const text = isObject(piece.custom) ? part.input : part.arguments
@@ -50,15 +52,19 @@ export function choiceParts(index: number) {
     if (at === undefined) {
       // Official clients refuse a piece without an index; a new id opens the next call, anything else goes on with the last.
       standard = false
-      const known = [...calls].find(([, call]) => id !== '' && call.id === id)?.[0]
-      const next = Math.max(-1, ...calls.keys()) + 1
-      at = known ?? (id !== '' || next === 0 ? next : next - 1)
+      at = places.get(id) ?? (id !== '' || highest < 0 ? highest + 1 : highest)
     }
     let call = calls.get(at)
     if (call === undefined) {
       if (at !== calls.size) standard = false
       call = { id: '', type: undefined, name: undefined, text: '', rest: {} }
       calls.set(at, call)
+      highest = Math.max(highest, at)
+    }
+    if (id !== '' && call.id !== id) {
+      if (places.get(call.id) === at) places.delete(call.id)
+      call.id = id
+      if (!places.has(id)) places.set(id, at)
     }
     return call
   }

@@ -31,8 +31,9 @@ export function readResponsesInput(input: Json | undefined, stripThinking: boole
 
   function addCall(call: JsonObject): void {
     const last = messages.at(-1)
-    if (last?.role === 'assistant') last.tool_calls = [...(last.tool_calls ?? []), call]
-    else messages.push({ role: 'assistant', content: null, tool_calls: [call] })
+    if (last?.role !== 'assistant') messages.push({ role: 'assistant', content: null, tool_calls: [call] })
+    else if (last.tool_calls === undefined) last.tool_calls = [call]
+    else last.tool_calls.push(call)
   }
 
   /** Images that tools gave follow as the user's, after the results of all calls of the turn. */
@@ -40,7 +41,7 @@ export function readResponsesInput(input: Json | undefined, stripThinking: boole
   function addResult(item: JsonObject, path: string): void {
     const { text, shown } = readOutput(item.output, path, book)
     messages.push({ role: 'tool', tool_call_id: item.call_id, content: text })
-    images.push(...shown)
+    for (const image of shown) images.push(image)
   }
   function showImages(): void {
     if (images.length > 0) messages.push({ role: 'user', content: images })
@@ -62,7 +63,8 @@ export function readResponsesInput(input: Json | undefined, stripThinking: boole
         }
         // A chat message has its text before its calls.
         book.advise(path, 'text after a call of the same turn', 'before the calls')
-        last.content = [asString(last.content), asString(message.content)].filter(text => text !== null).join('')
+        // Not by a join, which would copy all of it for each item.
+        last.content = (asString(last.content) ?? '') + (asString(message.content) ?? '')
         break
       }
       case 'function_call':

@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { expectWithin } from '../../../tests/crowding.ts'
 import type { Candidate, CandidateChoice, DialectName } from '../candidate.ts'
 import { dialects } from '../dialects.ts'
 import type { JsonObject } from '../json-value.ts'
 import { someText, text } from '../testing/answers.ts'
 import { translateAnswer } from './answer.ts'
 import { responsesToChat, responsesToMessages } from './from-responses.ts'
+import { requestToMessages } from './to-messages.ts'
 
 const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
 const decode = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, never>
@@ -167,6 +169,44 @@ describe('a request of the Responses API for a chat host', () => {
   it('leaves sealed reasoning out where the route says that it may', () => {
     const sealed = { type: 'reasoning', summary: [], encrypted_content: 'x' }
     expect(refused({ input: [{ role: 'user', content: 'hi' }, sealed] }, true)).toEqual([])
+  })
+})
+
+describe('a long history', () => {
+  const timed = (translate: () => { ok: boolean }) => {
+    const from = performance.now()
+    expect(translate().ok).toBe(true)
+    return performance.now() - from
+  }
+  const listOf = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at))
+  const options = { model: 'm', maxOutputTokens: 9, jsonByGate: false, stripThinking: false, lenient: true }
+
+  it('takes time by its length: calls of one turn, and text between them', () => {
+    const calls = listOf(80_000, at => ({ type: 'function_call', call_id: `c${at}`, name: 'a', arguments: '{}' }))
+    const said = listOf(80_000, () => ({ type: 'message', role: 'assistant', content: 'some words, again and again' }))
+    const end = { role: 'user', content: 'go on' }
+    const body = encode({ ...base, input: [...calls, ...said, end] })
+    expectWithin(
+      timed(() => responsesToChat(body, options)),
+      3000,
+    )
+  })
+
+  it('takes time by its length: results of tools behind texts of the user', () => {
+    const messages = listOf(100_000, at =>
+      at % 2 === 0 ? { role: 'user', content: 'x' } : { role: 'tool', tool_call_id: `c${at}`, content: 'y' },
+    )
+    const body = encode({ model: 'gpt', messages })
+    expectWithin(
+      timed(() => requestToMessages(body, options)),
+      1500,
+    )
+  })
+
+  it('may have more parts in a message than a function has arguments', () => {
+    const parts = listOf(200_000, () => ({ type: 'text', text: 'x' }))
+    const [user, system] = ['user', 'system'].map(role => ({ role, content: parts }))
+    expect(requestToMessages(encode({ model: 'gpt', messages: [system, user, user] }), options).ok).toBe(true)
   })
 })
 

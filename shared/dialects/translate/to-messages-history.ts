@@ -6,6 +6,8 @@ import { IMAGE_TYPES, PDF, readDataUrl, UNTITLED_PDF } from './media.ts'
 
 interface Turn {
   readonly role: 'user' | 'assistant'
+  /** In a user turn the results of tools stand before anything else. */
+  readonly results: JsonObject[]
   readonly content: JsonObject[]
 }
 
@@ -19,15 +21,16 @@ export function readChatHistory(
   if (!isArray(messages)) book.refuse('messages', 'expected a list')
 
   function add(role: Turn['role'], blocks: readonly JsonObject[], path: string): void {
-    const last = turns.at(-1)
-    if (last?.role === role) {
-      // In a user turn the results of tools stand before anything else.
-      if (blocks[0]?.type === 'tool_result' && last.content.at(-1)?.type !== 'tool_result') {
-        book.advise(path, 'a tool result after the text of the same turn', 'before the text')
-        const results = last.content.findLastIndex(({ type }) => type === 'tool_result') + 1
-        last.content.splice(results, 0, ...blocks)
-      } else last.content.push(...blocks)
-    } else turns.push({ role, content: [...blocks] })
+    let turn = turns.at(-1)
+    if (turn?.role !== role) {
+      turn = { role, results: [], content: [] }
+      turns.push(turn)
+    }
+    const areResults = blocks[0]?.type === 'tool_result'
+    if (areResults && turn.content.length > 0)
+      book.advise(path, 'a tool result after the text of the same turn', 'before the text')
+    const list = areResults ? turn.results : turn.content
+    for (const block of blocks) list.push(block)
   }
 
   asArray(messages).forEach((item, i) => {
@@ -37,7 +40,7 @@ export function readChatHistory(
       case 'system':
       case 'developer':
         if (turns.length > 0) book.advise(path, 'a system message after the first turn', 'part of the system text')
-        system.push(...readSystem(message, path, book))
+        for (const text of readSystem(message, path, book)) system.push(text)
         break
       case 'user':
         book.only(message, path, ['role', 'content'])
@@ -56,8 +59,10 @@ export function readChatHistory(
   if (turns.length > 0 && turns[0]?.role !== 'user') book.refuse('messages', 'the first turn is not the user’s')
   if (turns.at(-1)?.role === 'assistant')
     book.refuse('messages', 'a last turn of the assistant would be continued, not answered')
-  return { system: system.length === 0 ? undefined : system.join('\n\n'), turns: turns.map(turn => ({ ...turn })) }
+  return { system: system.length === 0 ? undefined : system.join('\n\n'), turns: turns.map(wholeTurn) }
 }
+
+const wholeTurn = ({ role, results, content }: Turn): Json => ({ role, content: [...results, ...content] })
 
 function readSystem(message: JsonObject, path: string, book: Ledger): string[] {
   book.only(message, path, ['role', 'content'])
