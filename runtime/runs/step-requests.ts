@@ -16,6 +16,7 @@ import { readToolList } from '../execution/tool-lists.ts'
 import type { Turn } from '../execution/turn.ts'
 import { redactionOf } from '../privacy/redaction.ts'
 import type { Records } from '../vault/records.ts'
+import { atMost } from './at-most.ts'
 import { cutText, type Origins, requestPage } from './step-request-page.ts'
 import { stepsOf } from './steps.ts'
 import type { RunStore } from './store.ts'
@@ -40,6 +41,8 @@ export interface RequestsOfSteps {
 }
 
 const PAGE = 1000
+/** Each holds a run with all of its outputs in memory. */
+const REBUILT_AT_ONCE = 2
 
 /** What the model steps of the runs of this store sent and got, rebuilt from their journals (docs/spec/runtime.md §4). */
 export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
@@ -55,26 +58,28 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
     return found
   }
 
-  return {
-    async of(runId, stepId, before) {
-      const events = await eventsOf(runId)
-      const step = stepsOf(events, (await runs.progress(runId))?.recoverySeq ?? 0).find(one => one.stepId === stepId)
-      if (!step) return undefined
-      if (step.kind !== 'model' && step.kind !== 'confidence') {
-        throw new ApiError('validation_failed', `${stepId} asks no model: it is a step of the kind ${step.kind}`)
-      }
-      const said = facts(step, events)
-      const origin = await originOf(runs, eventsOf, { runId, events }, stepId)
-      const from = origin && origin.runId !== runId ? { copiedFrom: { runId: origin.runId } } : {}
-      const found = origin ? await rebuild(deps, origin, stepId) : 'deleted'
-      if (typeof found === 'string') return { ...said, ...from, without: found }
-      const { rebuilt, history, answer } = found
-      const usage = { tokensIn: step.tokensIn, cacheReadTokens: said.cacheReadTokens ?? 0 }
-      const origins = originsIn(rebuilt.request.messages, history, origin!.events)
-      const request = requestPage(rebuilt.request, usage, { exact: rebuilt.exact, before, origins })
-      return { ...said, ...from, request, ...(answer && { answer }) }
-    },
+  const inTurn = atMost(REBUILT_AT_ONCE)
+
+  async function requestOf(runId: string, stepId: string, before?: number): Promise<StepRequest | undefined> {
+    const events = await eventsOf(runId)
+    const step = stepsOf(events, (await runs.progress(runId))?.recoverySeq ?? 0).find(one => one.stepId === stepId)
+    if (!step) return undefined
+    if (step.kind !== 'model' && step.kind !== 'confidence') {
+      throw new ApiError('validation_failed', `${stepId} asks no model: it is a step of the kind ${step.kind}`)
+    }
+    const said = facts(step, events)
+    const origin = await originOf(runs, eventsOf, { runId, events }, stepId)
+    const from = origin && origin.runId !== runId ? { copiedFrom: { runId: origin.runId } } : {}
+    const found = origin ? await rebuild(deps, origin, stepId) : 'deleted'
+    if (typeof found === 'string') return { ...said, ...from, without: found }
+    const { rebuilt, history, answer } = found
+    const usage = { tokensIn: step.tokensIn, cacheReadTokens: said.cacheReadTokens ?? 0 }
+    const origins = originsIn(rebuilt.request.messages, history, origin!.events)
+    const request = requestPage(rebuilt.request, usage, { exact: rebuilt.exact, before, origins })
+    return { ...said, ...from, request, ...(answer && { answer }) }
   }
+
+  return { of: (runId, stepId, before) => inTurn(() => requestOf(runId, stepId, before)) }
 }
 
 /** What the journal says of a model step without a word of what was said. */
