@@ -24,7 +24,7 @@ export class OnboardCommand extends Command {
   provider = Option.String('--provider', {
     description: 'messages, chat or both; default: what the agents found here speak.',
   })
-  agent = Option.String('--agent', { description: 'Only this agent: claude-code, codex or aider.' })
+  agent = Option.String('--agent', { description: 'Only this agent: claude-code, codex, aider or opencode.' })
   port = Option.String('--port', { description: 'Port of the router (that of ROUTER_BIND, 8080).' })
   yes = Option.Boolean('--yes', false, { description: 'Do not ask again on a terminal.' })
   json = Option.Boolean('--json', false, { description: 'Print JSON.' })
@@ -91,7 +91,7 @@ async function described(plan: OnboardPlan): Promise<string> {
   const { shell, agents, origin, service, place, serviceVars, file, after } = plan
   const lines = [
     `shell     ${shell}, which reads ${file.path}${file.real === file.path ? '' : ` (${file.real})`}`,
-    ...(agents.length === 0 ? ['agents    none of claude, codex, aider is on the PATH'] : []),
+    ...(agents.length === 0 ? ['agents    none of claude, codex, aider, opencode is on the PATH'] : []),
     ...agents.map(
       ({ agent, path }) => `agent     ${agent.id}, ${path ?? 'not on the PATH'}${agent.note ? `; ${agent.note}` : ''}`,
     ),

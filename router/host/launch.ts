@@ -26,7 +26,14 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
   }
   const known = agentNamed(agent)
   const variables = baseUrls(origin, inboundApis, known === undefined ? [] : [known])
-  const env = { ...vars, ...Object.fromEntries(variables.map(({ name, value }) => [name, value])) }
+  const env: Record<string, string | undefined> = { ...vars }
+  for (const { name, value } of variables) env[name] = value
+  if (known?.config !== undefined) {
+    const { variable, withAddress } = known.config
+    const text = withAddress(origin, vars[variable])
+    if (text === undefined) return { code: 2, failure: `${variable}: expected a JSON object without comments.` }
+    env[variable] = text
+  }
   const child = spawn(known?.command ?? agent, [...(known?.args?.(origin) ?? []), ...args], { stdio: 'inherit', env })
   // A terminal sends these to both; what ends the program is the program's business. SIGTERM comes to us alone.
   const ignored = () => undefined

@@ -74,7 +74,7 @@ export async function onboardPlan({ vars, provider, agent: only, port }: Onboard
 function apisOf(provider: OnboardAsk['provider'], agents: readonly Agent[]): readonly InboundApi[] {
   if (provider === 'both') return inboundApis
   if (provider !== undefined) return [provider]
-  return agents.length === 0 ? inboundApis : inboundApis.filter(api => agents.some(agent => agent.api === api))
+  return agents.length === 0 ? inboundApis : inboundApis.filter(api => agents.some(agent => agent.apis.includes(api)))
 }
 
 function newText(file: StartUpFile, lines: readonly string[], variables: readonly Variable[]): string {

@@ -1,26 +1,29 @@
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
+import { opencodeConfig } from './opencode-config.ts'
 import type { Variable } from './shell-lines.ts'
 
 export interface Agent {
   /** As receipts and match rules call it, where it names itself (`UNNAMED`). */
   id: string
   command: string
-  api: InboundApi
+  apis: readonly InboundApi[]
   /** Variables of its own beside the ones that the providers' SDKs read. */
   variables?: readonly string[]
   /** Arguments that say the address where a variable does not. */
   args?: (origin: string) => string[]
+  /** A variable that holds its whole config, and the text for it with the address; undefined where the text there cannot be read. */
+  config?: { variable: string; withAddress: (origin: string, text: string | undefined) => string | undefined }
   /** What a person must know when only the shell is prepared. */
   note?: string
 }
 
 /** The coding agents that onboard looks for. */
 export const AGENTS: readonly Agent[] = [
-  { id: 'claude-code', command: 'claude', api: 'messages' },
+  { id: 'claude-code', command: 'claude', apis: ['messages'] },
   {
     id: 'codex',
     command: 'codex',
-    api: 'responses',
+    apis: ['responses'],
     // Versions since 0.118 read no variable for it.
     args: origin => ['-c', `openai_base_url="${origin}/v1"`],
     note: 'newer versions read no variable: start it with `router launch codex`; its config is not touched',
@@ -28,9 +31,16 @@ export const AGENTS: readonly Agent[] = [
   {
     id: 'aider',
     command: 'aider',
-    api: 'chat',
+    apis: ['chat'],
     variables: ['OPENAI_API_BASE'],
     note: 'it does not name itself: receipts and `match = { agent = … }` know it as litellm or openai',
+  },
+  {
+    id: 'opencode',
+    command: 'opencode',
+    apis: ['messages', 'responses'],
+    config: { variable: 'OPENCODE_CONFIG_CONTENT', withAddress: opencodeConfig },
+    note: 'an address in opencode.json goes before the variable: then start it with `router launch opencode`',
   },
 ]
 
@@ -39,8 +49,8 @@ export const agentNamed = (name: string): Agent | undefined =>
 
 /** The base addresses of these dialects, as the providers' SDKs and these agents read them. */
 export function baseUrls(origin: string, apis: readonly InboundApi[], agents: readonly Agent[]): Variable[] {
-  const own = agents.flatMap(({ api, variables = [] }) =>
-    apis.includes(api) ? variables.map(name => ({ name, api })) : [],
+  const own = agents.flatMap(({ apis: spoken, variables = [] }) =>
+    spoken.filter(api => apis.includes(api)).flatMap(api => variables.map(name => ({ name, api }))),
   )
   const known = [
     ...(apis.includes('messages') ? [{ name: 'ANTHROPIC_BASE_URL', api: 'messages' as const }] : []),

@@ -14,7 +14,8 @@ import { tapped } from './tap.ts'
 /**
  * Runs coding agents, as they are published, against hosts on loopback that refuse what their makers document: straight, observed, enforced
  * over a ladder of an older and a newer model, and over one that starts in the other dialect. Each agent reads a note with a tool, and the
- * cheap model has no answer to what the tool gave. `npm run agents [-- NAME]`.
+ * cheap model has no answer to what the tool gave. OpenCode comes by `router launch`, from a project with an address of its own that nothing
+ * answers. `npm run agents [-- NAME]`.
  */
 const run = promisify(execFile)
 const folder = fileURLToPath(new URL('../../.cache/agents', import.meta.url))
@@ -26,7 +27,7 @@ interface Agent {
   name: string
   dialect: 'messages' | 'chat'
   version: () => Promise<string>
-  start: (origin: string, home: string) => Promise<string>
+  start: (origin: string, home: string, how: How) => Promise<string>
 }
 
 const LADDERS = {
@@ -77,17 +78,24 @@ async function started(
   }
 }
 
-async function startOpencode(origin: string, home: string): Promise<string> {
+const ROUTER = fileURLToPath(new URL('../../router/cli/main.ts', import.meta.url))
+const NOBODY = 'http://127.0.0.1:9/v1'
+
+async function startOpencode(origin: string, home: string, how: How): Promise<string> {
   const limit = { context: 200_000, output: 32_000 }
   const anthropic = {
     npm: '@ai-sdk/anthropic',
-    options: { baseURL: `${origin}/v1`, apiKey: KEYS.ANTHROPIC_API_KEY },
+    options: { baseURL: how === 'straight' ? `${origin}/v1` : NOBODY, apiKey: KEYS.ANTHROPIC_API_KEY },
     models: { 'claude-opus-4-8': { name: 'Opus', reasoning: true, tool_call: true, limit } },
   }
   const config = { autoupdate: false, share: 'disabled', provider: { anthropic }, permission: { bash: 'allow' } }
   await writeFile(join(home, 'opencode.json'), JSON.stringify(config))
   const args = ['run', '--model', 'anthropic/claude-opus-4-8', ASK]
-  return started(bin('opencode'), args, home, { OPENCODE_DISABLE_MODELS_FETCH: '1' })
+  const env = { OPENCODE_DISABLE_MODELS_FETCH: '1' }
+  if (how === 'straight') return started(bin('opencode'), args, home, env)
+  const path = `${join(folder, 'node_modules/.bin')}:${process.env.PATH}`
+  const launched = { ...env, PATH: path, ROUTER_BIND: new URL(origin).host }
+  return started(process.execPath, [ROUTER, 'launch', 'opencode', '--', ...args], home, launched)
 }
 
 const aider = join(folder, 'venv/bin/aider')
@@ -154,7 +162,7 @@ async function play({ dialect, start }: Agent, how: How): Promise<string[]> {
   const home = await mkdtemp(join(tmpdir(), 'waybill-agent-'))
   try {
     await writeFile(join(home, 'note.txt'), 'forty-two\n')
-    const said = await start(tap.origin, home)
+    const said = await start(tap.origin, home, how)
     const stopped = await router?.stop()
     const receipts = (stopped?.receipts ?? []).map(({ mode, attempts, final, policy, request }) => {
       const tried = attempts.map(({ model, verdict, cause, adapted = [] }) => {

@@ -101,6 +101,15 @@ describe('onboard and offboard', () => {
     expect((await router(['offboard', '--dry-run'])).out).toBe('There is nothing to take back.\n')
   })
 
+  it('set the addresses of both dialects that OpenCode speaks', async () => {
+    await program('opencode', '')
+    const { out } = await router(['onboard'])
+    expect(out).toContain(`agent     opencode, ${inHome('bin', 'opencode')}; an address in opencode.json`)
+    expect(out).toContain(`+  export ANTHROPIC_BASE_URL='http://127.0.0.1:${port}'\n`)
+    expect(out).toContain(`+  export OPENAI_BASE_URL='http://127.0.0.1:${port}/v1'\n`)
+    expect(await readdir(home)).toEqual(['bin'])
+  })
+
   it.each(slice('start-up files', START_UP_FILES, 2))(
     'leave a start-up file %s as it was, byte for byte',
     async (_, text) => {
@@ -246,7 +255,7 @@ describe('onboard and offboard', () => {
     [['onboard', '--port', '0'], '--port takes a number from 1 to 65535'],
     [['onboard', '--port', 'x'], '--port takes a number'],
     [['onboard', '--provider', 'all'], '--provider takes messages, chat or both'],
-    [['onboard', '--agent', 'nobody'], '--agent takes claude-code, codex, aider'],
+    [['onboard', '--agent', 'nobody'], '--agent takes claude-code, codex, aider, opencode, not nobody'],
     [['onboard', '--nonsense'], 'nonsense'],
     [['offboard', '--apply', '--dry-run'], 'not both'],
   ])('refuse %j with exit code 2', async (args, message) => {
@@ -301,6 +310,19 @@ for (const [name, ask] of SHELLS) {
   })
 }
 
+/** As OpenCode's page on its config says: a later source wins where two have the same key, and what is inline comes after the project's. */
+const OPENCODE = `
+import { readFileSync } from 'node:fs'
+const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
+const merged = (one, two) => {
+  if (!isObject(one) || !isObject(two)) return two
+  const over = Object.entries(two).map(([key, value]) => [key, key in one ? merged(one[key], value) : value])
+  return { ...one, ...Object.fromEntries(over) }
+}
+const sources = [readFileSync('opencode.json', 'utf8'), process.env.OPENCODE_CONFIG_CONTENT]
+console.log(JSON.stringify(sources.map(text => JSON.parse(text)).reduce(merged)))
+`
+
 describe('launch', () => {
   it('gives one program the addresses, its arguments, its exit code and its signal', async () => {
     const other = await serveRouter({ ROUTER_BIND: `127.0.0.1:${port}`, ROUTER_DB: ':memory:', RUST_LOG: 'off' })
@@ -321,6 +343,32 @@ describe('launch', () => {
     const nobody = await router(['launch', 'no-such-program'])
     expect([nobody.code, nobody.err]).toEqual([2, 'There is no program called no-such-program on the PATH.\n'])
     expect((await readdir(home)).sort()).toEqual(['bin'])
+    await other.close()
+  })
+
+  it('gives OpenCode the address above every config of its own, and leaves the rest of them in force', async () => {
+    const other = await serveRouter({ ROUTER_BIND: `127.0.0.1:${port}`, ROUTER_DB: ':memory:', RUST_LOG: 'off' })
+    await program('opencode', `exec '${process.execPath}' "$HOME/bin/opencode.mjs"`)
+    await writeFile(inHome('bin', 'opencode.mjs'), OPENCODE)
+    const anthropic = { options: { baseURL: 'https://gateway.test', timeout: 7 }, models: { m: { name: 'M' } } }
+    const own = JSON.stringify({ model: 'anthropic/m', provider: { anthropic, gateway: { npm: 'x' } } })
+    await writeFile(inHome('opencode.json'), own)
+    const options = { baseURL: `http://127.0.0.1:${port}/v1` }
+    const provider = { anthropic: { ...anthropic, options: { ...options, timeout: 7 } }, gateway: { npm: 'x' } }
+    const config = { model: 'anthropic/m', provider: { ...provider, openai: { options } } }
+    expect(JSON.parse((await router(['launch', 'opencode'])).out)).toEqual(config)
+    const inline = JSON.stringify({
+      share: 'disabled',
+      provider: { openai: { options: { baseURL: 'x', timeout: 1 } } },
+    })
+    const merged = await router(['launch', 'opencode', '--', 'run'], { OPENCODE_CONFIG_CONTENT: inline })
+    const openai = { options: { ...options, timeout: 1 } }
+    expect(JSON.parse(merged.out)).toEqual({ ...config, share: 'disabled', provider: { ...provider, openai } })
+    const broken = await router(['launch', 'opencode'], { OPENCODE_CONFIG_CONTENT: '{ // mine' })
+    expect([broken.code, broken.out]).toEqual([2, ''])
+    expect(broken.err).toContain('OPENCODE_CONFIG_CONTENT')
+    expect(await readFile(inHome('opencode.json'), 'utf8')).toBe(own)
+    expect((await readdir(home)).sort()).toEqual(['bin', 'opencode.json'])
     await other.close()
   })
 
