@@ -11,7 +11,9 @@ async function pagesOf(folder: string): Promise<string[]> {
 }
 
 async function documents(): Promise<string[]> {
-  const pages = (await Promise.all(['docs', 'docs/guides', 'docs/decisions', 'docs/spec'].map(pagesOf))).flat()
+  const pages = (
+    await Promise.all(['docs', 'docs/guides', 'docs/clients', 'docs/decisions', 'docs/spec'].map(pagesOf))
+  ).flat()
   return [...pages, 'README.md', 'ARCHITECTURE.md', 'AGENTS.md']
 }
 

@@ -10,7 +10,12 @@ import { follow } from './guides/follow.ts'
 import { slice } from './slice.ts'
 
 const at = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
-const guides = readdirSync(new URL('../docs/guides', import.meta.url)).filter(name => name !== 'README.md')
+const pagesOf = (folder: string) =>
+  readdirSync(new URL(`../docs/${folder}`, import.meta.url)).filter(name => name !== 'README.md')
+const guides = pagesOf('guides')
+const clients = pagesOf('clients')
+/** Of clients that are among the development dependencies; `npm run agents` and `npm run clients` try the others. */
+const followed = clients.filter(name => blocksOf(at(`docs/clients/${name}`)).some(({ use }) => use.kind === 'run'))
 
 /** The part of a document under one heading. */
 function section(document: string, title: string): string {
@@ -46,6 +51,13 @@ describe.runIf(tools).concurrent('a reader who does what is written gets what is
     })
   })
 
+  it.for(slice('clients', followed, 1))('in the page of a client, %s', { timeout: 59_000 }, async name => {
+    await follow(
+      [begin, section(at('docs/clients/README.md'), 'Two routers to try'), at(`docs/clients/${name}`)],
+      cache,
+    )
+  })
+
   it('in the README', async () => {
     const clone = ['package.json', 'node_modules', 'docs', 'router', 'runtime', 'shared']
     await follow([inAClone(clone), at('README.md')], cache)
@@ -57,12 +69,22 @@ const inAClone = (parts: string[]) =>
   ['```sh', 'clone="$PWD" && cd "$(mktemp -d)"', ...parts.map(part => `ln -s "$clone/${part}"`), '```'].join('\n')
 
 /** The blocks that are not run, each with its reason beside it in the source. A new one has to be added here by hand. */
-const SHOWN: Record<string, number> = { 'README.md': 1, 'docs/guides/code-agents.md': 2 }
+const SHOWN: Record<string, number> = {
+  'README.md': 1,
+  'docs/guides/code-agents.md': 2,
+  'docs/clients/aider.md': 1,
+  'docs/clients/claude-code.md': 1,
+  'docs/clients/codex.md': 1,
+  'docs/clients/opencode.md': 2,
+  'docs/clients/vercel-ai-sdk.md': 2,
+}
 
 describe('a block of the documents', () => {
   it('is run, compared or written to a file, but for a few that say why not', () => {
     const shown: Record<string, number> = {}
-    for (const page of ['README.md', 'docs/guides/README.md', ...guides.map(name => `docs/guides/${name}`)]) {
+    const named = [...guides.map(name => `guides/${name}`), ...clients.map(name => `clients/${name}`)]
+    const indexes = ['README.md', 'docs/guides/README.md', 'docs/clients/README.md']
+    for (const page of [...indexes, ...named.map(name => `docs/${name}`)]) {
       const count = blocksOf(at(page)).filter(({ use }) => use.kind === 'shown').length
       if (count > 0) shown[page] = count
     }
