@@ -2,6 +2,7 @@
 const AGENTS: ReadonlyMap<string, string> = new Map([
   ['claude-cli', 'claude-code'],
   ['codex_cli_rs', 'codex'],
+  ['codex_exec', 'codex'],
 ])
 
 /** docs/spec/router.md §6.2: the header, else the first product of `user-agent`, else `unknown`. */

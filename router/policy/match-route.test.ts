@@ -46,6 +46,8 @@ describe('agentOf', () => {
     expect(agentOf('Own-Agent', 'claude-cli/2.0.1')).toBe('Own-Agent')
     expect(agentOf(undefined, 'claude-cli/2.0.1 (external, cli)')).toBe('claude-code')
     expect(agentOf('  ', 'codex_cli_rs/0.4 (Linux)')).toBe('codex')
+    // As `codex exec` of 0.169.0 names itself.
+    expect(agentOf(undefined, 'codex_exec/0.169.0 (Linux)')).toBe('codex')
     expect(agentOf(undefined, 'OpenAI/Python 1.2')).toBe('openai')
     expect(agentOf(undefined, undefined)).toBe('unknown')
     expect(agentOf(undefined, '')).toBe('unknown')
