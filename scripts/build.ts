@@ -32,7 +32,11 @@ const bundle = await rolldown({
 await bundle.write({
   dir: `${root}dist`,
   entryFileNames: '[name].js',
-  chunkFileNames: 'shared/chunks/[name]-[hash].js',
+  // The processes of wasm sandboxes may read their own folder and no other.
+  chunkFileNames: ({ moduleIds }) => {
+    const isOfWasm = moduleIds.length > 0 && moduleIds.every(id => id.includes('/node-agent/isolation/wasm/'))
+    return `${isOfWasm ? 'node-agent/isolation/wasm' : 'shared/chunks'}/[name]-[hash].js`
+  },
   comments: { jsdoc: false, annotation: false },
 })
 await bundle.close()
