@@ -22,6 +22,8 @@ import { learnRefused, refusedOf } from './refused-settings.ts'
 import { isExpressible } from './render-answer.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
+const NONE: ReadonlySet<string> = new Set()
+
 export interface CascadeResult {
   end: CascadeEnd
   tried: readonly Tried[]
@@ -156,7 +158,8 @@ export async function cascade(
   }
 
   function refusedBy(rung: Rung): ReadonlySet<string> {
-    const before = refusedOf(deps.refusedSettings, rung, plan, clock.monotonic())
+    const { refusedSettings: known } = deps
+    const before = known.size > 0 ? refusedOf(known, rung, plan, clock.monotonic()) : NONE
     const now = leftOut.get(rung.rung)
     return now === undefined ? before : new Set([...before, now])
   }

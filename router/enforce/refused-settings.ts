@@ -22,7 +22,7 @@ const keyOf = (model: Model, { tenantId, fingerprint }: Asker) =>
   `${tenantId} ${model.dialect} ${model.model} ${model.upstreamModel} ${fingerprint(model)}`
 
 export function refusedOf(known: RefusedSettings, model: Model, asker: Asker, now: number): ReadonlySet<string> {
-  const found = known.size > 0 ? known.get(keyOf(model, asker)) : undefined
+  const found = known.get(keyOf(model, asker))
   return found === undefined || now - found.at > MOST_AGE_MS ? NONE : found.settings
 }
 
