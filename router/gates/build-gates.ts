@@ -1,8 +1,8 @@
+import { createSlots } from '../../shared/time/slots.ts'
 import type { GateRefusal } from './define-gate.ts'
 import type { Gate, GateJudge } from './gate.ts'
 import type { GateHost } from './gate-host.ts'
 import { type GateConfig, type GateConfigs, type GateKind, gateKinds } from './gate-kinds.ts'
-import { createSlots } from './slots.ts'
 
 interface GateProblem extends GateRefusal {
   readonly gateId: string

@@ -3,10 +3,10 @@ import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { FinishKind } from '../../shared/dialects/stop-reasons.ts'
 import { finishKind } from '../../shared/dialects/stop-reasons.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
+import type { Slots } from '../../shared/time/slots.ts'
 import type { GateBase } from './common-keys.ts'
 import type { PrefixRule } from './early-release.ts'
 import type { ModelCalls } from './model-calls.ts'
-import type { Slots } from './slots.ts'
 
 /** The request an answer belongs to, as the client sent it. */
 export interface GateRequest {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createSlots } from '../../shared/time/slots.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { gateResult } from '../../shared/wire/router/trace.ts'
 import type { Gate, GateVerdict } from './gate.ts'
 import { runGates } from './run-gates.ts'
-import { createSlots } from './slots.ts'
 import { fakeGate, never } from './testing/fake-gate.ts'
 import { subjectOf } from './testing/subject.ts'
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { createSlots } from '../../shared/time/slots.ts'
 import { type BlobRef, blobRef } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type Step } from '../../shared/wire/runtime/run.ts'
@@ -16,7 +17,6 @@ import { readToolList } from '../execution/tool-lists.ts'
 import type { Turn } from '../execution/turn.ts'
 import { redactionOf } from '../privacy/redaction.ts'
 import type { Records } from '../vault/records.ts'
-import { atMost } from './at-most.ts'
 import { cutText, type Origins, requestPage } from './step-request-page.ts'
 import { stepsOf } from './steps.ts'
 import type { RunStore } from './store.ts'
@@ -47,6 +47,7 @@ const REBUILT_AT_ONCE = 2
 /** What the model steps of the runs of this store sent and got, rebuilt from their journals (docs/spec/runtime.md §4). */
 export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
   const { runs } = deps
+  const rebuilding = createSlots(REBUILT_AT_ONCE)
 
   async function eventsOf(runId: string): Promise<JournalEntry[]> {
     const found: JournalEntry[] = []
@@ -57,8 +58,6 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
     }
     return found
   }
-
-  const inTurn = atMost(REBUILT_AT_ONCE)
 
   async function requestOf(runId: string, stepId: string, before?: number): Promise<StepRequest | undefined> {
     const events = await eventsOf(runId)
@@ -79,7 +78,12 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
     return { ...said, ...from, request, ...(answer && { answer }) }
   }
 
-  return { of: (runId, stepId, before) => inTurn(() => requestOf(runId, stepId, before)) }
+  return {
+    async of(runId, stepId, before) {
+      const release = await rebuilding.take()
+      return requestOf(runId, stepId, before).finally(release)
+    },
+  }
 }
 
 /** What the journal says of a model step without a word of what was said. */

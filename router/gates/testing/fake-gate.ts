@@ -1,8 +1,8 @@
+import { createSlots } from '../../../shared/time/slots.ts'
 import { buildGates } from '../build-gates.ts'
 import type { Gate } from '../gate.ts'
 import type { GateHost } from '../gate-host.ts'
 import type { GateConfig } from '../gate-kinds.ts'
-import { createSlots } from '../slots.ts'
 
 /** A gate that does what a test says. */
 export function fakeGate(parts: Partial<Gate> & Pick<Gate, 'id' | 'run'>): Gate {

@@ -18,9 +18,9 @@ export function createSlots(limit: number) {
 
   return {
     /** Resolves to the function that gives the slot back; rejects with the signal's reason. */
-    take(signal: AbortSignal): Promise<() => void> {
+    take(signal?: AbortSignal): Promise<() => void> {
       return new Promise((resolve, reject) => {
-        if (signal.aborted) {
+        if (signal?.aborted) {
           reject(signal.reason)
           return
         }
@@ -31,14 +31,14 @@ export function createSlots(limit: number) {
         }
         const onAbort = () => {
           waiting.splice(waiting.indexOf(turn), 1)
-          reject(signal.reason)
+          reject(signal?.reason)
         }
         const turn = () => {
-          signal.removeEventListener('abort', onAbort)
+          signal?.removeEventListener('abort', onAbort)
           resolve(slot())
         }
         waiting.push(turn)
-        signal.addEventListener('abort', onAbort, { once: true })
+        signal?.addEventListener('abort', onAbort, { once: true })
       })
     },
   }
