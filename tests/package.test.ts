@@ -55,7 +55,7 @@ describe('the published package, installed in an empty folder', () => {
 
   it('finds the programs and threads that it starts, wherever their modules came to stand', async () => {
     const { stdout: said } = await command('node-agent', 'doctor').catch((error: { stdout: string }) => error)
-    expect(said).toMatch(/^ok +wasm .*\n +verified: ran a script in a confined process/m)
+    expect(said).toMatch(/^ok +wasm .*\n +verified: ran a script and a WASI module in confined processes/m)
     const { stdout: shown } = await command('router', 'demo')
     expect(shown).toMatch(/chain: valid, 1 record, signed checkpoint/)
     await writeFile(

@@ -84,7 +84,12 @@ export function wasmDriver(): Driver {
   }
 }
 
-/** Runs a script, and ends one that would not end. */
+/** A WASI module with one page of memory whose `_start` returns at once. */
+const NOTHING = Uint8Array.from(
+  Buffer.from('AGFzbQEAAAABBAFgAAADAgEABQMBAAEHEwIGbWVtb3J5AgAGX3N0YXJ0AAAKBAECAAs=', 'base64'),
+)
+
+/** Runs a script and a WASI module, and ends a script that would not end. */
 async function probe(
   start: (limits: SandboxLimits, deadlineMs: number) => Promise<Sandbox>,
   deadlineMs: number,
@@ -108,7 +113,12 @@ async function probe(
       if (said !== 'undefined,undefined,42') return failed(`A script said ${said}.`)
       const loop = await sandbox.exec({ argv: ['js', '-e', 'for (;;);'], deadlineMs: 50, outputBytes: 10 })
       if ((await loop.exit).kind !== 'limit') return failed('An endless script was not ended.')
-      const verifiedBy = 'ran a script in a confined process, and ended one that would not end'
+      await sandbox.writeFile('nothing.wasm', NOTHING)
+      const module = await sandbox.exec({ argv: ['wasi', 'nothing.wasm'], deadlineMs, outputBytes: 1000 })
+      const end = await module.exit
+      if (end.kind !== 'code' || end.code !== 0)
+        return failed(`A WASI module ended otherwise than it should: ${end.kind}.`)
+      const verifiedBy = 'ran a script and a WASI module in confined processes, and ended a script that would not end'
       return { ...about, available: true, verifiedBy, reasons: [], install: [] }
     } finally {
       await sandbox.stop()
