@@ -255,7 +255,7 @@ describe('onboard and offboard', () => {
     [['onboard', '--port', '0'], '--port takes a number from 1 to 65535'],
     [['onboard', '--port', 'x'], '--port takes a number'],
     [['onboard', '--provider', 'all'], '--provider takes messages, chat or both'],
-    [['onboard', '--agent', 'nobody'], '--agent takes claude-code, codex, aider, opencode, not nobody'],
+    [['onboard', '--agent', 'vim'], '--agent takes claude-code, codex, aider, opencode, not vim'],
     [['onboard', '--nonsense'], 'nonsense'],
     [['offboard', '--apply', '--dry-run'], 'not both'],
   ])('refuse %j with exit code 2', async (args, message) => {

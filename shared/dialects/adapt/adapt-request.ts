@@ -29,32 +29,32 @@ export interface Adaptation {
 
 const isFalse = (value: Json) => value === false
 const isTrue = (value: Json) => value === true
-const any = () => true
+const always = () => true
 
 /**
  * Settings at the top of a request that a provider may do without: wishes and bookkeeping, or what says what holds anyway. What a request is
  * about (messages, tools, system, model, the form of the answer) is never among them.
  */
 export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
-  thinking: any,
-  context_management: any,
-  temperature: any,
-  top_p: any,
-  top_k: any,
-  presence_penalty: any,
-  frequency_penalty: any,
-  reasoning_effort: any,
-  reasoning: any,
-  verbosity: any,
-  service_tier: any,
-  speed: any,
-  metadata: any,
-  client_metadata: any,
-  prompt_cache_key: any,
-  prompt_cache_retention: any,
-  safety_identifier: any,
-  user: any,
-  seed: any,
+  thinking: always,
+  context_management: always,
+  temperature: always,
+  top_p: always,
+  top_k: always,
+  presence_penalty: always,
+  frequency_penalty: always,
+  reasoning_effort: always,
+  reasoning: always,
+  verbosity: always,
+  service_tier: always,
+  speed: always,
+  metadata: always,
+  client_metadata: always,
+  prompt_cache_key: always,
+  prompt_cache_retention: always,
+  safety_identifier: always,
+  user: always,
+  seed: always,
   store: isFalse,
   logprobs: isFalse,
   parallel_tool_calls: isTrue,

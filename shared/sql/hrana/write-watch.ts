@@ -2,7 +2,7 @@
 export interface WriteHealth {
   /** A write has had no answer for long, and a read that was asked meanwhile has had one. */
   readonly stuck: boolean
-  /** Told when that changes. */
+  /** Calls `act` when that changes. */
   onChange(act: (stuck: boolean) => void): void
 }
 
