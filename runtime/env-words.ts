@@ -263,12 +263,32 @@ export const moreRuntimeWords: VariableGroups<string> = {
     PLATFORM_URL: {
       about: 'The service that commands such as `runtime run` talk to.',
       form: HTTP,
-      default: 'http://127.0.0.1:8080',
+      unset: 'the one that `runtime login` kept, else `http://127.0.0.1:8080`',
     },
     PLATFORM_API_KEY: {
       about: 'The key that they send.',
       form: '`wb_live_…`, secret',
-      unset: '`PLATFORM_BOOTSTRAP_KEY`',
+      unset: '`PLATFORM_BOOTSTRAP_KEY`, else the key that `runtime login` kept',
+    },
+    XDG_CONFIG_HOME: {
+      about: 'Where `runtime login` keeps addresses and keys, in waybill/contexts.json.',
+      form: 'path',
+      unset: '`.config` in `HOME`',
+    },
+    NO_COLOR: {
+      about: 'No colours, also on a terminal. A pipe and a file get none anyway.',
+      form: 'any text',
+      unset: 'colours on a terminal',
+    },
+    FORCE_COLOR: {
+      about: 'Colours, also in a pipe.',
+      form: '`1`',
+      unset: 'colours on a terminal',
+    },
+    TERM: {
+      about: 'What the terminal can do; `dumb` can show no colours.',
+      form: 'name of a terminal',
+      unset: 'colours on a terminal',
     },
   },
   'The process itself': {

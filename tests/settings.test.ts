@@ -2,20 +2,21 @@ import { glob, readFile } from 'node:fs/promises'
 import { parse } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
-import { nodeExits } from '../node-agent/cli/exit-words.ts'
+import { nodeProgram } from '../node-agent/cli/program.ts'
 import { nodeRunEnv } from '../node-agent/env.ts'
 import { nodeWords } from '../node-agent/env-words.ts'
-import { routerExits } from '../router/cli/exit-words.ts'
+import { routerProgram } from '../router/cli/commands.ts'
 import { loadConfig } from '../router/config/load-config.ts'
 import { defaultsWords } from '../router/config/route-words.ts'
 import { topKeys } from '../router/config/schema.ts'
 import { routerEnv } from '../router/env.ts'
 import { routerWords } from '../router/env-words.ts'
-import { runtimeExits } from '../runtime/cli/exit-words.ts'
+import { runtimeProgram } from '../runtime/cli/program.ts'
 import { runtimeEnv } from '../runtime/env.ts'
 import { runtimeWords } from '../runtime/env-words.ts'
 import { configTables } from '../scripts/settings/config-tables.ts'
 import { settingsPage } from '../scripts/settings/page.ts'
+import { everyExit } from '../shared/cli/exit-words.ts'
 import type { VariableGroups, VariableWords } from '../shared/env/variable-words.ts'
 
 const root = new URL('..', import.meta.url).pathname
@@ -193,24 +194,26 @@ describe('the routing config', () => {
 })
 
 describe.each([
-  ['router', routerExits, 'router/cli'],
-  ['runtime', runtimeExits, 'runtime/cli'],
-  ['node-agent', nodeExits, 'node-agent/cli'],
-] as const)('exit codes of %s', (_program, { all, commands }, folder) => {
-  it('are told for each command, and no other is returned', async () => {
-    const found: string[] = []
+  ['router', routerProgram, 'router/cli'],
+  ['runtime', runtimeProgram, 'runtime/cli'],
+  ['node-agent', nodeProgram, 'node-agent/cli'],
+] as const)('the commands of %s', (_name, program, folder) => {
+  it('stand in its help, each once, and their exit codes are told', async () => {
+    const loaded = await Promise.all(Object.values(program.commands).map(load => load()))
+    const paths = [...new Set(loaded.flat())].map(command => command.paths!.map(words => words.join(' '))[0]!)
+    const listed = program.groups.flatMap(([, commands]) => commands)
+    expect([...listed].sort()).toEqual(paths.sort())
+    expect(paths).toEqual(expect.arrayContaining(Object.keys(program.exits)))
     for (const [path, text] of await productCode(folder)) {
       const own = [...text.matchAll(/static override paths = \[\[([^\]]+)\]/g)].map(([, words]) =>
         words!.replaceAll(/[',]/g, '').trim(),
       )
-      found.push(...own)
       if (own.length === 0) continue
-      const told = own.flatMap(command => Object.keys({ ...all, ...commands[command] }))
+      const told = own.flatMap(command => Object.keys({ ...everyExit, ...program.exits[command] }))
       const returned = [...text.matchAll(/return (?:[^\n;]* \? (\d) : (\d)|(\d))\n/g)].flatMap(([, a, b, c]) =>
         [a, b, c].filter(code => code !== undefined),
       )
       expect(told, path).toEqual(expect.arrayContaining(returned))
     }
-    expect([...found, 'completion'].sort()).toEqual(Object.keys(commands).sort())
   })
 })

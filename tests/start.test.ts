@@ -204,9 +204,9 @@ describe('a start that cannot work', () => {
       { PLATFORM_BIND: 'here' },
       /^PLATFORM_BIND: expected host:port or \[v6\]:port, got "here"\n$/,
     ],
-    ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/, 2],
+    ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/],
     ['a bad duration', RUNTIME, { PLATFORM_DRAIN_TIMEOUT: 'soon' }, /^PLATFORM_DRAIN_TIMEOUT: expected a duration/],
-    ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/, 2],
+    ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/],
     [
       'a short secret',
       RUNTIME,
@@ -219,12 +219,17 @@ describe('a start that cannot work', () => {
       ROUTER,
       { ROUTER_KEYS: 'acme:hunter2' },
       /^ROUTER_KEYS: entry 1: the secret of acme is shorter/,
-      2,
     ],
-    ['a config that is nowhere', ROUTER, { ROUTER_CONFIG: '/nowhere.toml' }, /^ROUTER_CONFIG names \/nowhere.toml/, 2],
-    ['a database that is nowhere', RUNTIME, { PLATFORM_DATABASE_URL: 'redis://x' }, /^Cannot open a "redis:" database/],
+    ['a config that is nowhere', ROUTER, { ROUTER_CONFIG: '/nowhere.toml' }, /^ROUTER_CONFIG names \/nowhere.toml/],
+    [
+      'a database that is nowhere',
+      RUNTIME,
+      { PLATFORM_DATABASE_URL: 'redis://x' },
+      /^Cannot open a "redis:" database/,
+      3,
+    ],
   ]
-  it.each(bad)('says in one line what is wrong: %s', async (_, cli, vars, line, exit = 1) => {
+  it.each(bad)('says in one line what is wrong: %s', async (_, cli, vars, line, exit = 2) => {
     const { code, out, err } = await start(cli, ['serve'], vars).ended
     expect(err).toMatch(line)
     expect(err.trimEnd().split('\n')).toHaveLength(1)
@@ -232,17 +237,17 @@ describe('a start that cannot work', () => {
   })
 
   it.each([
-    ['of the router', ROUTER, ['serve'], 'ROUTER_BIND', 3],
-    ['of the runtime', RUNTIME, ['serve'], 'PLATFORM_BIND', 1],
-    ['of the router beside the runtime', RUNTIME, ['serve', '--with-router'], 'ROUTER_BIND', 1],
-  ])('says so when another program has the port %s, and ends', async (_, cli, args, bind, exit) => {
+    ['of the router', ROUTER, ['serve'], 'ROUTER_BIND'],
+    ['of the runtime', RUNTIME, ['serve'], 'PLATFORM_BIND'],
+    ['of the router beside the runtime', RUNTIME, ['serve', '--with-router'], 'ROUTER_BIND'],
+  ])('says so when another program has the port %s, and ends', async (_, cli, args, bind) => {
     const holder = createServer()
     await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
     const { port } = holder.address() as { port: number }
     const free = { ROUTER_BIND: '127.0.0.1:0', PLATFORM_BIND: '127.0.0.1:0' }
     const { code, err } = await start(cli, args, { ...free, [bind]: `127.0.0.1:${port}` }).ended
     holder.close()
-    expect(code).toBe(exit)
+    expect(code).toBe(3)
     expect(err).toBe(
       `cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`,
     )

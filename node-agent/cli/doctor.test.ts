@@ -47,7 +47,7 @@ describe('node-agent doctor', () => {
   })
 
   it('refuses a deadline or a setting that it cannot read', async () => {
-    expect((await nodeAgent(['doctor', '--deadline', 'soon'])).out).toContain('--deadline expects seconds')
+    expect((await nodeAgent(['doctor', '--deadline', 'soon'])).err).toContain('--deadline expects seconds')
     const { code, err } = await nodeAgent(['doctor'], { NODE_AGENT_QEMU_ACCEL: 'fast' })
     expect([code, err]).toEqual([2, 'NODE_AGENT_QEMU_ACCEL: expected kvm or tcg, got "fast"\n'])
   })

@@ -18,25 +18,16 @@ export class RunCommand extends Command {
 
   override async execute(): Promise<number> {
     const { untilSignal } = await import('../../shared/host/until-signal.ts')
-    const { EnvError } = await import('../../shared/env/read-env.ts')
-    const { isKnownFault } = await import('../../shared/host/known-fault.ts')
-    const { TunnelRefusal } = await import('../../shared/tunnel/refusal.ts')
     const { runNode } = await import('../run.ts')
     const say = (line: string) => this.context.stdout.write(line + '\n')
+    const stop = untilSignal()
+    const node = await runNode(this.context.env, { say })
+    say(`node     ${node.nodeId}`)
     try {
-      const stop = untilSignal()
-      const node = await runNode(this.context.env, { say })
-      say(`node     ${node.nodeId}`)
-      try {
-        await Promise.race([stop, node.done])
-      } finally {
-        await node.close()
-      }
-      return 0
-    } catch (error) {
-      if (error instanceof EnvError || (!isKnownFault(error) && !(error instanceof TunnelRefusal))) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
+      await Promise.race([stop, node.done])
+    } finally {
+      await node.close()
     }
+    return 0
   }
 }

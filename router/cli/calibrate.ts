@@ -107,7 +107,7 @@ async function shown(reports: readonly RouteReport[]): Promise<string> {
 }
 
 async function tableText(rows: readonly ReportRow[]): Promise<string> {
-  const { toTable } = await import('./columns.ts')
+  const { toTable } = await import('../../shared/cli/text-table.ts')
   const measure = rows[0]?.evidence === undefined ? ['upper bound', 'p'] : ['evidence']
   const cells = rows
     .slice(0, MAX_ROWS)

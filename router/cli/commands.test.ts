@@ -151,14 +151,18 @@ gates = ["tests"]`,
     expect(await stat(join(folder, 'none.db')).catch(() => 'absent')).toBe('absent')
   })
 
-  it.each([[['--help']], [['serve', '--help']], [['serve', '--bogus']]])(
-    'shows no places of values: %s',
-    async args => {
-      const { out, err } = await router(args)
-      expect(out + err).toContain('--bind …')
-      expect(out + err).not.toMatch(/#\d/)
-    },
-  )
+  it('explains itself in a pipe without colours, and answers what does not read with 2', async () => {
+    const { out } = await router(['serve', '--help'])
+    expect(out).toContain('--bind <bind>')
+    expect(out).not.toMatch(/#\d/)
+    expect(out).not.toContain('\u001b')
+    expect(await router([])).toEqual(await router(['help']))
+    expect(await router(['serve', '--bnid', 'x'])).toEqual({
+      code: 2,
+      out: '',
+      err: 'router serve has no option --bnid: did you mean --bind?\n',
+    })
+  })
 
   it('says at the start which variable nothing reads', async () => {
     const { err } = await router(['serve'], { ROUTER_MODEE: 'enforce', ROUTER_BIND: '203.0.113.1:9' })

@@ -28,7 +28,7 @@ export class EvalsCommand extends Command {
 }
 
 async function shown({ requests, escalations, failovers, served_by_rung, gates, outcomes }: StoredEvals) {
-  const { toTable, usdText } = await import('./columns.ts')
+  const { toTable, usdText } = await import('../../shared/cli/text-table.ts')
   const rungs = Object.entries(served_by_rung).map(([rung, served]) => `rung ${rung}: ${served}`)
   const ms = (value: number | null) => (value === null ? '-' : String(value))
   const rows = gates.map(({ gate_id, pass, fail, abstain, cost_usd, p50_ms, p95_ms }) => [

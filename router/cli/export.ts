@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { Command, Option, UsageError } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
 
 /** `router export`: the sealed log as JSONL. */
 export class ExportCommand extends Command {
@@ -37,29 +36,23 @@ export class ExportCommand extends Command {
     const { exportCheckpoints, exportFeedback, exportRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
     let out: Writable = this.context.stdout
+    const db = await openStoreToRead(this.context.env, this.db)
     try {
-      const db = await openStoreToRead(this.context.env, this.db)
-      try {
-        if (this.out !== undefined) out = await fileToWrite(this.out)
-        for await (const lines of exportRecords(db, span)) await write(out, lines)
-        if (this.feedback) for await (const lines of exportFeedback(db, span)) await write(out, lines)
-        if (this.checkpoints) {
-          await write(out, await exportCheckpoints(db, span))
-          await write(out, [JSON.stringify(await publishedKeys(db))])
-        }
-      } finally {
-        db.close()
+      if (this.out !== undefined) out = await fileToWrite(this.out)
+      for await (const lines of exportRecords(db, span)) await write(out, lines)
+      if (this.feedback) for await (const lines of exportFeedback(db, span)) await write(out, lines)
+      if (this.checkpoints) {
+        await write(out, await exportCheckpoints(db, span))
+        await write(out, [JSON.stringify(await publishedKeys(db))])
       }
-      if (this.out !== undefined) {
-        out.end()
-        await once(out, 'finish')
-      }
-      return 0
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 3
+    } finally {
+      db.close()
     }
+    if (this.out !== undefined) {
+      out.end()
+      await once(out, 'finish')
+    }
+    return 0
   }
 }
 

@@ -64,7 +64,7 @@ export class OpeCommand extends Command {
 }
 
 async function shown(rehearsals: readonly Rehearsal[]): Promise<string> {
-  const { toTable } = await import('./columns.ts')
+  const { toTable } = await import('../../shared/cli/text-table.ts')
   const share = (value: number) => `${(value * 100).toFixed(1)} %`
   const parts = rehearsals.map(({ metric, n, ess, coverage, logged, ips, snips, dr, direct, warnings }) => {
     const number = (value: number) => (metric === 'cost' ? value.toFixed(9) : value.toFixed(5))

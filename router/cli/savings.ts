@@ -27,7 +27,7 @@ export class SavingsCommand extends Command {
 }
 
 async function shown(sums: Savings): Promise<string> {
-  const { toTable, usdText } = await import('./columns.ts')
+  const { toTable, usdText } = await import('../../shared/cli/text-table.ts')
   const row = (key: string, one: Omit<Savings, 'groups'>) => [
     key,
     String(one.requests),

@@ -43,7 +43,7 @@ export class TraceCommand extends Command {
 }
 
 async function listed(traces: readonly TraceRecord[]): Promise<string> {
-  const { toTable, usdText } = await import('./columns.ts')
+  const { toTable, usdText } = await import('../../shared/cli/text-table.ts')
   const head = ['time', 'trace', 'mode', 'served', 'from', 'status', 'attempts', 'cost USD', 'saved USD']
   const rows = traces.map(({ ts, trace_id, mode, attempts, final }) => [
     ts,

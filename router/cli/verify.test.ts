@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { PassThrough } from 'node:stream'
-import { Cli } from 'clipanion'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { typed } from '../../shared/cli/testing/typed.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import { check } from '../../shared/wire/issues.ts'
@@ -10,8 +9,7 @@ import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { publishKey } from '../traces/keys.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
-import { ExportCommand } from './export.ts'
-import { VerifyCommand } from './verify.ts'
+import { routerProgram } from './commands.ts'
 
 let folder: Awaited<ReturnType<typeof storeFolder>>
 let dbPath: string
@@ -29,20 +27,8 @@ beforeAll(async () => {
 })
 afterAll(() => folder.remove())
 
-async function router(...args: string[]) {
-  const cli = new Cli({ binaryName: 'router' })
-  cli.register(ExportCommand)
-  cli.register(VerifyCommand)
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  let out = ''
-  let err = ''
-  stdout.on('data', chunk => (out += String(chunk)))
-  stderr.on('data', chunk => (err += String(chunk)))
-  const code = await cli.run(args, { stdout, stderr, env: { ROUTER_DB: dbPath } })
-  return { code, out, err }
-}
+const router = (...args: string[]) => typed(routerProgram, args, { env: { ROUTER_DB: dbPath } })
 
-/** The program's own exit code for wrong use is 2 and given by its main file; here clipanion's 1 and its words are seen. */
 describe('router verify', () => {
   it('accepts the store and prints one line for each tenant', async () => {
     const { code, out } = await router('verify', '--strict')
@@ -163,8 +149,8 @@ describe('router verify', () => {
       const { code, err } = await router('verify', ...args)
       expect([code, err.trim().split('\n').length]).toEqual([3, 1])
     }
-    expect((await router('verify', '--db', 'x', '--file', 'y')).code).toBe(1)
-    expect((await router('verify', '--key', 'nonsense')).out).toContain('--key expected')
+    expect((await router('verify', '--db', 'x', '--file', 'y')).code).toBe(2)
+    expect((await router('verify', '--key', 'nonsense')).err).toContain('--key expected')
   })
 })
 
@@ -177,7 +163,7 @@ describe('router export', () => {
         .split('\n')
         .map(line => (JSON.parse(line) as { seq: number }).seq),
     ).toEqual([2, 3])
-    expect((await router('export', '--since', 'soon')).out).toContain('--since expected')
+    expect((await router('export', '--since', 'soon')).err).toContain('--since expected')
   })
 
   it('writes files for their owner only', async () => {

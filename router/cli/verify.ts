@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -50,7 +49,6 @@ export class VerifyCommand extends Command {
 
   override async execute(): Promise<number> {
     if (this.db !== undefined && this.file !== undefined) throw new UsageError('Give --db or --file, not both.')
-    const { RecordFileError } = await import('../host/record-file.ts')
     try {
       const trusted = this.key === undefined ? undefined : await readKeys(this.key)
       const report = this.file === undefined ? await this.store(trusted) : await this.export(this.file, trusted)
@@ -64,9 +62,7 @@ export class VerifyCommand extends Command {
         ])
         return 1
       }
-      if (!isKnownFault(error) && !(error instanceof RecordFileError)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 3
+      throw error
     }
   }
 

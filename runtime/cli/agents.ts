@@ -3,24 +3,92 @@ import { Command, Option, UsageError } from 'clipanion'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { AgentCreate, AgentCreated } from '../../shared/wire/runtime/agent.ts'
+import { differences } from './differences.ts'
 import { PAGE, ServiceCommand, WHERE } from './service-command.ts'
+import { listVerb, timeText, verb } from './verb.ts'
 
-/** `runtime agents list`: one line for each agent. */
-export class AgentsListCommand extends ServiceCommand {
-  static override paths = [['agents', 'list']]
-  static override usage = Command.Usage({
-    description: 'List the agents of the tenant, newest first.',
-    details: `${WHERE} Each line: the name, the version in use, when it was made, its description.`,
-    examples: [['The agents of a service', '$0 agents list --url http://127.0.0.1:8080 --key wb_live_…']],
-  })
+export const AgentsListCommand = listVerb('agents list', {
+  about: 'List the agents of the tenant, the newest first.',
+  examples: [['Their names alone', 'agents list --quiet']],
+  rows: client => client.agents.list.each({ query: { limit: PAGE } }),
+  columns: [
+    ['AGENT', agent => agent.name],
+    ['VERSION', agent => agent.currentVersionId],
+    ['CREATED', agent => timeText(agent.createdAt)],
+    ['DESCRIPTION', agent => agent.description],
+  ],
+  empty: 'No agent yet. `runtime init` writes a first one, and `runtime agents apply` publishes it.',
+})
 
-  protected async act(client: RuntimeClient): Promise<number> {
-    for await (const agent of client.agents.list.each({ query: { limit: PAGE } })) {
-      const { name, currentVersionId, createdAt, description = '' } = agent
-      this.say([name, currentVersionId, createdAt, description].join('  ').trimEnd())
-    }
-    return 0
-  }
+export const AgentsGetCommand = verb('agents get', {
+  about: 'Print an agent as a file that `runtime agents apply` takes.',
+  examples: [['Into a repository', 'agents get helper > helper.yaml']],
+  words: ['agent'],
+  options: { version: 'The id of a version; default: the one in use.' },
+  act: async (client, { agent, version }) => {
+    const { name, description, labels, manifest } = await client.agents.get({ params: { name: agent } })
+    const of = version === undefined ? manifest : await manifestOf(client, agent, version)
+    return { name, ...(description !== undefined && { description }), labels, manifest: of }
+  },
+  show: async agent => (await import('yaml')).stringify(agent),
+})
+
+export const AgentsVersionsCommand = listVerb('agents versions', {
+  about: 'List the versions of an agent, the newest first.',
+  words: ['agent'],
+  rows: (client, { agent }) => client.agents.versions.each({ params: { name: agent } }),
+  columns: [
+    ['VERSION', version => version.id],
+    ['NUMBER', version => version.number],
+    ['IN USE', version => (version.current ? 'yes' : 'no')],
+    ['CREATED', version => timeText(version.createdAt)],
+    ['BY', version => version.createdBy],
+    ['NOTE', version => version.note],
+  ],
+  empty: 'No such agent.',
+})
+
+export const AgentsDiffCommand = verb('agents diff', {
+  about: 'Show what differs between two versions of an agent.',
+  details: 'Without --to the version in use is compared. Each line is a member: - as it was, + as it is.',
+  words: ['agent', 'version'],
+  options: { to: 'The id of the other version.' },
+  act: async (client, { agent, version, to }) => {
+    const before = await manifestOf(client, agent, version)
+    const after =
+      to === undefined
+        ? (await client.agents.get({ params: { name: agent } })).manifest
+        : await manifestOf(client, agent, to)
+    return differences(before, after)
+  },
+  show: found =>
+    found.length === 0
+      ? 'nothing differs'
+      : found
+          .flatMap(({ path, before, after }) => [
+            ...(before === undefined ? [] : [`- ${path}: ${JSON.stringify(before)}`]),
+            ...(after === undefined ? [] : [`+ ${path}: ${JSON.stringify(after)}`]),
+          ])
+          .join('\n'),
+})
+
+export const AgentsPromoteCommand = verb('agents promote', {
+  about: 'Put another version of an agent into use; runs that are under way keep theirs.',
+  examples: [['Back to an earlier one', 'agents promote helper 0190…']],
+  words: ['agent', 'version'],
+  act: (client, { agent, version }) => client.agents.promote({ params: { name: agent, versionId: version } }),
+  show: (_, { agent, version }) => `${agent} uses ${version}`,
+})
+
+export const AgentsDeleteCommand = verb('agents delete', {
+  about: 'Delete an agent. Its runs and their receipts stay.',
+  words: ['agent'],
+  act: (client, { agent }) => client.agents.remove({ params: { name: agent } }),
+  show: (_, { agent }) => `${agent} deleted`,
+})
+
+async function manifestOf(client: RuntimeClient, name: string, versionId: string) {
+  return (await client.agents.version({ params: { name, versionId } })).manifest
 }
 
 /** `runtime agents apply`: a file in a repository is the truth about an agent. */

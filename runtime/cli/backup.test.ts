@@ -4,7 +4,6 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { BackupCommand, RestoreCommand } from './backup.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 
 let fixture: TerminalFixture
@@ -25,23 +24,23 @@ it('a backup of a running service, restored elsewhere, has every run with a rece
   for (let at = 0; at < 20; at++) ids.push(await ran(`run ${at}`))
   const file = join(fixture.folder, 'backup.db')
   // While runs are being made.
-  const [said] = await Promise.all([fixture.run(BackupCommand, 'backup', file), ...ids.map(id => ran(`beside ${id}`))])
+  const [said] = await Promise.all([fixture.run('backup', file), ...ids.map(id => ran(`beside ${id}`))])
   expect([said?.code, said?.out]).toEqual([0, expect.stringMatching(/ \d+ bytes; the master key is not in it\n$/)])
   expect((await stat(file)).mode & 0o777).toBe(0o600)
-  expect(await fixture.run(BackupCommand, 'backup', file)).toMatchObject({
+  expect(await fixture.run('backup', file)).toMatchObject({
     code: 1,
     err: expect.stringMatching(/there already/),
   })
 
   await fixture.stop()
   const data = fixture.vars.PLATFORM_DATA_DIR
-  expect(await fixture.run(RestoreCommand, 'restore', file)).toMatchObject({
+  expect(await fixture.run('restore', file)).toMatchObject({
     code: 1,
     err: expect.stringMatching(/is there already/),
   })
   await rename(data, join(fixture.folder, 'lost'))
   await mkdir(data)
-  const keyless = await fixture.run(RestoreCommand, 'restore', file)
+  const keyless = await fixture.run('restore', file)
   expect([keyless.code, keyless.err]).toEqual([
     1,
     expect.stringMatching(/its master key is not part of a backup; put it at/),
@@ -49,7 +48,7 @@ it('a backup of a running service, restored elsewhere, has every run with a rece
   // What was half restored is not left behind.
   expect(await readdir(data)).toEqual([])
   await copyFile(join(fixture.folder, 'lost', 'master.key'), join(data, 'master.key'))
-  const restored = await fixture.run(RestoreCommand, 'restore', file)
+  const restored = await fixture.run('restore', file)
   const [, held, all] = /restored; (\d+) of (\d+) receipts hold/.exec(restored.out) ?? []
   expect([restored.code, restored.err, held]).toEqual([0, '', all])
   expect(Number(all)).toBeGreaterThanOrEqual(20)
@@ -73,7 +72,7 @@ it('a backup that was tampered with is not restored, and says which run it is', 
   await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const ids = [await ran('one'), await ran('two')]
   const file = join(fixture.folder, 'backup.db')
-  await fixture.run(BackupCommand, 'backup', file)
+  await fixture.run('backup', file)
   await fixture.stop()
   const db = await openDb(file)
   await db.execute({ sql: 'update runs set tokens_out = tokens_out + 1 where id = ?', args: [ids[1] ?? ''] })
@@ -83,12 +82,12 @@ it('a backup that was tampered with is not restored, and says which run it is', 
     PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
     PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
   }
-  const said = await atTerminal(RestoreCommand, ['restore', file], env)
+  const said = await atTerminal(['restore', file], env)
   expect([said.code, said.out, said.err]).toEqual([
     ...[1, '', expect.stringMatching(new RegExp(`^run ${ids[1]}: record_mismatch\nnothing was restored`))],
   ])
   expect(await readdir(env.PLATFORM_DATA_DIR)).toEqual([])
-  const forced = await atTerminal(RestoreCommand, ['restore', file, '--force'], env)
+  const forced = await atTerminal(['restore', file, '--force'], env)
   expect([forced.code, forced.out]).toEqual([0, 'restored; 1 of 2 receipts hold\n'])
 })
 
@@ -96,12 +95,12 @@ it('what is no backup is not restored', async () => {
   await fixture.stop()
   const file = join(fixture.folder, 'x.db')
   const env = { PLATFORM_DATA_DIR: join(fixture.folder, 'other') }
-  expect((await atTerminal(RestoreCommand, ['restore', file], env)).code).toBe(1)
+  expect((await atTerminal(['restore', file], env)).code).toBe(3)
   await writeFile(file, 'not a database, but long enough to be looked at'.repeat(100))
-  expect((await atTerminal(RestoreCommand, ['restore', file], env)).code).toBe(1)
+  expect((await atTerminal(['restore', file], env)).code).toBe(3)
   const live = join(fixture.folder, 'live.db')
   await copyFile(join(fixture.vars.PLATFORM_DATA_DIR, 'waybill.db'), live)
   await writeFile(`${live}-wal`, await readFile(live))
-  const said = await atTerminal(RestoreCommand, ['restore', live], env)
+  const said = await atTerminal(['restore', live], env)
   expect([said.code, said.err]).toEqual([1, expect.stringMatching(/belongs to a store in use/)])
 })

@@ -1,20 +1,7 @@
 import { Command, Option } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
-
-abstract class StoreCommand extends Command {
-  protected async told(act: () => Promise<number>): Promise<number> {
-    try {
-      return await act()
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
-    }
-  }
-}
 
 /** `runtime backup`: one file, also while the service runs. */
-export class BackupCommand extends StoreCommand {
+export class BackupCommand extends Command {
   static override paths = [['backup']]
   static override usage = Command.Usage({
     description: 'Write a copy of the store into one file.',
@@ -28,18 +15,16 @@ export class BackupCommand extends StoreCommand {
 
   file = Option.String({ name: 'file' })
 
-  override execute(): Promise<number> {
-    return this.told(async () => {
-      const { backUp } = await import('../host/backup.ts')
-      const bytes = await backUp(this.context.env, this.file)
-      this.context.stdout.write(`${this.file}  ${bytes} bytes; the master key is not in it\n`)
-      return 0
-    })
+  override async execute(): Promise<number> {
+    const { backUp } = await import('../host/backup.ts')
+    const bytes = await backUp(this.context.env, this.file)
+    this.context.stdout.write(`${this.file}  ${bytes} bytes; the master key is not in it\n`)
+    return 0
   }
 }
 
 /** `runtime restore`: a store from a backup, once its receipts were checked. */
-export class RestoreCommand extends StoreCommand {
+export class RestoreCommand extends Command {
   static override paths = [['restore']]
   static override usage = Command.Usage({
     description: 'Make the store anew from a backup.',
@@ -60,23 +45,21 @@ export class RestoreCommand extends StoreCommand {
   file = Option.String({ name: 'file' })
   force = Option.Boolean('--force', false, { description: 'Also when receipts do not hold.' })
 
-  override execute(): Promise<number> {
-    return this.told(async () => {
-      const { restore } = await import('../host/backup.ts')
-      const { receipts, broken } = await restore(this.context.env, this.file, { force: this.force })
-      for (const one of broken) this.context.stderr.write(one + '\n')
-      if (broken.length > 0 && !this.force) {
-        this.context.stderr.write('nothing was restored: receipts do not hold (--force restores it as it is)\n')
-        return 1
-      }
-      this.context.stdout.write(`restored; ${receipts - broken.length} of ${receipts} receipts hold\n`)
-      return 0
-    })
+  override async execute(): Promise<number> {
+    const { restore } = await import('../host/backup.ts')
+    const { receipts, broken } = await restore(this.context.env, this.file, { force: this.force })
+    for (const one of broken) this.context.stderr.write(one + '\n')
+    if (broken.length > 0 && !this.force) {
+      this.context.stderr.write('nothing was restored: receipts do not hold (--force restores it as it is)\n')
+      return 1
+    }
+    this.context.stdout.write(`restored; ${receipts - broken.length} of ${receipts} receipts hold\n`)
+    return 0
   }
 }
 
 /** `runtime compact`: the room of what was deleted goes back to the disk. */
-export class CompactCommand extends StoreCommand {
+export class CompactCommand extends Command {
   static override paths = [['compact']]
   static override usage = Command.Usage({
     description: 'Make the file of the store as small as what is in it.',
@@ -88,12 +71,10 @@ export class CompactCommand extends StoreCommand {
     examples: [['After an archive was made', '$0 archive --days 90 --to archive --delete && $0 compact']],
   })
 
-  override execute(): Promise<number> {
-    return this.told(async () => {
-      const { compact } = await import('../host/compact.ts')
-      const { before, after } = await compact(this.context.env)
-      this.context.stdout.write(`${before} bytes before, ${after} now\n`)
-      return 0
-    })
+  override async execute(): Promise<number> {
+    const { compact } = await import('../host/compact.ts')
+    const { before, after } = await compact(this.context.env)
+    this.context.stdout.write(`${before} bytes before, ${after} now\n`)
+    return 0
   }
 }

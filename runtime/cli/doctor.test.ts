@@ -5,7 +5,6 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { sqldAvailable, startSqld } from '../../tests/backends/sqld.ts'
 import { examine } from '../host/examine.ts'
-import { DoctorCommand } from './doctor.ts'
 import { atTerminal, terminalFixture } from './testing/terminal-fixture.ts'
 
 let folder: string
@@ -21,7 +20,7 @@ const of = async (about: string, more: Record<string, string> = {}) =>
   (await examine({ ...vars, ...more })).find(one => one.about === about)
 
 it('finds nothing wrong before the first start, and leaves nothing behind', async () => {
-  const said = await atTerminal(DoctorCommand, ['doctor'], vars)
+  const said = await atTerminal(['doctor'], vars)
   expect([said.code, said.err]).toEqual([0, ''])
   expect(said.out.split('\n').map(line => line.slice(0, 18).trim())).toEqual([
     ...['ok    node', 'ok    settings', 'ok    data folder', 'ok    store', 'ok    master key', 'ok    models'],
@@ -39,7 +38,7 @@ it('finds a service that is ready, and the store and the key that it uses', asyn
   expect(found.find(({ about }) => about === 'store')?.says).toMatch(/^step \d+$/)
   await fixture.stop()
   await writeFile(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'), Buffer.alloc(32, 1).toString('base64'))
-  const other = await atTerminal(DoctorCommand, ['doctor', '--json'], fixture.env())
+  const other = await atTerminal(['doctor', '--json'], fixture.env())
   expect(other.code).toBe(1)
   expect(JSON.parse(other.out)).toContainEqual({
     about: 'master key',

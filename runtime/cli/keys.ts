@@ -1,29 +1,24 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { styleOf } from '../../shared/cli/style.ts'
+import { toTable } from '../../shared/cli/text-table.ts'
 import { isScope, scopes } from '../../shared/wire/runtime/scopes.ts'
 import type { KeyChest } from '../host/key-chest.ts'
 
 const WHERE = 'Works on the store of PLATFORM_DATABASE_URL or PLATFORM_DATA_DIR (./data), also while the runtime runs.'
 
-/** What the three commands share: the store, opened for one act, and faults of the operator told in one line. */
+/** What the three commands share: the store, opened for one act. */
 abstract class KeysCommand extends Command {
   tenant = Option.String('--tenant', 'default', { description: 'The id of the tenant.' })
 
   protected async with(act: (chest: KeyChest) => Promise<void>, { create = false } = {}): Promise<number> {
     const { openKeyChest } = await import('../host/key-chest.ts')
+    const chest = await openKeyChest(this.context.env, { create })
     try {
-      const chest = await openKeyChest(this.context.env, { create })
-      try {
-        await act(chest)
-      } finally {
-        chest.close()
-      }
-      return 0
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
+      await act(chest)
+    } finally {
+      chest.close()
     }
+    return 0
   }
 
   protected say(line: string): void {
@@ -78,11 +73,18 @@ export class KeysListCommand extends KeysCommand {
   static override usage = Command.Usage({ description: 'List the API keys of a tenant.', details: WHERE })
 
   override execute(): Promise<number> {
+    const { stdout, env } = this.context
     return this.with(async chest => {
-      for (const { id, prefix, status, scopes, name, lastUsedAt } of await chest.list(this.tenant)) {
-        const used = lastUsedAt ?? 'never used'
-        this.say([id, prefix + '…', status, scopes.join(' ') || 'whole tenant', used, name].join('  '))
-      }
+      const rows = (await chest.list(this.tenant)).map(({ id, prefix, status, scopes, name, lastUsedAt }) => [
+        id,
+        `${prefix}…`,
+        status,
+        scopes.join(' ') || 'whole tenant',
+        lastUsedAt ?? 'never used',
+        name,
+      ])
+      const head = ['KEY', 'BEGINS', 'STATUS', 'SCOPES', 'LAST USED', 'NAME']
+      stdout.write(toTable(head, rows, styleOf(stdout, env).dim))
     })
   }
 }
@@ -136,15 +138,9 @@ export class KeysRotateMasterCommand extends Command {
 
   override async execute(): Promise<number> {
     const { rotateMaster } = await import('../host/rotate-master.ts')
-    try {
-      const { wrapped, keyFile, oldKeyFile } = await rotateMaster(this.context.env, { to: this.to })
-      const keep = oldKeyFile === undefined ? '' : `; the old key is kept for old backups in ${oldKeyFile}`
-      this.context.stdout.write(`${wrapped} keys wrapped anew; the master key is now in ${keyFile}${keep}\n`)
-      return 0
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
-    }
+    const { wrapped, keyFile, oldKeyFile } = await rotateMaster(this.context.env, { to: this.to })
+    const keep = oldKeyFile === undefined ? '' : `; the old key is kept for old backups in ${oldKeyFile}`
+    this.context.stdout.write(`${wrapped} keys wrapped anew; the master key is now in ${keyFile}${keep}\n`)
+    return 0
   }
 }

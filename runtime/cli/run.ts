@@ -1,8 +1,9 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { WAITS } from '../../shared/cli/exit-code.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { progress } from './progress.ts'
-import { isRefusal, ServiceCommand, WHERE } from './service-command.ts'
+import { givenObject, isRefusal, ServiceCommand, WHERE } from './service-command.ts'
 import { printable, spinner } from './terminal.ts'
 
 const RECONNECT_MS = 1000
@@ -17,7 +18,6 @@ export class RunCommand extends ServiceCommand {
 
       Each step is shown on standard error as it ends, with how long it took and what the run has cost so far; the output comes on
       standard output, so it can be piped. Ctrl-C leaves the run to itself: it goes on, and --watch shows it again.
-      Exit code 0: succeeded; 1: failed or cancelled, or the service refused; 3: it waits for a human (see $0 approvals list).
     `,
     examples: [
       ['Ask an agent for something', '$0 run helper "Summarise the open issues."'],
@@ -54,7 +54,7 @@ export class RunCommand extends ServiceCommand {
           for await (const event of client.runs.events({ params }, { lastEventId })) {
             lastEventId = event.id ?? lastEventId
             for (const line of shown.of(event.data)) tell(printable(line))
-            if (event.data.kind === 'step_waiting' && (await waits(client, id))) return 3
+            if (event.data.kind === 'step_waiting' && (await waits(client, id))) return WAITS
           }
         } catch (error) {
           // A service that is started again goes on with the run, and so does this.
@@ -79,7 +79,7 @@ export class RunCommand extends ServiceCommand {
     const { agent, prompt, input } = this
     if (agent === undefined) throw new UsageError('say which agent: runtime run AGENT "…"')
     if (prompt !== undefined && input !== undefined) throw new UsageError('give a prompt or --input, not both')
-    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : this.readObject('--input', input)
+    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenObject('--input', input)
     return (await client.runs.create({ body: { agentName: agent, input: given } })).id
   }
 

@@ -2,6 +2,8 @@ import { Command, Option, UsageError } from 'clipanion'
 import { readCron } from '../schedules/cron-pattern.ts'
 import { previewFires } from '../schedules/preview.ts'
 import { zoneOffset } from '../schedules/zone.ts'
+import { givenObject } from './service-command.ts'
+import { listVerb, timeText, verb } from './verb.ts'
 
 /** `runtime schedules preview`: when an expression would fire, without a store or a service. */
 export class SchedulesPreviewCommand extends Command {
@@ -40,3 +42,90 @@ export class SchedulesPreviewCommand extends Command {
     return 0
   }
 }
+
+const SCHEDULE_ID = 'The id of a schedule, as `runtime schedules list` prints it.'
+
+export const SchedulesListCommand = listVerb('schedules list', {
+  about: 'List the schedules with when each fires next.',
+  options: { agent: 'Only those of this agent.' },
+  rows: (client, { agent }) => client.schedules.list.each({ query: { agentName: agent } }),
+  columns: [
+    ['SCHEDULE', one => one.id],
+    ['AGENT', one => one.agentName],
+    ['CRON', one => one.cronExpr],
+    ['ZONE', one => one.timezone],
+    ['STATE', one => (one.enabled ? 'on' : 'paused')],
+    ['NEXT', one => timeText(one.nextFireAt)],
+    ['LAST ERROR', one => one.lastError],
+  ],
+  empty: 'No schedule yet. `runtime schedules create <agent> <expression>` makes one.',
+})
+
+export const SchedulesCreateCommand = verb('schedules create', {
+  about: 'Start an agent at the times of a cron expression.',
+  examples: [
+    ['Each morning', `schedules create helper '0 7 * * 1-5' --timezone Europe/Berlin --prompt "What is new?"`],
+  ],
+  words: ['agent', 'expression'],
+  options: {
+    timezone: 'An IANA zone such as Europe/Berlin.',
+    prompt: 'What the agent is asked.',
+    input: 'The input as a JSON object, in place of a prompt.',
+    name: 'What it is called.',
+  },
+  act: (client, { agent, expression, timezone, prompt, input, name }) => {
+    if (prompt !== undefined && input !== undefined) throw new UsageError('give --prompt or --input, not both')
+    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenObject('--input', input)
+    return client.schedules.create({
+      body: { agentName: agent, cronExpr: expression, timezone, name, config: { input: given } },
+    })
+  },
+  show: ({ id, nextFireAt }) => `${id} fires next at ${timeText(nextFireAt) ?? 'no time'}`,
+})
+
+export const SchedulesPauseCommand = verb('schedules pause', {
+  about: 'Let a schedule fire no more until it is resumed.',
+  details: SCHEDULE_ID,
+  words: ['schedule'],
+  act: (client, { schedule }) => client.schedules.pause({ params: { id: schedule } }),
+  show: (_, { schedule }) => `${schedule} paused`,
+})
+
+export const SchedulesResumeCommand = verb('schedules resume', {
+  about: 'Let a paused schedule fire again.',
+  details: SCHEDULE_ID,
+  words: ['schedule'],
+  act: (client, { schedule }) => client.schedules.resume({ params: { id: schedule } }),
+  show: (_, { schedule }) => `${schedule} resumed`,
+})
+
+export const SchedulesRunCommand = verb('schedules run', {
+  about: 'Start a run of a schedule now.',
+  details: SCHEDULE_ID,
+  words: ['schedule'],
+  act: (client, { schedule }) => client.schedules.run({ params: { id: schedule } }),
+  show: ({ id, status }) => `${id} ${status}`,
+})
+
+export const SchedulesFiresCommand = listVerb('schedules fires', {
+  about: 'List when a schedule fired and what came of it, the newest first.',
+  details: SCHEDULE_ID,
+  words: ['schedule'],
+  rows: (client, { schedule }) => client.schedules.fires.each({ params: { id: schedule } }),
+  columns: [
+    ['DUE', fire => timeText(fire.windowAt)],
+    ['FIRED', fire => timeText(fire.firedAt)],
+    ['OUTCOME', fire => fire.outcome],
+    ['RUN', fire => fire.runId],
+    ['REASON', fire => fire.reason],
+  ],
+  empty: 'It has not fired yet.',
+})
+
+export const SchedulesDeleteCommand = verb('schedules delete', {
+  about: 'Delete a schedule. The runs that it started stay.',
+  details: SCHEDULE_ID,
+  words: ['schedule'],
+  act: (client, { schedule }) => client.schedules.remove({ params: { id: schedule } }),
+  show: (_, { schedule }) => `${schedule} deleted`,
+})

@@ -1,5 +1,4 @@
 import { Command, Option } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
 
 /** `runtime serve`: the service in the foreground, until it gets a signal to stop. */
 export class ServeCommand extends Command {
@@ -24,17 +23,11 @@ export class ServeCommand extends Command {
 
   override async execute(): Promise<number> {
     const { runServices } = await import('../host/services.ts')
-    try {
-      await runServices({
-        vars: this.context.env,
-        withRouter: this.withRouter,
-        say: line => this.context.stdout.write(line + '\n'),
-      })
-      return 0
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
-    }
+    await runServices({
+      vars: this.context.env,
+      withRouter: this.withRouter,
+      say: line => this.context.stdout.write(line + '\n'),
+    })
+    return 0
   }
 }

@@ -1,13 +1,14 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { REFUSED, UNREACHABLE } from '../../shared/cli/exit-code.ts'
 import { ClientError, type RuntimeClient, runtimeClient } from '../../shared/client/client.ts'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { readJson } from '../../shared/json/read-json.ts'
+import { currentContext } from './contexts.ts'
 
-const DEFAULT_URL = 'http://127.0.0.1:8080'
+export const DEFAULT_URL = 'http://127.0.0.1:8080'
 
 /** For the help of each command that talks to a service. */
 export const WHERE =
-  'Talks to a running runtime over HTTP; where it is and who asks may also stand in PLATFORM_URL and PLATFORM_API_KEY.'
+  'Talks to a running runtime over HTTP: --url and --key, else PLATFORM_URL and PLATFORM_API_KEY, else what runtime login kept.'
 
 /** Rows of one page of a list. */
 export const PAGE = 200
@@ -24,43 +25,50 @@ export function explanationOf(error: Error): string {
   return isAbsent ? `${error.message}: is the runtime running there? Say where with --url.` : error.message
 }
 
+/** JSON that was given on the command line. */
+export function givenJson(name: string, text: string, expected: string): unknown {
+  try {
+    return readJson(text)
+  } catch {
+    throw new UsageError(`${name}: expected ${expected}`)
+  }
+}
+
+/** The same, as an object. */
+export function givenObject(name: string, text: string): Record<string, unknown> {
+  const value = givenJson(name, text, `JSON such as '{"prompt":"hello"}'`)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw new UsageError(`${name}: expected a JSON object`)
+}
+
 /** A command that talks to a running runtime; what the service refuses is one line and exit code 1. */
 export abstract class ServiceCommand extends Command {
-  url = Option.String('--url', { description: `The address of the runtime; default PLATFORM_URL or ${DEFAULT_URL}.` })
-  key = Option.String('--key', { description: 'An API key; default PLATFORM_API_KEY.' })
+  url = Option.String('--url', { description: `The address of the runtime; default ${DEFAULT_URL}.` })
+  key = Option.String('--key', { description: 'An API key.' })
 
   protected abstract act(client: RuntimeClient): Promise<number>
 
   override async execute(): Promise<number> {
     const { stderr, env } = this.context
-    const key = this.key ?? env.PLATFORM_API_KEY ?? env.PLATFORM_BOOTSTRAP_KEY
-    if (key === undefined || key === '') {
-      stderr.write('a key is needed: give --key or set PLATFORM_API_KEY (`runtime keys create` makes one)\n')
-      return 1
+    const kept = await currentContext(env)
+    const key = this.key || env.PLATFORM_API_KEY || env.PLATFORM_BOOTSTRAP_KEY || kept?.key
+    if (key === undefined) {
+      throw new UsageError(
+        'A key is needed: give --key, set PLATFORM_API_KEY, or keep one with `runtime login`. `runtime keys create` makes one.',
+      )
     }
+    const url = this.url || env.PLATFORM_URL || kept?.url || DEFAULT_URL
     try {
       // The person at the terminal reads at once what is wrong, and decides whether to try again.
-      return await this.act(runtimeClient({ url: this.url ?? env.PLATFORM_URL ?? DEFAULT_URL, key, retries: 0 }))
+      return await this.act(runtimeClient({ url, key, retries: 0 }))
     } catch (error) {
-      if (!(error instanceof ClientError) && !isKnownFault(error)) throw error
+      if (!(error instanceof ClientError)) throw error
       stderr.write(explanationOf(error) + '\n')
-      return 1
+      return isRefusal(error) ? REFUSED : UNREACHABLE
     }
   }
 
   protected say(line: string): void {
     this.context.stdout.write(line + '\n')
-  }
-
-  /** JSON that was given as an option, as an object. */
-  protected readObject(name: string, text: string): Record<string, unknown> {
-    let value: unknown
-    try {
-      value = readJson(text)
-    } catch {
-      throw new UsageError(`${name}: expected JSON such as '{"prompt":"hello"}'`)
-    }
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-    throw new UsageError(`${name}: expected a JSON object`)
   }
 }

@@ -1,21 +1,13 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { Cli, type CommandClass } from 'clipanion'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../scripts/bench/free-port.ts'
+import { typed } from '../../shared/cli/testing/typed.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
-import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
-import { ArchiveCommand, ArchiveVerifyCommand } from './archive.ts'
-import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
-import { DoctorCommand } from './doctor.ts'
-import { ExportCommand } from './export.ts'
-import { RunCommand } from './run.ts'
-import { RunsRequestCommand } from './runs.ts'
+import { runtimeProgram } from './program.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
-import { VerifyCommand } from './verify.ts'
 
 let fixture: TerminalFixture
 beforeAll(async () => {
@@ -34,7 +26,7 @@ describe('runtime agents', () => {
       'name: two\nmanifest:\n  model: demo/echo\n---\nname: three\ndescription: last\n',
     )
     const json = await file('four.json', JSON.stringify({ name: 'four', labels: { team: 'a' } }))
-    const first = await fixture.run(AgentsApplyCommand, 'agents', 'apply', toml, yaml, json)
+    const first = await fixture.run('agents', 'apply', toml, yaml, json)
     expect([first.code, first.err, first.out]).toEqual([
       ...[
         0,
@@ -43,10 +35,12 @@ describe('runtime agents', () => {
       ],
     ])
     await file('one.toml', 'name = "one"\n[manifest]\nsystemPrompt = "Be long."\n')
-    const again = await fixture.run(AgentsApplyCommand, 'agents', 'apply', toml, json)
+    const again = await fixture.run('agents', 'apply', toml, json)
     expect(again.out).toBe('one  published  version 2\nfour  unchanged  version 1\n')
-    const listed = await fixture.run(AgentsListCommand, 'agents', 'list')
-    expect(listed.out.split('\n').map(line => line.split('  ')[0])).toEqual(['four', 'three', 'two', 'one', ''])
+    const listed = await fixture.run('agents', 'list')
+    expect(listed.out.split('\n').map(line => line.split('  ')[0])).toEqual([
+      ...['AGENT', 'four', 'three', 'two', 'one', ''],
+    ])
     expect(listed.out).toContain('  last\n')
   })
 
@@ -59,12 +53,12 @@ describe('runtime agents', () => {
       ['manifest: {}', /bad\.yaml: expected an agent, with a name and a manifest/],
     ] as const) {
       await writeFile(bad, text)
-      const said = await fixture.run(AgentsApplyCommand, 'agents', 'apply', good, bad)
-      expect([said.code, said.out + said.err]).toEqual([1, expect.stringMatching(wanted)])
+      const said = await fixture.run('agents', 'apply', good, bad)
+      expect([said.code, said.err]).toEqual([2, expect.stringMatching(wanted)])
     }
-    expect((await fixture.run(AgentsListCommand, 'agents', 'list')).out).not.toContain('never')
+    expect((await fixture.run('agents', 'list')).out).not.toContain('never')
     await writeFile(bad, 'name: bad\nmanifest:\n  isolation: strong\n')
-    const refused = await fixture.run(AgentsApplyCommand, 'agents', 'apply', bad)
+    const refused = await fixture.run('agents', 'apply', bad)
     expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/bad\.yaml: .*isolation/)])
   })
 })
@@ -72,7 +66,7 @@ describe('runtime agents', () => {
 describe('runtime run', () => {
   it('tells each step and what it cost, and gives the output alone on standard output', async () => {
     await fixture.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait', 'ask_human'] } })
-    const said = await fixture.run(RunCommand, 'run', 'worker', '/call*2 wait {"seconds":0}')
+    const said = await fixture.run('run', 'worker', '/call*2 wait {"seconds":0}')
     expect(said.code).toBe(0)
     expect(said.out).toContain('waitedUntil')
     const steps = said.err.split('\n').filter(line => line.startsWith('ok'))
@@ -82,68 +76,68 @@ describe('runtime run', () => {
     expect(said.err).toMatch(/\nsucceeded {2}\d+ tokens in, \d+ out, [\d.]+ USD\n$/)
     // Nothing moves where there is no watcher.
     expect(said.err).not.toContain('\r')
-    const quiet = await fixture.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
+    const quiet = await fixture.run('run', 'worker', 'hello', '--quiet', '--json')
     expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])
   })
 
   it('shows what one of its model steps sent and got', async () => {
-    const { err } = await fixture.run(RunCommand, 'run', 'worker', 'hello there')
+    const { err } = await fixture.run('run', 'worker', 'hello there')
     const id = /^run (\S+)/.exec(err)![1]!
-    const shown = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-1')
+    const shown = await fixture.run('runs', 'request', id, 'model-1')
     expect([shown.code, shown.out]).toEqual([
       0,
       expect.stringMatching(/── user\nhello there\n[\s\S]*── answer \(end\)\n/),
     ])
-    const json = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-1', '--json')
+    const json = await fixture.run('runs', 'request', id, 'model-1', '--json')
     expect(JSON.parse(json.out)).toMatchObject({ request: { exact: true }, answer: { stop: 'end' } })
-    const unknown = await fixture.run(RunsRequestCommand, 'runs', 'request', id, 'model-9')
+    const unknown = await fixture.run('runs', 'request', id, 'model-9')
     expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('model-9')])
   })
 
-  it('stops at a question with code 3, and shows the rest once a human has decided', async () => {
-    const said = await fixture.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"how many?"}')
-    expect([said.code, said.err]).toEqual([3, expect.stringMatching(/WAITS \S+ +ask_human {2}question: how many\?/)])
+  it('stops at a question with code 4, and shows the rest once a human has decided', async () => {
+    const said = await fixture.run('run', 'worker', '/call ask_human {"prompt":"how many?"}')
+    expect([said.code, said.err]).toEqual([4, expect.stringMatching(/WAITS \S+ +ask_human {2}question: how many\?/)])
     const id = /^run (\S+)/.exec(said.err)![1]!
     const approval = /runtime approvals approve (\S+)/.exec(said.err)![1]!
-    const listed = await fixture.run(ApprovalsListCommand, 'approvals', 'list')
-    expect(listed.out).toMatch(new RegExp(`^${approval}  worker  question  until \\S+Z  how many\\?\n$`))
-    const done = await fixture.run(ApprovalsApproveCommand, 'approvals', 'approve', approval, '--output', '12')
+    const listed = await fixture.run('approvals', 'list')
+    expect(listed.out).toMatch(new RegExp(`\n${approval}  worker  pending  question  \\S+ \\S+Z  how many\\?\n$`))
+    const done = await fixture.run('approvals', 'approve', approval, '--output', '12')
     expect([done.code, done.out]).toEqual([0, `${approval}  approved  run ${id}\n`])
-    const watched = await fixture.run(RunCommand, 'run', '--watch', id)
+    const watched = await fixture.run('run', '--watch', id)
     expect([watched.code, watched.out]).toEqual([0, expect.stringContaining('12')])
-    expect((await fixture.run(ApprovalsListCommand, 'approvals', 'list')).out).toBe('')
-    expect((await fixture.run(ApprovalsListCommand, 'approvals', 'list', '--all')).out).toContain('  approved  worker')
-    const twice = await fixture.run(ApprovalsRejectCommand, 'approvals', 'reject', approval)
+    expect((await fixture.run('approvals', 'list')).out).toBe('')
+    expect((await fixture.run('approvals', 'list', '--all')).out).toContain('  worker  approved  ')
+    const twice = await fixture.run('approvals', 'reject', approval)
     expect([twice.code, twice.err]).toEqual([1, expect.stringContaining('takes no decision')])
   })
 
   it('ends with 1 and the reason when the run fails, and says what it was not given', async () => {
-    const said = await fixture.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"go?"}')
+    const said = await fixture.run('run', 'worker', '/call ask_human {"prompt":"go?"}')
     const id = /^run (\S+)/.exec(said.err)![1]!
     const [open] = await fixture.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
-    await fixture.run(ApprovalsRejectCommand, 'approvals', 'reject', open!.id, '--comment', 'not today')
-    const failed = await fixture.run(RunCommand, 'run', '--watch', id)
+    await fixture.run('approvals', 'reject', open!.id, '--comment', 'not today')
+    const failed = await fixture.run('run', '--watch', id)
     expect([failed.code, failed.out, failed.err]).toEqual([
       1,
       '',
       expect.stringContaining('approval_rejected: not today'),
     ])
-    expect((await fixture.run(RunCommand, 'run', 'nobody', 'x')).err).toBe('agent not found: nobody\n')
-    const wrong = await fixture.run(RunCommand, 'run', 'worker', '--input', '[1]')
-    expect([wrong.code, wrong.out]).toEqual([1, expect.stringContaining('expected a JSON object')])
-    const lost = await atTerminal(RunCommand, ['run', 'x'], {
+    expect((await fixture.run('run', 'nobody', 'x')).err).toBe('agent not found: nobody\n')
+    const wrong = await fixture.run('run', 'worker', '--input', '[1]')
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('expected a JSON object')])
+    const lost = await atTerminal(['run', 'x'], {
       PLATFORM_URL: 'http://127.0.0.1:9',
       PLATFORM_API_KEY: 'k',
     })
-    expect([lost.code, lost.err]).toEqual([1, expect.stringContaining('does not answer')])
-    expect((await atTerminal(RunCommand, ['run', 'x'], {})).err).toMatch(/^a key is needed/)
+    expect([lost.code, lost.err]).toEqual([3, expect.stringContaining('does not answer')])
+    expect((await atTerminal(['run', 'x'], {})).err).toMatch(/^A key is needed/)
   })
 
   it('goes on with a run when the service is started again, and shows each step once', async () => {
     const own = await terminalFixture({ PLATFORM_BIND: `127.0.0.1:${await freePort()}` })
     try {
       await own.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait'] } })
-      const running = own.run(RunCommand, 'run', 'worker', '/call wait {"seconds":1}')
+      const running = own.run('run', 'worker', '/call wait {"seconds":1}')
       const steps = async () => {
         const [run] = await own.call<Run[]>('GET', '/v1/runs')
         return run ? own.call<object[]>('GET', `/v1/runs/${run.id}/steps`) : []
@@ -160,12 +154,10 @@ describe('runtime run', () => {
   })
 
   it('shows that it is at work to a person only', async () => {
-    const cli = new Cli({ binaryName: 'runtime' })
-    cli.register(RunCommand)
-    const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })]
+    const stderr = Object.assign(new PassThrough(), { isTTY: true })
     const args = ['run', 'worker', '/call wait {"seconds":0.35}']
-    const code = await cli.run(args, { env: fixture.env(), stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
-    expect([code, String(stderr.read())]).toEqual([0, expect.stringMatching(/\r[|/\\-]/)])
+    const { code, err } = await typed(runtimeProgram, args, { env: fixture.env(), stderr })
+    expect([code, err]).toEqual([0, expect.stringMatching(/\r[|/\\-]/)])
   })
 })
 
@@ -174,21 +166,21 @@ describe('runtime export', () => {
     const to = join(fixture.folder, 'audit')
     const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'one' } })
     await fixture.call('GET', `/v1/runs/${id}/events`)
-    expect((await fixture.run(ExportCommand, 'export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
+    expect((await fixture.run('export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
     const file = (what: string) => join(to, `${id}.${what}.json`)
     const args = ['verify', file('receipt'), '--journal', file('journal'), '--key', join(to, 'keys.json')]
-    const verified = await fixture.run(VerifyCommand, ...args)
+    const verified = await fixture.run(...args)
     expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('events match')])
     const session = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
     await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
-    const all = await fixture.run(ExportCommand, 'export', '--all', '--to', to)
+    const all = await fixture.run('export', '--all', '--to', to)
     const receipts = (await readdir(to)).filter(name => name.endsWith('.receipt.json'))
     expect(all.out).toBe(`${receipts.length - 1} runs written to ${to}\n`)
     expect(receipts.length).toBeGreaterThan(4)
     expect((await readdir(to)).filter(name => name.endsWith('.part'))).toEqual([])
-    expect((await fixture.run(ExportCommand, 'export', '--all', '--to', to)).out).toBe(`0 runs written to ${to}\n`)
+    expect((await fixture.run('export', '--all', '--to', to)).out).toBe(`0 runs written to ${to}\n`)
     expect((JSON.parse(await readFile(file('run'), 'utf8')) as Run).input).toEqual({ prompt: 'one' })
-    expect((await fixture.run(ExportCommand, 'export')).code).toBe(1)
+    expect((await fixture.run('export')).code).toBe(2)
   })
 })
 
@@ -202,12 +194,10 @@ describe('runtime archive', () => {
     await fixture.call('GET', `/v1/runs/${id}/events`)
     const session = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
     await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
-    expect((await fixture.run(ArchiveCommand, 'archive', '--to', to)).out).toContain(
-      'no run to archive ended more than 90',
-    )
+    expect((await fixture.run('archive', '--to', to)).out).toContain('no run to archive ended more than 90')
     expect((await readdir(to)).filter(name => name.startsWith('runs-'))).toEqual([])
 
-    const said = await fixture.run(ArchiveCommand, 'archive', '--days', '0', '--to', to, '--delete')
+    const said = await fixture.run('archive', '--days', '0', '--to', to, '--delete')
     expect([said.code, said.err]).toEqual([0, ''])
     const file = join(to, (await readdir(to)).find(name => name.endsWith('.jsonl'))!)
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
@@ -218,20 +208,20 @@ describe('runtime archive', () => {
     expect((await fixture.call<object[]>('GET', '/v1/runs?trigger=session')).length).toBeGreaterThan(0)
 
     const key = ['--key', join(to, 'keys.json')]
-    const fine = await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    const fine = await fixture.run('archive', 'verify', file, ...key)
     expect([fine.code, fine.out]).toEqual([0, `${lines.length} of ${lines.length} runs valid\n`])
     const swapped = JSON.parse(lines[0]!) as { run: Run }
     const changed = [JSON.stringify({ ...swapped, run: { ...swapped.run, id: 'other' } }), ...lines.slice(1)]
     await writeFile(file, changed.join('\n').replace('"step_completed"', '"step_failed"') + '\n')
-    const broken = await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    const broken = await fixture.run('archive', 'verify', file, ...key)
     expect([broken.code, broken.out]).toEqual([1, expect.stringContaining('NOT VALID  line 1: ')])
     await writeFile(file, lines[0]!.slice(0, 100))
-    expect(await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)).toMatchObject({
+    expect(await fixture.run('archive', 'verify', file, ...key)).toMatchObject({
       code: 2,
       err: expect.stringContaining('line 1 is not JSON'),
     })
 
-    const { code, out } = await fixture.run(CompactCommand, 'compact')
+    const { code, out } = await fixture.run('compact')
     const [, before, after] = /^(\d+) bytes before, (\d+) now/.exec(out) ?? []
     expect([code, Number(after) + 400_000 < Number(before)]).toEqual([0, true])
     await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'and again' })
@@ -239,22 +229,22 @@ describe('runtime archive', () => {
 })
 
 it.each([
-  [ArchiveCommand, 'archive', /stay with the service/],
-  [ArchiveVerifyCommand, 'archive verify', /Exit code 0/],
-  [CompactCommand, 'compact', /used again/],
-  [AgentsApplyCommand, 'agents apply', /TOML, YAML or JSON/],
-  [AgentsListCommand, 'agents list', /PLATFORM_API_KEY/],
-  [RunCommand, 'run', /Exit code 0: succeeded/],
-  [RunsRequestCommand, 'runs request', /tokens and cost/],
-  [ApprovalsListCommand, 'approvals list', /waits for a human/],
-  [ApprovalsApproveCommand, 'approvals approve', /--resolution/],
-  [ApprovalsRejectCommand, 'approvals reject', /onReject/],
-  [ExportCommand, 'export', /keys\.json/],
-  [BackupCommand, 'backup', /master key/],
-  [RestoreCommand, 'restore', /Every\s+receipt in it is checked/],
-  [DoctorCommand, 'doctor', /changes nothing/],
-] as [CommandClass, string, RegExp][])('%o teaches: runtime %s --help', async (command, path, wanted) => {
-  const { code, out } = await atTerminal(command, [...path.split(' '), '--help'], {})
+  ['archive', /stay with the service/],
+  ['archive verify', /every line is valid/],
+  ['compact', /used again/],
+  ['agents apply', /TOML, YAML or JSON/],
+  ['agents list', /PLATFORM_API_KEY/],
+  ['run', /0 {4}succeeded/],
+  ['runs request', /tokens and cost/],
+  ['approvals list', /waits for a human/],
+  ['approvals approve', /--resolution/],
+  ['approvals reject', /onReject/],
+  ['export', /keys\.json/],
+  ['backup', /master key/],
+  ['restore', /Every\s+receipt in it is checked/],
+  ['doctor', /changes nothing/],
+] as [string, RegExp][])('runtime %s --help teaches', async (path, wanted) => {
+  const { code, out } = await atTerminal([...path.split(' '), '--help'], {})
   expect([code, out]).toEqual([0, expect.stringMatching(wanted)])
   expect(out).toContain('Examples')
 })

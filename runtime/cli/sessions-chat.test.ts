@@ -71,9 +71,9 @@ it('says what is wrong in one line', async () => {
   expect(await chat(['nobody'], '')).toMatchObject({ code: 1, err: 'agent not found: nobody\n' })
   expect(await chat(['echo', '--key', 'wrong'], '')).toMatchObject({ code: 1 })
   const nowhere = await chat(['echo', '--url', 'http://127.0.0.1:1'], '')
-  expect(nowhere).toMatchObject({ code: 1, err: expect.stringContaining('does not answer') })
+  expect(nowhere).toMatchObject({ code: 3, err: expect.stringContaining('does not answer') })
   const nokey = await chat(['echo'], '', { PLATFORM_API_KEY: '' })
-  expect(nokey).toMatchObject({ code: 1, err: expect.stringContaining('PLATFORM_API_KEY') })
+  expect(nokey).toMatchObject({ code: 2, err: expect.stringContaining('PLATFORM_API_KEY') })
 })
 
 it('shows no control characters of a model', () => {

@@ -1,11 +1,12 @@
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { Command, Option } from 'clipanion'
+import { isTty } from '../../shared/cli/style.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { pause } from '../../shared/client/send-call.ts'
 import type { SessionEventData, SessionEventName } from '../../shared/wire/runtime/session.ts'
 import { explanationOf, isRefusal, ServiceCommand } from './service-command.ts'
-import { isTty, printable, type Spinner, spinner } from './terminal.ts'
+import { printable, type Spinner, spinner } from './terminal.ts'
 
 const RECONNECT_MS = 1500
 

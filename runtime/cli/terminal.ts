@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream'
+import { isTty } from '../../shared/cli/style.ts'
 
 /** Characters that turn the order of those after them around, so that a line reads as another. */
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
@@ -34,8 +35,4 @@ export function spinner(stream: Writable): Spinner {
       stream.write('\r \r')
     },
   }
-}
-
-export function isTty(stream: object): boolean {
-  return 'isTTY' in stream && stream.isTTY === true
 }

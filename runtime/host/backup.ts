@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { RefusedError } from '../../shared/host/refused-error.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
@@ -37,7 +38,7 @@ const MOST_TOLD = 20
 /** One file with everything that is committed at this moment, while the service runs. It holds no master key. */
 export async function backUp(vars: Vars, file: string): Promise<number> {
   const env = readEnv(runtimeEnv, vars)
-  if (await stat(file).catch(() => undefined)) throw new EnvError(`${file} is there already: name another file`)
+  if (await stat(file).catch(() => undefined)) throw new RefusedError(`${file} is there already: name another file`)
   const db = await openStore(env, { create: false })
   const part = `${file}.part`
   try {
@@ -65,7 +66,9 @@ export async function restore(vars: Vars, file: string, { force }: { force: bool
   const place = join(env.PLATFORM_DATA_DIR, 'waybill.db')
   for (const name of [place, `${place}-wal`]) {
     if (await stat(name).catch(() => undefined)) {
-      throw new EnvError(`${name} is there already: stop the service and move it away, or restore into another folder`)
+      throw new RefusedError(
+        `${name} is there already: stop the service and move it away, or restore into another folder`,
+      )
     }
   }
   const part = `${place}.part`
@@ -73,7 +76,7 @@ export async function restore(vars: Vars, file: string, { force }: { force: bool
   // What a running store has not yet moved into its file would be lost without a word.
   const wal = await stat(`${file}-wal`).catch(() => undefined)
   if (wal && wal.size > 0) {
-    throw new EnvError(
+    throw new RefusedError(
       `${file} belongs to a store in use (there is a ${file}-wal): make a backup with \`runtime backup\``,
     )
   }

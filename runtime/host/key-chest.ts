@@ -1,4 +1,5 @@
-import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { readEnv } from '../../shared/env/read-env.ts'
+import { RefusedError } from '../../shared/host/refused-error.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
@@ -47,7 +48,8 @@ export async function openKeyChest(vars: Record<string, string | undefined>, { c
 
   return {
     async create({ tenantId, ...order }: KeyOrder): Promise<ApiKeyCreated> {
-      if ((await tenants.get(tenantId)) === undefined) throw new EnvError(`there is no tenant with the id ${tenantId}`)
+      if ((await tenants.get(tenantId)) === undefined)
+        throw new RefusedError(`there is no tenant with the id ${tenantId}`)
       const made = { ...order, id: uuidv7(), tenantId, createdMs: Date.now(), createdBy: 'command line' }
       const { statement, answer } = makeKey(keys, made)
       const of = { tenantId, action: 'createApiKey', target: '/v1/api-keys' }
@@ -61,7 +63,7 @@ export async function openKeyChest(vars: Record<string, string | undefined>, { c
     /** A new key for receipts; answers its id. Running services sign with it within seconds. */
     async rotateReceiptKey(): Promise<string> {
       if (env.PLATFORM_RECEIPT_KEY !== undefined) {
-        throw new EnvError('PLATFORM_RECEIPT_KEY is set: to rotate, start the service with another one')
+        throw new RefusedError('PLATFORM_RECEIPT_KEY is set: to rotate, start the service with another one')
       }
       const box = vault(await masterKey(await masterKeyOf(env, silentLog())))
       await checkMasterKey(db, box)
@@ -69,7 +71,7 @@ export async function openKeyChest(vars: Record<string, string | undefined>, { c
     },
     async revoke(id: string): Promise<void> {
       const key = await keys.get(id)
-      if (key === undefined) throw new EnvError(`there is no API key with the id ${id}`)
+      if (key === undefined) throw new RefusedError(`there is no API key with the id ${id}`)
       const of = { tenantId: key.tenantId, action: 'revokeApiKey', target: `/v1/api-keys/${id}` }
       await audited(of, id, () => keys.revoke(id, Date.now()))
     },

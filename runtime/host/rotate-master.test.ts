@@ -1,15 +1,14 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { Cli } from 'clipanion'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { typed } from '../../shared/cli/testing/typed.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { writerName } from '../../shared/host/writer-name.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { grantingServer } from '../../tests/runtime/granting-server.ts'
-import { KeysRotateMasterCommand } from '../cli/keys.ts'
+import { runtimeProgram } from '../cli/program.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { serveRuntime } from './node.ts'
 import { rotateMaster } from './rotate-master.ts'
@@ -154,17 +153,15 @@ describe('a new master key', () => {
 
   it('is asked for at the terminal, which says where the keys are', async () => {
     await fill()
-    const cli = new Cli({ binaryName: 'runtime' })
-    cli.register(KeysRotateMasterCommand)
-    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-    const run = () =>
-      cli.run(['keys', 'rotate-master'], { env: vars, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
-    expect(await run()).toBe(0)
-    expect(String(stdout.read())).toMatch(
-      /^10 keys wrapped anew; the master key is now in .*master\.key; the old key is kept/,
-    )
+    const run = () => typed(runtimeProgram, ['keys', 'rotate-master'], { env: vars })
+    const { code, out } = await run()
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/^10 keys wrapped anew; the master key is now in .*master\.key; the old key is kept/),
+    ])
     vars = { ...vars, PLATFORM_DATA_DIR: join(folder, 'nowhere') }
-    expect([await run(), String(stderr.read())]).toEqual([1, expect.stringMatching(/^there is no master key in /)])
+    const nowhere = await run()
+    expect([nowhere.code, nowhere.err]).toEqual([1, expect.stringMatching(/^there is no master key in /)])
   })
 })
 
@@ -190,9 +187,9 @@ describe('a rotation while a service runs', () => {
     await fill()
     const key = await readFile(join(folder, 'master.key'), 'utf8')
     await during(async call => {
-      const { code, said } = await rotateByCommand()
+      const { code, err } = await rotateByCommand()
       expect(code).toBe(1)
-      expect(said).toMatch(
+      expect(err).toMatch(
         new RegExp(
           `^a service of this store is running: process ${process.pid} on \\S+\\. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at 20\\S+Z\\n$`,
         ),
@@ -235,7 +232,7 @@ describe('a rotation while a service runs', () => {
     await put([here[0], 2 ** 30, 'mark', 'x'].join('/'), Date.now() + 60_000)
     expect((await rotateByCommand()).code).toBe(0)
     await put('elsewhere pid:[1]/12/mark/x', Date.now() + 60_000)
-    expect((await rotateByCommand()).said).toMatch(/process 12 on elsewhere\./)
+    expect((await rotateByCommand()).err).toMatch(/process 12 on elsewhere\./)
     await db.execute('delete from key_leases')
     await put('elsewhere pid:[1]/12/mark/x', Date.now() - 1)
     expect((await rotateByCommand()).code).toBe(0)
@@ -243,11 +240,4 @@ describe('a rotation while a service runs', () => {
   })
 })
 
-async function rotateByCommand(): Promise<{ code: number; said: string }> {
-  const cli = new Cli({ binaryName: 'runtime' })
-  cli.register(KeysRotateMasterCommand)
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const context = { env: vars, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 }
-  const code = await cli.run(['keys', 'rotate-master'], context)
-  return { code, said: String(stderr.read() ?? '') }
-}
+const rotateByCommand = () => typed(runtimeProgram, ['keys', 'rotate-master'], { env: vars })

@@ -1,6 +1,7 @@
 import { link, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { RefusedError } from '../../shared/host/refused-error.ts'
 import { writerIsGone, writerName, writerText } from '../../shared/host/writer-name.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
@@ -41,14 +42,14 @@ export async function rotateMaster(
   }
   const place = join(env.PLATFORM_DATA_DIR, 'master.key')
   if (ours && !(await stat(place).catch(() => undefined))) {
-    throw new EnvError(`there is no master key in ${env.PLATFORM_DATA_DIR}: nothing was sealed there yet`)
+    throw new RefusedError(`there is no master key in ${env.PLATFORM_DATA_DIR}: nothing was sealed there yet`)
   }
   const old = await masterKey(await masterKeyOf(env, silentLog()))
   const file = to ?? `${place}.next`
   const next = await masterKey(
     (await makeKeyFile(file)) ?? (await readKeyFile('the new master key', file, silentLog())),
   )
-  if (next.id === old.id) throw new EnvError(`${file} holds the master key that is in use already`)
+  if (next.id === old.id) throw new RefusedError(`${file} holds the master key that is in use already`)
   const db = await openStore(env, { create: false })
   const holder = writerName()
   const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
@@ -58,7 +59,7 @@ export async function rotateMaster(
     if (other) {
       const until = new Date(other.untilMs).toISOString()
       const what = other.purpose === 'serve' ? 'a service of this store is running' : 'another rotation is under way'
-      throw new EnvError(
+      throw new RefusedError(
         `${what}: ${writerText(other.holder)}. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at ${until}`,
       )
     }

@@ -5,7 +5,7 @@ import { moreRouterWords, routerWords } from '../../router/env-words.ts'
 import { runtimeExits } from '../../runtime/cli/exit-words.ts'
 import { moreRuntimeWords, runtimeWords } from '../../runtime/env-words.ts'
 import { runtimeHeaders } from '../../runtime/header-words.ts'
-import type { ExitWords, ProgramExits } from '../../shared/cli/exit-words.ts'
+import { type ExitWords, everyExit, type ProgramExits } from '../../shared/cli/exit-words.ts'
 import type { VariableGroups } from '../../shared/env/variable-words.ts'
 import type { HeaderWords } from '../../shared/wire/header-words.ts'
 import { moreRouterHeaders, requestHeaderWords, responseHeaderWords } from '../../shared/wire/router/header-words.ts'
@@ -72,6 +72,9 @@ export function settingsPage(): string {
     '### Runtime\n',
     headers(runtimeHeaders),
     '## Exit codes\n',
+    `${Object.entries(everyExit)
+      .map(([code, means]) => `- ${code}: ${means}\n`)
+      .join('')}\nThey mean the same for every command of the three programs. What they mean beyond that:\n`,
     exits('router', routerExits),
     exits('runtime', runtimeExits),
     exits('node-agent', nodeExits),
@@ -107,14 +110,13 @@ function headers(all: Readonly<Record<string, HeaderWords>>): string {
   )
 }
 
-function exits(program: string, { all, commands }: ProgramExits): string {
+function exits(program: string, commands: ProgramExits): string {
   const said = (words: ExitWords) =>
     Object.entries(words)
       .map(([code, means]) => `${code}: ${means}.`)
       .join(' ')
-  const lines = Object.entries(commands).map(([command, words]) => [`\`${command}\``, said(words) || 'As above.'])
-  const codes = Object.entries(all).map(([code, means]) => `- ${code}: ${means}\n`)
-  return `### ${program}: exit codes\n\n${codes.join('')}\n${rows(['command', 'what its codes mean there'], lines)}`
+  const lines = Object.entries(commands).map(([command, words]) => [`\`${command}\``, said(words)])
+  return `### ${program}: exit codes\n\n${rows(['command', 'what its codes mean there'], lines)}`
 }
 
 function rows(head: readonly string[], lines: readonly (readonly string[])[]): string {

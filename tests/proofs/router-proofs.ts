@@ -1,13 +1,12 @@
-import { PassThrough } from 'node:stream'
-import { Cli } from 'clipanion'
 import { auditReads } from '../../router/audit/reads.ts'
-import { ExportCommand } from '../../router/cli/export.ts'
+import { routerProgram } from '../../router/cli/commands.ts'
 import { calibrationTable } from '../../router/config/learning-tables.ts'
 import { resolveCalibration } from '../../router/config/resolve-settings.ts'
 import { keepFeedback } from '../../router/feedback/store-feedback.ts'
 import { storeFolder, testSigner, testWriter } from '../../router/host/testing/store-folder.ts'
 import { publishedKeys, publishKey } from '../../router/traces/keys.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
+import { typed } from '../../shared/cli/testing/typed.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { signer } from '../../shared/sign/ed25519.ts'
@@ -91,12 +90,7 @@ export async function routerProofs(): Promise<Record<ExportKind, ExportProof>> {
 }
 
 async function exported(db: string): Promise<string> {
-  const cli = new Cli({ binaryName: 'router' })
-  cli.register(ExportCommand)
-  const stdout = new PassThrough()
-  let out = ''
-  stdout.on('data', chunk => (out += String(chunk)))
-  const code = await cli.run(['export', '--feedback', '--checkpoints', '--db', db], { stdout, env: {} })
+  const { code, out } = await typed(routerProgram, ['export', '--feedback', '--checkpoints', '--db', db])
   if (code !== 0) throw new Error(`router export ended with ${code}: ${out}`)
   return out
 }

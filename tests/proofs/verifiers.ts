@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { Cli, type CommandClass } from 'clipanion'
-import { VerifyCommand as RouterVerify } from '../../router/cli/verify.ts'
+import { routerProgram } from '../../router/cli/commands.ts'
 import { panelFiles } from '../../router/panel/files.gen.ts'
-import { VerifyCommand as RuntimeVerify } from '../../runtime/cli/verify.ts'
+import { runtimeProgram } from '../../runtime/cli/program.ts'
 import { verifierFiles } from '../../runtime/receipts/verifier.gen.ts'
+import { typed } from '../../shared/cli/testing/typed.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 
@@ -22,17 +21,6 @@ export const EXAMPLE = new URL('../../docs/examples/verify.py', import.meta.url)
 const READING = /^(?:feedback_)?(parse|duplicate_member|unknown_member|number_form|lone_surrogate)$/
 const alike = (reason: string) => READING.exec(reason)?.[1]?.replace('parse', 'not_json') ?? reason
 
-async function run(command: CommandClass, args: string[]) {
-  const cli = new Cli({ binaryName: 'x' })
-  cli.register(command)
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  let [out, err] = ['', '']
-  stdout.on('data', chunk => (out += String(chunk)))
-  stderr.on('data', chunk => (err += String(chunk)))
-  const code = await cli.run(args, { stdout, stderr, env: {} })
-  return { code, out, err }
-}
-
 /** The command line, in this process. */
 export async function commandLine(folder: string, handed: Handed): Promise<string> {
   const path = (name: string) => join(folder, name)
@@ -44,7 +32,7 @@ export async function commandLine(folder: string, handed: Handed): Promise<strin
   await writeFile(path('receipt.json'), handed.receipt)
   if (handed.journal) await writeFile(path('journal.json'), handed.journal)
   const files = [path('receipt.json'), ...(handed.journal ? [path('journal.json')] : [])]
-  const { code, out, err } = await run(RuntimeVerify, [
+  const { code, out, err } = await typed(runtimeProgram, [
     'verify',
     ...files,
     '--fingerprint',
@@ -60,7 +48,7 @@ export async function commandLine(folder: string, handed: Handed): Promise<strin
 export async function commandReport(folder: string, what: string[], keys: RouterKeys) {
   const file = join(folder, 'keys.json')
   await writeFile(file, JSON.stringify(keys))
-  const { code, out } = await run(RouterVerify, ['verify', ...what, '--key', file, '--json'])
+  const { code, out } = await typed(routerProgram, ['verify', ...what, '--key', file, '--json'])
   return { report: out === '' ? undefined : (JSON.parse(out) as VerifyReport), passed: code === 0 }
 }
 

@@ -1,35 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { Cli, type CommandClass } from 'clipanion'
+import { typed } from '../../../shared/cli/testing/typed.ts'
 import { serveRuntime } from '../../host/node.ts'
+import { runtimeProgram } from '../program.ts'
 
 export const KEY = `wb_live_${'t'.repeat(43)}`
 
-export interface Said {
-  code: number
-  out: string
-  err: string
-}
-
-/** A command as it runs at a terminal, without a process of its own. */
-export async function atTerminal(command: CommandClass, args: string[], env: Record<string, string>): Promise<Said> {
-  const cli = new Cli({ binaryName: 'runtime' })
-  cli.register(command)
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const read = (stream: PassThrough) => {
-    let text = ''
-    stream.setEncoding('utf8').on('data', (piece: string) => {
-      text += piece
-    })
-    return () => text
-  }
-  const [out, err] = [read(stdout), read(stderr)]
-  const code = await cli.run(args, { env, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
-  await new Promise(resolve => setImmediate(resolve))
-  return { code, out: out(), err: err() }
-}
+export const atTerminal = (args: string[], env: Record<string, string>, input?: string) =>
+  typed(runtimeProgram, args, { env, ...(input !== undefined && { input }) })
 
 /** A runtime that listens, and what its commands need to find it. */
 export async function terminalFixture(more: Record<string, string> = {}) {
@@ -48,7 +27,9 @@ export async function terminalFixture(more: Record<string, string> = {}) {
     folder,
     vars,
     env,
-    run: (command: CommandClass, ...args: string[]) => atTerminal(command, args, env()),
+    run: (...args: string[]) => atTerminal(args, env()),
+    /** With something on standard input. */
+    runWith: (input: string, ...args: string[]) => atTerminal(args, env(), input),
     async call<T>(method: string, path: string, body?: unknown): Promise<T> {
       const answer = await fetch(service.origin + path, {
         method,

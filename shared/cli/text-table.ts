@@ -1,0 +1,19 @@
+/** Rows as columns of equal width; numbers, given as text, are the caller's to format. The head may be marked. */
+export function toTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  mark: (head: string) => string = text => text,
+): string {
+  const widths = head.map((one, column) => Math.max(one.length, ...rows.map(row => row[column]?.length ?? 0)))
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return [mark(line(head)), ...rows.map(line)].map(text => text + '\n').join('')
+}
+
+/** Dollars as a person reads them: no exponent, at most 9 decimals. */
+export function usdText(usd: number | null): string {
+  return usd === null ? 'unknown' : usd.toFixed(9).replace(/\.?0+$/, '')
+}
