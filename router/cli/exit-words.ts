@@ -9,7 +9,7 @@ export const routerExits: ProgramExits = {
   offboard: { 1: 'something could not be taken back' },
   launch: {
     0: 'the program ended with 0; another code of its own is passed on, or 128 and the number of its signal',
-    1: 'no router answers',
+    3: 'no router answers',
     2: 'there is no such program, or `ROUTER_BIND` or `OPENCODE_CONFIG_CONTENT` does not read',
   },
   doctor: { 0: 'every check holds', 1: 'a check failed' },

@@ -7,8 +7,7 @@ export class LaunchCommand extends Command {
     description: 'Run a program with the base addresses of the router, for this process only.',
     details: `
       The router is the one at ROUTER_BIND, else the one that onboard started, else that at 127.0.0.1:8080. Arguments after -- are the
-      program's. Its exit code is passed on. OpenCode gets the address in OPENCODE_CONFIG_CONTENT, which it merges over its own config. Exit
-      code 1: no router answers. 2: there is no such program, or that variable holds no JSON.
+      program's. Its exit code is passed on. OpenCode gets the address in OPENCODE_CONFIG_CONTENT, which it merges over its own config.
     `,
     examples: [
       ['An agent', '$0 launch claude'],

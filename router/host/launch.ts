@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { bindSchema } from '../../shared/http/bind.ts'
+import { nearest } from '../../shared/wire/nearest.ts'
 import { inboundApis } from '../../shared/wire/router/conventions.ts'
-import { agentNamed, baseUrls } from '../onboard/agents.ts'
+import { AGENTS, agentNamed, baseUrls } from '../onboard/agents.ts'
 import { ownService, serviceAad } from './own-service.ts'
 import { probeRouter, reachableOrigin } from './probe-router.ts'
 
@@ -20,7 +21,7 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
   if (origin === undefined) return { code: 2, failure: 'ROUTER_BIND: expected host:port or [v6]:port.' }
   if ((await probeRouter(origin)) !== 'router') {
     return {
-      code: 1,
+      code: 3,
       failure: `No router answers at ${origin}: start one with \`router serve\` or \`router onboard --apply\`.`,
     }
   }
@@ -43,7 +44,7 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
     return await new Promise((resolve, reject) => {
       child.once('error', error => {
         if ('code' in error && (error.code === 'ENOENT' || error.code === 'EACCES'))
-          resolve({ code: 2, failure: `There is no program called ${agent} on the PATH.` })
+          resolve({ code: 2, failure: `There is no program called ${agent} on the PATH${meantAgent(agent)}` })
         else reject(error)
       })
       child.once('exit', (code, signal) => resolve({ code: code ?? 128 + constants.signals[signal ?? 'SIGTERM'] }))
@@ -51,6 +52,15 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
   } finally {
     process.off('SIGINT', ignored).off('SIGQUIT', ignored).off('SIGTERM', passed).off('SIGHUP', passed)
   }
+}
+
+/** The agent whose name was mistyped. */
+function meantAgent(given: string): string {
+  const meant = nearest(
+    given,
+    AGENTS.map(({ command }) => command),
+  )
+  return meant === undefined || meant === given ? '.' : `: did you mean ${meant}?`
 }
 
 async function routerOrigin(vars: Vars): Promise<string | undefined> {

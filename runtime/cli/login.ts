@@ -7,7 +7,7 @@ import { isTty, styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 import { ClientError, runtimeClient } from '../../shared/client/client.ts'
 import { readContexts, writeContexts } from './contexts.ts'
-import { DEFAULT_URL, explanationOf, isRefusal } from './service-command.ts'
+import { addressOf, DEFAULT_URL, explanationOf, isRefusal } from './service-command.ts'
 
 /** `runtime login`: keeps the address and the key of a service, so that no command has to name them. */
 export class LoginCommand extends Command {
@@ -29,7 +29,7 @@ export class LoginCommand extends Command {
 
   override async execute(): Promise<number> {
     const { stdin, stdout, stderr, env } = this.context
-    const name = this.name ?? hostOf(this.url)
+    const name = this.name ?? new URL(addressOf(this.url)).host
     const key = await givenKey(stdin, stderr)
     try {
       await runtimeClient({ url: this.url, key, retries: 0 }).agents.list({ query: { limit: 1 } })
@@ -102,11 +102,6 @@ export class ContextsUseCommand extends Command {
   }
 }
 
-function hostOf(url: string): string {
-  if (URL.canParse(url)) return new URL(url).host
-  throw new UsageError(`--url: expected an address such as ${DEFAULT_URL}, got "${url}"`)
-}
-
 function unknownContext(name: string | undefined, contexts: Readonly<Record<string, unknown>>): string {
   const known = Object.keys(contexts)
   if (known.length === 0) return 'No service is kept: `runtime login` keeps one.'
@@ -122,15 +117,15 @@ async function givenKey(stdin: Readable, stderr: NodeJS.WritableStream): Promise
 }
 
 function typed(stdin: Readable, stderr: NodeJS.WritableStream): Promise<string> {
-  stderr.write('API key: ')
-  // What is typed goes to an output that shows nothing.
+  // Without an output nothing of what is typed is shown; the terminal has to be in that state before the key is asked for.
   const lines = createInterface({ input: stdin, terminal: true, historySize: 0 })
+  stderr.write('API key: ')
   return new Promise(resolve => {
-    lines.once('line', line => {
-      lines.close()
+    lines.once('line', resolve)
+    lines.once('line', () => lines.close())
+    lines.once('close', () => {
       stderr.write('\n')
-      resolve(line)
+      resolve('')
     })
-    lines.once('close', () => resolve(''))
   })
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { Command, Option } from 'clipanion'
 import { isTty } from '../../shared/cli/style.ts'
 import { currentContext } from './contexts.ts'
-import { DEFAULT_URL } from './service-command.ts'
+import { addressOf, DEFAULT_URL } from './service-command.ts'
 
 /** `runtime open`: the dashboard, in a browser. */
 export class OpenCommand extends Command {
@@ -19,7 +19,7 @@ export class OpenCommand extends Command {
 
   override async execute(): Promise<number> {
     const { stdout, env } = this.context
-    const base = this.url || env.PLATFORM_URL || (await currentContext(env))?.url || DEFAULT_URL
+    const base = addressOf(this.url || env.PLATFORM_URL || (await currentContext(env))?.url || DEFAULT_URL)
     const address = new URL(this.run === undefined ? '/' : `/runs/${encodeURIComponent(this.run)}`, base).href
     stdout.write(address + '\n')
     if (!this.print && isTty(stdout)) await browse(address)

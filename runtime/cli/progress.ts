@@ -1,36 +1,42 @@
+import { type Style, style } from '../../shared/cli/style.ts'
 import type { RunEventData } from '../../shared/wire/runtime/journal.ts'
+import { printable } from './terminal.ts'
 
-/** The events of a run as lines: what began, what came of it, and what it has cost so far. */
-export function progress() {
+/** The events of a run as lines that a terminal may show: what began, what came of it, and what it has cost so far. */
+export function progress({ green, red, yellow, dim }: Style = style(false)) {
   const names = new Map<string, string>()
+  const started = new Map<string, number>()
   let spent = 0
-  const name = (stepId: string) => `${stepId.padEnd(14)} ${names.get(stepId) ?? ''}`.trimEnd()
+  const name = (stepId: string) => `${printable(stepId).padEnd(14)} ${names.get(stepId) ?? ''}`.trimEnd()
 
   return {
-    of({ kind, stepId, payload, meta }: RunEventData): string[] {
+    of({ kind, stepId, at, payload, meta }: RunEventData): string[] {
       switch (kind) {
         case 'step_started':
-          if (meta.name !== undefined) names.set(stepId, meta.name)
+          started.set(stepId, Date.parse(at))
+          if (meta.name !== undefined) names.set(stepId, printable(meta.name))
           return []
         case 'step_completed': {
           spent += meta.costUsd ?? 0
-          const took = meta.durationMs === undefined ? '' : `  ${seconds(meta.durationMs)}`
-          return [`ok    ${name(stepId)}${took}  ${dollars(spent)}`]
+          // A timer measures no work of its own: what it took is what has passed since it began.
+          const passed = Date.parse(at) - (started.get(stepId) ?? Date.parse(at))
+          const took = `  ${seconds(Math.max(meta.durationMs ?? 0, passed))}`
+          return [`${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}`)}`]
         }
         case 'step_failed':
-          return [`FAIL  ${name(stepId)}  ${String(payload.code)}: ${firstLine(payload.error)}`]
+          return [`${red('FAIL')}  ${name(stepId)}  ${firstLine(payload.code)}: ${firstLine(payload.error)}`]
         case 'step_retrying':
-          return [`again ${name(stepId)}  ${String(payload.code)}: ${firstLine(payload.error)}`]
+          return [`${yellow('again')} ${name(stepId)}  ${firstLine(payload.code)}: ${firstLine(payload.error)}`]
         case 'step_waiting':
           return [
-            `WAITS ${name(stepId)}  ${String(payload.reason)}: ${firstLine(payload.prompt)}`,
-            `      runtime approvals approve ${String(payload.approvalId)}`,
+            `${yellow('WAITS')} ${name(stepId)}  ${firstLine(payload.reason)}: ${firstLine(payload.prompt)}`,
+            `      runtime approvals approve ${firstLine(payload.approvalId)}`,
           ]
         case 'anomaly_detected':
-          return [`!     ${firstLine(payload.message)}`]
+          return [`${yellow('!')}     ${firstLine(payload.message)}`]
         case 'confidence_evaluated':
           return [
-            `      confidence ${String(payload.score)} of ${String(payload.threshold)}: ${String(payload.decision)}`,
+            `      confidence ${firstLine(payload.score)} of ${firstLine(payload.threshold)}: ${firstLine(payload.decision)}`,
           ]
         default:
           return []
@@ -49,5 +55,5 @@ function dollars(usd: number): string {
 }
 
 function firstLine(text: unknown): string {
-  return String(text).split('\n', 1)[0]?.slice(0, 160) ?? ''
+  return printable(String(text).split('\n', 1)[0]?.slice(0, 160) ?? '')
 }

@@ -1,5 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { WAITS } from '../../shared/cli/exit-code.ts'
+import { styleOf } from '../../shared/cli/style.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { progress } from './progress.ts'
@@ -7,6 +8,8 @@ import { givenObject, isRefusal, ServiceCommand, WHERE } from './service-command
 import { printable, spinner } from './terminal.ts'
 
 const RECONNECT_MS = 1000
+/** As a shell reports a program that Ctrl-C ended. */
+const INTERRUPTED = 130
 
 /** `runtime run`: starts a run and shows what it does until it ends. */
 export class RunCommand extends ServiceCommand {
@@ -44,8 +47,14 @@ export class RunCommand extends ServiceCommand {
       stderr.write(line + '\n')
       spin.start()
     }
-    const shown = progress()
+    const shown = progress(styleOf(stderr, this.context.env))
     if (this.watch === undefined) tell(`run ${id}`)
+    const leave = () => {
+      spin.stop()
+      stderr.write(`\nThe run goes on. runtime run --watch ${id} shows it again; runtime runs cancel ${id} stops it.\n`)
+      process.exit(INTERRUPTED)
+    }
+    process.once('SIGINT', leave)
     try {
       if (!this.quiet) spin.start()
       let lastEventId: string | undefined
@@ -53,7 +62,7 @@ export class RunCommand extends ServiceCommand {
         try {
           for await (const event of client.runs.events({ params }, { lastEventId })) {
             lastEventId = event.id ?? lastEventId
-            for (const line of shown.of(event.data)) tell(printable(line))
+            for (const line of shown.of(event.data)) tell(line)
             if (event.data.kind === 'step_waiting' && (await waits(client, id))) return WAITS
           }
         } catch (error) {
@@ -71,6 +80,7 @@ export class RunCommand extends ServiceCommand {
         await new Promise(resolve => setTimeout(resolve, RECONNECT_MS))
       }
     } finally {
+      process.off('SIGINT', leave)
       spin.stop()
     }
   }

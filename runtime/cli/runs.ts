@@ -1,11 +1,11 @@
 import { Command, Option } from 'clipanion'
+import { styleOf } from '../../shared/cli/style.ts'
 import { usdText } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { type Run, runStatuses, triggerKinds } from '../../shared/wire/runtime/run.ts'
 import { progress } from './progress.ts'
 import { requestText } from './request-text.ts'
 import { givenObject, ServiceCommand, WHERE } from './service-command.ts'
-import { printable } from './terminal.ts'
 import { listVerb, membersText, oneOf, timeText, verb, wholeNumber } from './verb.ts'
 
 const RUN_ID = 'The id of a run, as `runtime runs list` and `runtime run` print it.'
@@ -109,11 +109,12 @@ export class RunsLogsCommand extends ServiceCommand {
   json = Option.Boolean('--json', false, { description: 'Print each event of the journal as a line of JSON.' })
 
   protected async act(client: RuntimeClient): Promise<number> {
-    const shown = progress()
+    const { stdout, env } = this.context
+    const shown = progress(styleOf(stdout, env))
     const live = this.follow ? 'true' : 'false'
     for await (const { data } of client.runs.events({ params: { id: this.run }, query: { live } })) {
       if (this.json) this.say(JSON.stringify(data))
-      else for (const line of shown.of(data)) this.say(printable(line))
+      else for (const line of shown.of(data)) this.say(line)
     }
     return 0
   }

@@ -2,6 +2,7 @@ import { Command, Option, UsageError } from 'clipanion'
 import { REFUSED, UNREACHABLE } from '../../shared/cli/exit-code.ts'
 import { ClientError, type RuntimeClient, runtimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import { currentContext } from './contexts.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -21,16 +22,21 @@ export const isRefusal = (error: unknown): boolean => error instanceof ClientErr
 
 /** What the person at the terminal reads of an error. */
 export function explanationOf(error: Error): string {
-  const isAbsent = error instanceof ClientError && error.status === undefined
-  return isAbsent ? `${error.message}: is the runtime running there? Say where with --url.` : error.message
+  if (!(error instanceof ClientError)) return error.message
+  if (error.headers?.has(responseHeaders.traceId)) {
+    return `That is a router. The runtime is at another address, by default ${DEFAULT_URL}: say which with --url.`
+  }
+  return error.status === undefined
+    ? `${error.message}: is the runtime running there? Say where with --url.`
+    : error.message
 }
 
 /** JSON that was given on the command line. */
 export function givenJson(name: string, text: string, expected: string): unknown {
   try {
     return readJson(text)
-  } catch {
-    throw new UsageError(`${name}: expected ${expected}`)
+  } catch (error) {
+    throw new UsageError(`${name}: expected ${expected}; ${(error as Error).message}`)
   }
 }
 
@@ -39,6 +45,13 @@ export function givenObject(name: string, text: string): Record<string, unknown>
   const value = givenJson(name, text, `JSON such as '{"prompt":"hello"}'`)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new UsageError(`${name}: expected a JSON object`)
+}
+
+/** An address that a person gave, which has to say how it is spoken to. */
+export function addressOf(given: string): string {
+  if (/^https?:\/\//.test(given) && URL.canParse(given)) return given
+  const meant = URL.canParse(`http://${given}`) ? `: did you mean http://${given}?` : '.'
+  throw new UsageError(`An address begins with http:// or https://, and "${given}" does not${meant}`)
 }
 
 /** A command that talks to a running runtime; what the service refuses is one line and exit code 1. */
@@ -57,7 +70,7 @@ export abstract class ServiceCommand extends Command {
         'A key is needed: give --key, set PLATFORM_API_KEY, or keep one with `runtime login`. `runtime keys create` makes one.',
       )
     }
-    const url = this.url || env.PLATFORM_URL || kept?.url || DEFAULT_URL
+    const url = addressOf(this.url || env.PLATFORM_URL || kept?.url || DEFAULT_URL)
     try {
       // The person at the terminal reads at once what is wrong, and decides whether to try again.
       return await this.act(runtimeClient({ url, key, retries: 0 }))

@@ -274,7 +274,7 @@ async function modelFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest): 
   if (found) return deps.withinBudget(run, found)
   const isNamed = manifest.model.includes('/')
   const how = isNamed
-    ? `save its provider with POST /v1/settings/llm-providers`
+    ? `save the key of its provider under Settings or with \`runtime providers set ${manifest.model.split('/', 1)[0]}\`, or use demo/echo, which needs none`
     : `name a model of a provider that you have, as <provider>/<model>, in manifest.model, or among the candidates of ${manifest.model} with PUT /v1/settings/models`
   const unserved = `no configured provider serves the model ${manifest.model}: ${how}`
   // A program may have no need of a model.

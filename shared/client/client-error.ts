@@ -1,4 +1,5 @@
 import { readJson } from '../json/read-json.ts'
+
 /** A call that was refused, or a service that does not answer. */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
@@ -10,6 +11,8 @@ export class ClientError extends Error {
   readonly details: readonly { path: string; message: string }[]
   /** Names the call in the logs of the service. */
   readonly requestId: string | undefined
+  /** The headers of the answer, where there was one. */
+  readonly headers: Headers | undefined
   /** The whole answer, read as JSON where it is. */
   readonly body: unknown
 
@@ -19,6 +22,7 @@ export class ClientError extends Error {
     this.code = given.code
     this.details = given.details ?? []
     this.requestId = given.requestId
+    this.headers = given.headers
     this.body = given.body
   }
 }
@@ -39,6 +43,7 @@ export async function refusalOf(answer: Response): Promise<ClientError> {
     code: typeof name === 'string' ? name : undefined,
     details: Array.isArray(details) ? details : [],
     requestId,
+    headers: answer.headers,
     body: body ?? text,
   })
 }

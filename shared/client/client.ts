@@ -1,6 +1,7 @@
 import { readJson } from '../json/read-json.ts'
 import type { router } from '../wire/router/endpoints.ts'
 import type { runtime } from '../wire/runtime/endpoints.ts'
+import { ClientError } from './client-error.ts'
 import type { CallOptions, ClientOf } from './client-types.ts'
 import { routerOperations, runtimeOperations } from './operations.gen.ts'
 import { readStream } from './read-stream.ts'
@@ -58,7 +59,19 @@ function functionOf(written: string, send: SendCall): unknown {
 
 async function readAnswer(answer: Response): Promise<unknown> {
   const text = await answer.text()
-  return text === '' ? undefined : readJson(text)
+  if (text === '') return undefined
+  try {
+    return readJson(text)
+  } catch (cause) {
+    const { status, headers } = answer
+    const what = headers.get('content-type') ?? 'no content type'
+    throw new ClientError(`the answer is not JSON (${what}): another service is there`, {
+      status,
+      headers,
+      body: text,
+      cause,
+    })
+  }
 }
 
 async function* eachOf(send: SendCall, call: Outgoing, args: Arguments, options: CallOptions): AsyncGenerator<unknown> {

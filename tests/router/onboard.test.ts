@@ -375,7 +375,7 @@ describe('launch', () => {
   it('finds the router that onboard started, and says so when there is none', async () => {
     await program('claude', 'echo "$ANTHROPIC_BASE_URL"')
     const alone = await router(['launch', 'claude'])
-    expect([alone.code, alone.out]).toEqual([1, ''])
+    expect([alone.code, alone.out]).toEqual([3, ''])
     expect(alone.err).toContain(`No router answers at http://127.0.0.1:${port}`)
     await router(['onboard', '--apply', '--port', String(port)], { ROUTER_BIND: '' })
     expect((await router(['launch', 'claude'], { ROUTER_BIND: '' })).out).toBe(`http://127.0.0.1:${port}\n`)

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+import { style } from '../../shared/cli/style.ts'
+import type { RunEventData } from '../../shared/wire/runtime/journal.ts'
+import { progress } from './progress.ts'
+
+const event = (kind: RunEventData['kind'], seconds: number, more: Partial<RunEventData> = {}): RunEventData => ({
+  seq: 1,
+  stepId: 'timer-1-1',
+  runId: 'r',
+  attempt: 1,
+  at: new Date(seconds * 1000).toISOString(),
+  meta: {},
+  hash: '0'.repeat(64),
+  kind,
+  payload: {},
+  ...more,
+})
+
+it('says how long a timer took, though it did no work', () => {
+  const shown = progress()
+  shown.of(event('step_started', 10, { meta: { name: 'wait' } }))
+  expect(shown.of(event('step_completed', 14, { meta: { durationMs: 0 } }))).toEqual([
+    'ok    timer-1-1      wait  4.0 s  0 USD',
+  ])
+})
+
+it('marks a line on a terminal, and lets no text of a run do so', () => {
+  const shown = progress(style(true))
+  const [line] = shown.of(event('step_failed', 1, { payload: { code: 'tool_failed', error: 'no\u001b[2J\nmore' } }))
+  expect(line).toBe('\u001b[31mFAIL\u001b[39m  timer-1-1  tool_failed: no[2J')
+})
