@@ -177,7 +177,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     sha256,
     hashing,
     outHeaders,
-    signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
+    signer: cloudSigner({ transport, clock, env, host: options.credentialHost }),
     log: log.target('router.upstream'),
     callLog,
     refusals: refusalLines(log.target('router.upstream'), clock),
@@ -238,6 +238,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     capabilities: {
       config: () => holder.get().config,
       env,
+      hasSource: shared.signer.has,
       breakerOf,
       isGateDisabled: errorBudgets.isDisabled,
       calibration: calibration.describe,

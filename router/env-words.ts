@@ -149,20 +149,188 @@ export const moreRouterWords: VariableGroups<string> = {
       form: 'text, secret',
       unset: 'the client sends its own',
     },
+  },
+  'Credentials of cloud hosts': {
+    AWS_BEARER_TOKEN_BEDROCK: {
+      about: 'A Bedrock API key. It takes precedence over every signature, where `service` is `bedrock`.',
+      form: 'text, secret',
+      unset: 'calls are signed',
+    },
     AWS_ACCESS_KEY_ID: {
       about: 'The key id of providers with `auth = "sigv4"`.',
       form: 'text',
-      unset: 'these providers have no key',
+      unset: 'the next source is asked: [cloud hosts](router.md#cloud-hosts)',
     },
     AWS_SECRET_ACCESS_KEY: {
       about: 'The key that belongs to it.',
       form: 'text, secret',
-      unset: 'these providers have no key',
+      unset: 'the next source is asked',
     },
     AWS_SESSION_TOKEN: {
       about: 'The token of a temporary key.',
       form: 'text, secret',
       unset: 'none is sent',
+    },
+    AWS_PROFILE: {
+      about: 'The profile of the shared files whose credentials are used.',
+      form: 'name',
+      unset: '`default`, if it has credentials',
+    },
+    AWS_CONFIG_FILE: {
+      about: 'The file of profiles and sign-ons.',
+      form: 'path',
+      unset: '`.aws/config` in `HOME`',
+    },
+    AWS_SHARED_CREDENTIALS_FILE: {
+      about: 'The file of keys.',
+      form: 'path',
+      unset: '`.aws/credentials` in `HOME`',
+    },
+    AWS_WEB_IDENTITY_TOKEN_FILE: {
+      about:
+        'The file of a token that the platform renews; with `AWS_ROLE_ARN` it is exchanged for the keys of that role.',
+      form: 'path',
+      unset: 'the next source is asked',
+    },
+    AWS_ROLE_ARN: {
+      about: 'The role that this token stands for.',
+      form: 'ARN',
+      unset: 'the next source is asked',
+    },
+    AWS_ROLE_SESSION_NAME: {
+      about: 'The name of its sessions.',
+      form: 'text',
+      unset: '`waybill-` and the time',
+    },
+    AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: {
+      about: 'The path of the credentials at the agent of ECS.',
+      form: 'path',
+      unset: 'the next source is asked',
+    },
+    AWS_CONTAINER_CREDENTIALS_FULL_URI: {
+      about: 'The same as a whole address. Plain `http` goes to this machine and to the agents of ECS and EKS only.',
+      form: 'address',
+      unset: 'the next source is asked',
+    },
+    AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {
+      about: 'The file of what is sent there in `authorization`.',
+      form: 'path',
+      unset: '`AWS_CONTAINER_AUTHORIZATION_TOKEN`',
+    },
+    AWS_CONTAINER_AUTHORIZATION_TOKEN: {
+      about: 'The same as a value.',
+      form: 'text, secret',
+      unset: 'none is sent',
+    },
+    AWS_EC2_METADATA_DISABLED: {
+      about: '`true` leaves the metadata service of EC2 out.',
+      form: '`true` or `false`',
+      unset: 'it is asked last',
+    },
+    AWS_EC2_METADATA_SERVICE_ENDPOINT: {
+      about: 'Where that service is.',
+      form: 'address',
+      unset: '`http://169.254.169.254`',
+    },
+    AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE: {
+      about: '`IPv6` asks it at `[fd00:ec2::254]`.',
+      form: '`IPv4` or `IPv6`',
+      unset: '`IPv4`',
+    },
+    AWS_ENDPOINT_URL_STS: {
+      about: 'Where the token service of AWS is.',
+      form: 'https address',
+      unset: 'that of the region',
+    },
+    AWS_ENDPOINT_URL_SSO: {
+      about: 'Where the portal of the single sign-on is.',
+      form: 'https address',
+      unset: 'that of the region',
+    },
+    AWS_ENDPOINT_URL_SSO_OIDC: {
+      about: 'Where a sign-on is renewed.',
+      form: 'https address',
+      unset: 'that of the region',
+    },
+    AWS_ENDPOINT_URL: {
+      about: 'Where these three are, if their own variable is not set.',
+      form: 'https address',
+      unset: 'that of the region',
+    },
+    AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: {
+      about: '`true` leaves the four addresses above out.',
+      form: '`true` or `false`',
+      unset: 'they count',
+    },
+    GOOGLE_APPLICATION_CREDENTIALS: {
+      about: 'The file of the credentials of providers with `auth = "oauth"` and without `credentials_env`.',
+      form: 'path',
+      unset: 'what `gcloud auth application-default login` wrote, else the metadata server',
+    },
+    CLOUDSDK_CONFIG: {
+      about: 'The folder that `gcloud` writes to.',
+      form: 'path',
+      unset: '`.config/gcloud` in `HOME`',
+    },
+    GOOGLE_CLOUD_QUOTA_PROJECT: {
+      about: 'The project whose quota is used.',
+      form: 'name',
+      unset: 'that of the credentials',
+    },
+    GCE_METADATA_HOST: {
+      about: 'Where the metadata server of Google is.',
+      form: 'host, with its port',
+      unset: '`169.254.169.254`',
+    },
+    GCE_METADATA_IP: {
+      about: 'The same; it takes precedence.',
+      form: 'host, with its port',
+      unset: '`GCE_METADATA_HOST`',
+    },
+    METADATA_SERVER_DETECTION: {
+      about: '`none` leaves that server out.',
+      form: '`none`',
+      unset: 'it is asked last',
+    },
+    AZURE_TENANT_ID: {
+      about: 'The tenant of providers with `auth = "entra"`.',
+      form: 'id',
+      unset: 'the managed identity of the machine',
+    },
+    AZURE_CLIENT_ID: {
+      about: 'The application, or the managed identity that the machine has been given.',
+      form: 'id',
+      unset: 'the identity of the machine itself',
+    },
+    AZURE_CLIENT_SECRET: {
+      about: 'The secret of the application.',
+      form: 'text, secret',
+      unset: '`AZURE_FEDERATED_TOKEN_FILE`',
+    },
+    AZURE_FEDERATED_TOKEN_FILE: {
+      about: 'The file of a token of the application that the platform renews.',
+      form: 'path',
+      unset: 'the managed identity of the machine',
+    },
+    AZURE_AUTHORITY_HOST: {
+      about: 'Where Microsoft Entra is.',
+      form: 'https address',
+      unset: '`https://login.microsoftonline.com`',
+    },
+    IDENTITY_ENDPOINT: {
+      about: 'Where App Service and its like give the token of the managed identity. Set by them.',
+      form: 'address',
+      unset: 'the metadata service of the machine',
+    },
+    IDENTITY_HEADER: {
+      about: 'The secret of that address. Set by them.',
+      form: 'text, secret',
+      unset: 'the metadata service of the machine',
+    },
+    AZURE_POD_IDENTITY_AUTHORITY_HOST: {
+      about: 'Where the metadata service of Azure is.',
+      form: 'address',
+      unset: '`http://169.254.169.254`',
     },
   },
   'Some hosts and commands only': {

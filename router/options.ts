@@ -4,6 +4,7 @@ import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { ConfigSource } from './active-config.ts'
 import type { Access } from './auth/access.ts'
+import type { CredentialHost } from './cloud/credential-request.ts'
 import type { GateHost } from './gates/gate-host.ts'
 import type { ReceiptStorage } from './receipts.ts'
 import type { Transport } from './upstream/transport.ts'
@@ -29,6 +30,8 @@ export interface RouterOptions {
   gates?: GateHost
   /** Variables: ROUTER_MODE, provider base addresses, and the keys that the config names. */
   env?: Readonly<Record<string, string | undefined>>
+  /** Where the credentials of cloud hosts may be looked for beyond the variables; without it nowhere. */
+  credentialHost?: CredentialHost
   tenantId?: string
   promptSalt?: string
   /** Whether answers carry `x-router-*` headers; default yes. */

@@ -5,6 +5,7 @@ import { auditEndpoints } from '../../shared/wire/router/endpoints/audit.ts'
 import { outcomes, verdicts } from '../../shared/wire/router/feedback.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Caller } from '../auth/access.ts'
+import type { HasSource } from '../config/credential.ts'
 import { describeConfig } from '../config/describe.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { type Operation, operation } from '../http/operation.ts'
@@ -13,6 +14,7 @@ import { describeModes } from '../policy/knobs.ts'
 export interface CapabilitiesDeps {
   config: () => RoutingConfig
   env: Readonly<Record<string, string | undefined>>
+  hasSource: HasSource
   breakerOf: (provider: string) => Capabilities['providers'][number]['breaker']
   isGateDisabled: (tenant: string, gate: string) => boolean
   /** Where the thresholds of the routes stand for this tenant. */
@@ -39,6 +41,7 @@ async function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Promise<C
     config_path_set: Boolean(deps.env.ROUTER_CONFIG),
     ...describeConfig(config, {
       env: deps.env,
+      hasSource: deps.hasSource,
       breakerOf: deps.breakerOf,
       isDisabled: gate => deps.isGateDisabled(tenantId, gate),
     }),

@@ -6,6 +6,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
@@ -79,8 +80,10 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
     ...usedProviders(config).map(provider => {
       const held = heldCredential(provider, vars)
       const passes = provider.auth === 'passthrough'
-      const missing = held === 'missing' && !passes
-      const wants = provider.apiKeyEnv ?? provider.credentialsEnv ?? 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+      const searched = isSearched(provider)
+      const missing = held === 'missing' && !passes && !searched
+      const wants = provider.apiKeyEnv ?? provider.credentialsEnv ?? 'its key'
+      const source = declaredSource(provider, vars)
       return {
         name: `key of ${provider.id}`,
         ok: !missing,
@@ -90,7 +93,11 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
             ? "the caller's own is passed on"
             : held === 'none'
               ? 'none is wanted'
-              : 'set',
+              : source !== undefined
+                ? `by ${source}`
+                : searched
+                  ? 'no variable names a source: the first call looks in the files and the metadata service of the machine'
+                  : 'set',
       }
     }),
     ...(await Promise.all(

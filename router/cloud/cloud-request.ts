@@ -46,6 +46,13 @@ export function cloudUrl({ baseUrl, project, region }: Provider, host: CloudHost
   return `${root}/${place}/publishers/anthropic/models/${name}:${stream ? 'streamRawPredict' : 'rawPredict'}`
 }
 
+/** The address of a deployment of Azure OpenAI; undefined for a provider that has none. */
+export function deploymentUrl({ baseUrl, apiVersion }: Provider, model: string): string | undefined {
+  if (apiVersion === null) return undefined
+  const root = baseUrl.replace(/\/openai$/, '')
+  return `${root}/openai/deployments/${encodeURIComponent(model)}/chat/completions?api-version=${apiVersion}`
+}
+
 /** The values of every `anthropic-beta` header. */
 export function betasOf(headers: readonly (readonly [string, string])[]): string[] {
   return headers

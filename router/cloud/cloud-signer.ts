@@ -2,7 +2,11 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { Provider } from '../config/routing-config.ts'
 import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError } from '../upstream/transport.ts'
-import { type ServiceTokens, serviceTokens } from './service-tokens.ts'
+import type { AwsKeys } from './aws-sts.ts'
+import { type CredentialHost, type Expiring, NoSourceError, type SourceDeps, type Vars } from './credential-request.ts'
+import { declaredSource, isSearched } from './declared-source.ts'
+import type { GoogleToken } from './google-credentials.ts'
+import { type LastingCredential, lastingCredential } from './lasting-credential.ts'
 
 export interface ToSign {
   url: string
@@ -12,67 +16,124 @@ export interface ToSign {
 }
 
 export interface CloudSigner {
+  /** Whether a proof may be had for a provider: that a search found none is remembered for a while. */
+  has(provider: Provider): boolean
   /** The headers of a call with the provider's proof; throws a TransportError where there can be none. */
   signed(provider: Provider, call: ToSign): Promise<HeaderList>
-  /** The provider answered 401 to these headers: whether another proof can be had, which the next call then gets. */
-  refused(provider: Provider, headers: HeaderList): boolean
+  /** The provider refused these headers as not or no longer valid: whether another proof can be had, which the next call then gets. */
+  refused(provider: Provider, headers: HeaderList, response: { status: number; headers: HeaderList }): boolean
 }
 
 export interface CloudSignerDeps {
   transport: Transport
   clock: Clock
-  /** Variables of the environment that hold credentials. */
-  readKey: (variable: string) => string | undefined
+  /** Variables of the environment that hold credentials, or say where they are. */
+  env: Vars
+  host: CredentialHost | undefined
 }
 
-/** Headers that say what is sent; the others are the transport's and may change on the way. */
-const SIGNED = new Set(['accept', 'content-type'])
+/** A search over several services, each within its own time, ends here. */
+const SEARCH_MS = 20_000
+/** A machine that has no credentials may be given some. */
+const ABSENT_MS = 60_000
 
-export function cloudSigner({ transport, clock, readKey }: CloudSignerDeps): CloudSigner {
-  const tokens: ServiceTokens = serviceTokens({ transport, clock })
+export function cloudSigner({ transport, clock, env, host }: CloudSignerDeps): CloudSigner {
+  const aws = new Map<string, LastingCredential<AwsKeys>>()
+  const google = new Map<string, LastingCredential<GoogleToken>>()
+  const entra = new Map<string, LastingCredential<string>>()
+  const absent = new Map<string, number>()
+
+  /** One for all providers that have the same credentials, made of a search that is loaded with the first of their calls. */
+  function held<T>(
+    all: Map<string, LastingCredential<T>>,
+    provider: Provider,
+    search: (deps: SourceDeps) => Promise<Expiring<T>>,
+  ): LastingCredential<T> {
+    const name = nameOf(provider)
+    let one = all.get(name)
+    if (one === undefined) {
+      one = lastingCredential(async () => {
+        try {
+          const found = await search({ transport, clock, env, host, signal: AbortSignal.timeout(SEARCH_MS) })
+          absent.delete(name)
+          return found
+        } catch (error) {
+          if (error instanceof NoSourceError) absent.set(name, clock.monotonic())
+          if (error instanceof TransportError)
+            throw new TransportError(`provider "${provider.id}" has no credential: ${error.message}`, { cause: error })
+          throw error
+        }
+      }, clock)
+      all.set(name, one)
+    }
+    return one
+  }
+
+  const awsOf = (provider: Provider) =>
+    held(aws, provider, async deps => (await import('./aws-credentials.ts')).awsKeys(deps, provider.region ?? ''))
+  const googleOf = (provider: Provider) =>
+    held(google, provider, async deps => {
+      const { credentialsEnv, tokenUrl } = provider
+      const json = credentialsEnv === null ? undefined : env[credentialsEnv]
+      if (credentialsEnv !== null && !json) throw new TransportError(`the variable ${credentialsEnv} is not set`)
+      return (await import('./google-credentials.ts')).googleToken(deps, { json, tokenUrl })
+    })
+  const entraOf = (provider: Provider) =>
+    held(entra, provider, async deps => (await import('./entra-credentials.ts')).entraToken(deps))
+
+  const bedrockKey = ({ auth, service }: Provider) =>
+    auth === 'sigv4' && service === 'bedrock' ? env.AWS_BEARER_TOKEN_BEDROCK || undefined : undefined
 
   return {
-    refused(provider, headers) {
-      const credentials = readKey(provider.credentialsEnv ?? '')
-      if (provider.auth !== 'oauth' || !credentials) return false
-      const token = headerValue(headers, 'authorization')?.slice('Bearer '.length) ?? ''
-      return tokens.drop({ credentials, tokenUrl: provider.tokenUrl, provider }, token)
+    has(provider) {
+      const since = absent.get(nameOf(provider))
+      const isAbsent = since !== undefined && clock.monotonic() - since < ABSENT_MS
+      return declaredSource(provider, env) !== undefined || (host !== undefined && isSearched(provider) && !isAbsent)
+    },
+
+    refused(provider, headers, response) {
+      const proof = headerValue(headers, 'authorization') ?? ''
+      if (provider.auth === 'sigv4') {
+        if (bedrockKey(provider) !== undefined || !isOutdated(response)) return false
+        awsOf(provider).drop(({ accessKeyId }) => proof.includes(`Credential=${accessKeyId}/`))
+        return true
+      }
+      if (response.status !== 401) return false
+      if (provider.auth === 'oauth') googleOf(provider).drop(({ token }) => proof === `Bearer ${token}`)
+      if (provider.auth === 'entra') entraOf(provider).drop(token => proof === `Bearer ${token}`)
+      return provider.auth === 'oauth' || provider.auth === 'entra'
     },
 
     async signed(provider, call) {
       if (provider.auth === 'oauth') {
-        const credentials = readKey(provider.credentialsEnv ?? '')
-        if (!credentials) throw new TransportError(`the variable ${provider.credentialsEnv} is not set`)
-        const token = await tokens.token({ credentials, tokenUrl: provider.tokenUrl, provider }, call.signal)
+        const { token, quotaProject } = await googleOf(provider).get(call.signal)
+        const quota: HeaderList = quotaProject === undefined ? [] : [['x-goog-user-project', quotaProject]]
+        return [...call.headers, ['authorization', `Bearer ${token}`], ...quota]
+      }
+      if (provider.auth === 'entra') {
+        const token = await entraOf(provider).get(call.signal)
         return [...call.headers, ['authorization', `Bearer ${token}`]]
       }
-      const accessKeyId = readKey('AWS_ACCESS_KEY_ID')
-      const secretAccessKey = readKey('AWS_SECRET_ACCESS_KEY')
-      if (!accessKeyId || !secretAccessKey)
-        throw new TransportError('AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set')
-      const sessionToken = readKey('AWS_SESSION_TOKEN')
-      const { AwsV4Signer } = await import('aws4fetch')
-      const { headers } = await new AwsV4Signer({
-        method: 'POST',
-        url: call.url,
-        accessKeyId,
-        secretAccessKey,
-        body: call.body,
-        headers: call.headers.filter(([name]) => SIGNED.has(name.toLowerCase())),
-        service: provider.service,
-        region: provider.region ?? '',
-        ...(sessionToken && { sessionToken }),
-        datetime: clock
-          .now()
-          .toISOString()
-          .replace(/[-:]|\.\d{3}/g, ''),
-      }).sign()
-      const proof: HeaderList = []
-      for (const name of ['authorization', 'x-amz-date', 'x-amz-security-token', 'x-amz-content-sha256']) {
-        const value = headers.get(name)
-        if (value !== null) proof.push([name, value])
-      }
-      return [...call.headers, ...proof]
+      const key = bedrockKey(provider)
+      if (key !== undefined) return [...call.headers, ['authorization', `Bearer ${key}`]]
+      const keys = await awsOf(provider).get(call.signal)
+      const { signature } = await import('./aws-sts.ts')
+      const { url, headers, body } = call
+      const { service, region } = provider
+      const proof = await signature({ clock }, { url, headers, body, service, region: region ?? '', keys })
+      return [...headers, ...proof]
     },
   }
+}
+
+function nameOf({ auth, region, credentialsEnv, tokenUrl }: Provider): string {
+  return auth === 'sigv4' ? `${auth} ${region}` : `${auth} ${credentialsEnv} ${tokenUrl}`
+}
+
+/** Of keys that have ended or were withdrawn; what the keys may not do, other keys of the same source may not either. */
+function isOutdated({ status, headers }: { status: number; headers: HeaderList }): boolean {
+  const type = (headerValue(headers, 'x-amzn-errortype') ?? '').split(':', 1)[0]!
+  return (
+    status === 403 && /^(?:ExpiredToken(?:Exception)?|UnrecognizedClientException|InvalidClientTokenId)$/.test(type)
+  )
 }

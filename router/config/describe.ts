@@ -2,7 +2,7 @@ import { MODEL_TABLE_VERSION } from '../../shared/models/accepted.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { ClassPrices } from '../../shared/prices/price.ts'
 import type { Capabilities } from '../../shared/wire/router/capabilities.ts'
-import { heldCredential } from './credential.ts'
+import { type HasSource, heldCredential } from './credential.ts'
 import type { ModelPrice } from './model.ts'
 import type { Vars } from './resolve-providers.ts'
 import type { Budget, Provider, RoutingConfig } from './routing-config.ts'
@@ -12,6 +12,7 @@ type Part<K extends keyof Capabilities> = Pick<Capabilities, K>
 export interface Live {
   /** Only asked which variables are set. */
   env: Vars
+  hasSource?: HasSource
   breakerOf: (provider: string) => Capabilities['providers'][number]['breaker']
   isDisabled: (gate: string) => boolean
 }
@@ -47,7 +48,7 @@ export function describeConfig(
       responses: provider.responses,
       auth: provider.auth,
       base_host: new URL(provider.baseUrl).host,
-      credential: describeCredential(provider, live.env),
+      credential: describeCredential(provider, live),
       breaker: live.breakerOf(provider.id),
     })),
     gates: Object.values(config.gates).map(gate => ({
@@ -70,9 +71,12 @@ export function describeConfig(
   }
 }
 
-function describeCredential(provider: Provider, env: Vars): Capabilities['providers'][number]['credential'] {
+function describeCredential(
+  provider: Provider,
+  { env, hasSource }: Live,
+): Capabilities['providers'][number]['credential'] {
   if (provider.auth === 'passthrough') return 'passthrough'
-  const held = heldCredential(provider, env)
+  const held = heldCredential(provider, env, hasSource)
   // The list has no word of its own for a provider that wants no key; `auth` beside it says so.
   return held === 'none' ? 'missing' : held
 }

@@ -19,7 +19,7 @@ export const providerWords: Words<ProviderTable> = {
   },
   auth: {
     about:
-      "Whose key a call carries: the client's (`passthrough`), one from a variable (`env`), none, or a signature for a cloud host (`sigv4`, `oauth`).",
+      "Whose key a call carries: the client's (`passthrough`), one from a variable (`env`), none, or a proof for a cloud host: a signature of AWS (`sigv4`), a token of Google (`oauth`) or of Microsoft Entra (`entra`). [The router](router.md#cloud-hosts) says where they come from.",
     unset: '`env` with `api_key_env`, else `passthrough` for a provider that is built in and `none` for another',
   },
   api_key_env: { about: 'The variable that holds the key.', unset: 'that of a provider that is built in' },
@@ -30,10 +30,16 @@ export const providerWords: Words<ProviderTable> = {
   region: { about: 'The region to sign for or to call.', unset: 'required with `sigv4` and `oauth`' },
   service: { about: 'The service that `sigv4` signs for.', unset: '`bedrock`' },
   project: { about: 'The project that `oauth` calls.', unset: 'required with `oauth`' },
-  token_url: { about: 'Where `oauth` gets its tokens.', unset: "that of the service account, else Google's" },
+  token_url: { about: 'Where `oauth` gets its tokens.', unset: "that of the account, else Google's" },
   credentials_env: {
-    about: 'The variable that holds the service account of `oauth`, as JSON.',
-    unset: 'required with `oauth`',
+    about:
+      'The variable that holds the credentials of `oauth`, as JSON: a service account, a user or an external account.',
+    unset: "Google's application default credentials",
+  },
+  api_version: {
+    about:
+      'The `api-version` of Azure OpenAI. With it models are called under `/openai/deployments/<upstream_model>/`, and a key goes in `api-key`.',
+    unset: 'models are called by their names, as at `/openai/v1`',
   },
   headers: { about: 'Headers for every call. None of them may carry a key.', unset: 'none' },
   responses: {

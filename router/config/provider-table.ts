@@ -5,7 +5,7 @@ import { providerDialects } from '../../shared/wire/router/conventions.ts'
 import { timeoutKeys } from './service-tables.ts'
 import { choice, envName, flag, id, modelRef, uniqueList, whole } from './table-fields.ts'
 
-const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
+const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth', 'entra'] as const
 
 /** docs/spec/router.md §6.6. `dialect` and `base_url` are required for a provider that is not built in. */
 export const providerTable = z.strictObject({
@@ -20,6 +20,7 @@ export const providerTable = z.strictObject({
   project: text(1, 128).optional(),
   token_url: text(1, 2048).optional(),
   credentials_env: envName.optional(),
+  api_version: text(1, 64).optional(),
   headers: z.record(text(1, 256), text(0, 8192), { error: expected('a table of header names and values') }).optional(),
   responses: flag.optional(),
   inject_usage: flag.optional(),

@@ -65,12 +65,13 @@ function withDefaults(table: ProviderTable, base: Base, limits: Limits): Provide
     baseUrl: base.baseUrl.replace(/\/+$/, ''),
     auth: table.auth ?? (table.api_key_env !== undefined ? 'env' : builtin ? 'passthrough' : 'none'),
     apiKeyEnv: table.api_key_env ?? base.apiKeyEnv,
-    authHeader: table.auth_header?.toLowerCase() ?? null,
+    authHeader: table.auth_header?.toLowerCase() ?? (table.api_version === undefined ? null : 'api-key'),
     region: table.region ?? null,
     service: table.service ?? 'bedrock',
     project: table.project ?? null,
     tokenUrl: table.token_url ?? null,
     credentialsEnv: table.credentials_env ?? null,
+    apiVersion: table.api_version ?? null,
     headers: named(Object.entries(table.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])),
     responses: table.responses ?? (builtin && base.dialect === 'chat'),
     injectUsage: table.inject_usage ?? false,
@@ -108,7 +109,12 @@ function checkProvider(problems: Problems, path: Path, table: ProviderTable, bad
   if (table.auth === 'oauth') {
     need('project', ': auth = "oauth" calls a project')
     need('region', ': auth = "oauth" calls a region')
-    need('credentials_env', ': auth = "oauth" reads the service account from the variable it names')
+  }
+  if (table.api_version !== undefined) {
+    if (!/^[A-Za-z0-9.-]+$/.test(table.api_version)) say('api_version', 'expected a version such as "2024-10-21"')
+    if (dialectOf(table) === 'messages') say('api_version', 'only deployments of the chat dialect have one')
+    if (table.responses === true)
+      say('responses', 'deployments take no Responses API: leave api_version out and let base_url end in /openai/v1')
   }
   if (table.base_url !== undefined) {
     const wrong = urlProblem(table.base_url, { plainHttp: table.allow_http === true })

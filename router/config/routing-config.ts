@@ -160,7 +160,7 @@ export interface Learning {
   readonly ucbC: number
 }
 
-export type ProviderAuth = 'passthrough' | 'env' | 'none' | 'sigv4' | 'oauth'
+export type ProviderAuth = 'passthrough' | 'env' | 'none' | 'sigv4' | 'oauth' | 'entra'
 
 export interface Provider {
   readonly id: string
@@ -179,6 +179,8 @@ export interface Provider {
   readonly project: string | null
   readonly tokenUrl: string | null
   readonly credentialsEnv: string | null
+  /** Of Azure OpenAI: models are called under the addresses of their deployments. */
+  readonly apiVersion: string | null
   /** Sent with every call; the values stay out of hashes and descriptions. */
   readonly headers: Named<string>
   readonly injectUsage: boolean

@@ -5,6 +5,7 @@ import type { Profile } from '../../shared/wire/router/conventions.ts'
 import type { DroppedRung, Features, Policy } from '../../shared/wire/router/trace.ts'
 import { capsFor, hasCaps } from '../budget/caps.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
+import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Learning, Route, RoutingConfig } from '../config/routing-config.ts'
@@ -31,6 +32,7 @@ export interface PlanDeps {
   calibrated: (tenantId: string, route: Route) => { threshold: number | null; lost: boolean }
   env: Readonly<Record<string, string | undefined>>
   sha256: Sha256
+  signer: CloudSigner
 }
 
 export interface PlanInput {
@@ -60,7 +62,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
   const knobs = resolveKnobs(profile, route, config.learning, input.profileByHeader)
   const hasKey = clientKey(headers) !== undefined
   const credential = (rung: Model): Credential =>
-    credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env)
+    credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env, deps.signer.has)
   const fingerprint = fingerprints(headers, credential, deps.sha256)
   const eligibility = eligibleRungs(route.ladder, {
     hasTools: facts.toolCount > 0,

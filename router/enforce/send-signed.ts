@@ -5,14 +5,14 @@ import type { HeaderList, UpstreamResponse } from '../upstream/transport.ts'
 /** How a call proves who makes it. */
 export interface Proof {
   headers(call: ToSign): Promise<HeaderList>
-  /** Whether a call that was refused with these headers may be made once more, with another proof. */
-  renew(refused: HeaderList): boolean
+  /** Whether a call that was so refused with these headers may be made once more, with another proof. */
+  renew(sent: HeaderList, response: UpstreamResponse): boolean
 }
 
 export function proofBy(signer: CloudSigner, provider: Provider): Proof {
   return {
     headers: call => signer.signed(provider, call),
-    renew: headers => signer.refused(provider, headers),
+    renew: (sent, response) => signer.refused(provider, sent, response),
   }
 }
 
@@ -24,7 +24,7 @@ export async function sendSigned(
 ): Promise<UpstreamResponse> {
   const headers = await proof.headers(call)
   const response = await send(headers)
-  if (response.status !== 401 || !proof.renew(headers)) return response
+  if ((response.status !== 401 && response.status !== 403) || !proof.renew(headers, response)) return response
   const fresh = await proof.headers(call).catch(() => undefined)
   if (fresh === undefined) return response
   // A refusal is short: read to its end, its connection can be used again.

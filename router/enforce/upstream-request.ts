@@ -8,7 +8,7 @@ import type { NamedState } from '../../shared/dialects/responses/held.ts'
 import { responsesToChat, responsesToMessages } from '../../shared/dialects/translate/from-responses.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
-import { betasOf, cloudBody, cloudHost, cloudUrl } from '../cloud/cloud-request.ts'
+import { betasOf, cloudBody, cloudHost, cloudUrl, deploymentUrl } from '../cloud/cloud-request.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Provider, Route } from '../config/routing-config.ts'
@@ -125,7 +125,7 @@ export function injectsUsage({ dialect, facts }: Inbound, provider: Provider): b
 export function generationUrl(provider: Provider, model: Model): string {
   const host = cloudHost(provider)
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, false)
-  return joinUpstream(provider.baseUrl, PATH[model.dialect])
+  return deploymentUrl(provider, model.upstreamModel) ?? joinUpstream(provider.baseUrl, PATH[model.dialect])
 }
 
 /** The only generation path of each dialect; a query belongs to the dialect it was written for. */
@@ -134,7 +134,10 @@ const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions', responses
 export function upstreamUrl({ dialect, target, facts }: Inbound, provider: Provider, model: Model): string {
   const host = cloudHost(provider)
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, facts.stream)
-  return joinUpstream(provider.baseUrl, model.dialect === dialect ? target : PATH[model.dialect])
+  return (
+    deploymentUrl(provider, model.upstreamModel) ??
+    joinUpstream(provider.baseUrl, model.dialect === dialect ? target : PATH[model.dialect])
+  )
 }
 
 /** The headers of a call that is ours and not the client's: of its own it carries no more than its key, where that may go. */
@@ -157,7 +160,17 @@ export function ownHeaders(
 }
 
 /** Ours to set, whatever the client sent. */
-const REPLACED = new Set(['content-length', 'content-type', 'accept-encoding', 'authorization', 'x-api-key', 'cookie'])
+const REPLACED = new Set([
+  'content-length',
+  'content-type',
+  'accept-encoding',
+  'cookie',
+  // Keys of clients, in the headers of every vendor.
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+])
 
 /** The client's end-to-end headers for one attempt: credentials exchanged, the other dialect's own names left out. */
 export function upstreamHeaders(

@@ -9,6 +9,7 @@ import { type RouterEnv, routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
+import { credentialHost } from './credential-host.ts'
 import { nodeCalls } from './node-exchange.ts'
 import type { ReceiptLocation } from './receipt-thread/messages.ts'
 import { receiptThread } from './receipt-thread/start.ts'
@@ -30,7 +31,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
   for (const [name, value] of Object.entries(vars))
-    if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
+    if (/(?:KEY|SECRET|TOKEN|SALT|IDENTITY_HEADER|TOKEN_BEDROCK)$/.test(name)) log.redact.register(value)
   const access = await readAccess(env, log)
   const { ROUTER_CONFIG: configFile } = env
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
@@ -65,6 +66,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     sha256: nativeSha256,
     gates: { runProcess, regexRunner, fetch, env: name => vars[name] },
     env: { ...vars, ROUTER_MODE: env.ROUTER_MODE },
+    credentialHost: credentialHost(vars),
     tenantId: env.ROUTER_TENANT,
     ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,

@@ -120,6 +120,53 @@ describe('a host that wants signed requests', () => {
     expect((await running.receipts())[0]!.attempts[0]).toMatchObject({ error_class: 'rate_limited' })
   })
 
+  it('gets keys of the container anew when they are refused as outdated, and the receipt and the client get none of them', async () => {
+    let given = 0
+    upstream.always((response, seen, request) => {
+      const authorization = headersOf(seen).get('authorization') ?? ''
+      const say = (status: number, body: object, headers = {}) =>
+        answer(status, JSON.stringify(body), headers)(response, seen, request)
+      if (seen.url === '/keys')
+        return say(200, {
+          AccessKeyId: `ASIA${++given}`,
+          SecretAccessKey: 'held-secret',
+          Token: 'held-session',
+          Expiration: new Date(Date.now() + 3_600_000).toISOString(),
+        })
+      if (!authorization.includes('Credential=ASIA1/')) return say(200, messagesAnswer('by a role'))
+      return say(
+        403,
+        { message: 'The security token included in the request is expired' },
+        { 'x-amzn-errortype': 'ExpiredTokenException:http://internal.amazon.com/coral/com.amazon.coral.service/' },
+      )
+    })
+    const running = await start(bedrock(), `aws/${MODEL}`, {
+      AWS_CONTAINER_CREDENTIALS_FULL_URI: `${upstream.origin}/keys`,
+    })
+    const got = await running.post('/v1/messages', ask)
+    expect([got.status, given]).toEqual([200, 2])
+    const text = (await got.text()) + JSON.stringify([...got.headers]) + JSON.stringify(await running.receipts())
+    expect(text).not.toMatch(/held-secret|held-session|ASIA/)
+  })
+
+  it('hands the call to the next rung where the source of its keys fails', async () => {
+    upstream.always((response, seen, request) =>
+      answer(seen.url === '/keys' ? 403 : 200, JSON.stringify(messagesAnswer('other')))(response, seen, request),
+    )
+    const other = `{ id = "other", dialect = "messages", base_url = "${upstream.origin}", auth = "none" }`
+    const two = config(`${bedrock()}, ${other}`, `aws/${MODEL}`)
+      .replace('price = [', 'price = [{ model = "other/m", input_per_mtok = 2, output_per_mtok = 9 }, ')
+      .replace('ladder = [', 'ladder = ["other/m", ')
+      .replace(`["other/m", "aws/${MODEL}"]`, `["aws/${MODEL}", "other/m"]`)
+    running = await testRouter({
+      config: two,
+      env: { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${upstream.origin}/keys` },
+    })
+    const got = await running.post('/v1/messages', ask)
+    expect(got.status).toBe(200)
+    expect((await running.receipts())[0]).toMatchObject({ final: { served_rung: 1, failovers: 1 } })
+  })
+
   it('is no rung for who has no credentials', async () => {
     const running = await start(bedrock(), `aws/${MODEL}`, {})
     expect((await running.post('/v1/messages', ask)).status).toBe(502)
@@ -136,6 +183,66 @@ const ACCOUNT = (tokenUri: string) =>
     private_key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }),
     token_uri: tokenUri,
   })
+
+describe('deployments of Azure OpenAI', () => {
+  const chat = { model: 'auto', messages: [{ role: 'user' as const, content: 'hi' }] }
+  const said = {
+    id: 'c',
+    object: 'chat.completion',
+    created: 1,
+    model: 'gpt-4.1',
+    choices: [
+      { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'from Azure', refusal: null } },
+    ],
+    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+  }
+
+  it.each([
+    [
+      'api_version = "2024-10-21"',
+      '',
+      '/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21',
+      'api-key',
+    ],
+    [
+      'api_version = "2024-10-21"',
+      '/openai/',
+      '/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21',
+      'api-key',
+    ],
+    ['auth_header = "api-key"', '/openai/v1', '/openai/v1/chat/completions', 'api-key'],
+    ['responses = false', '/openai/v1', '/openai/v1/chat/completions', 'authorization'],
+  ])('are called as they are addressed with %s at %j', async (key, base, path, header) => {
+    const azure = `{ id = "az", dialect = "chat", base_url = "${upstream.origin}${base}", auth = "env", api_key_env = "AZ_KEY", ${key} }`
+    const model = 'model = [{ id = "az/gpt-4.1", upstream_model = "my gpt" }]\n'
+    running = await testRouter({ config: model + config(azure, 'az/gpt-4.1'), env: { AZ_KEY: 'azure-key' } })
+    upstream.always(answer(200, JSON.stringify(said)))
+    const got = await running.post('/v1/chat/completions', chat, { authorization: 'Bearer sk-client' })
+    expect([got.status, upstream.seen[0]!.url]).toEqual([200, path])
+    const headers = headersOf(upstream.seen[0]!)
+    expect(headers.get(header)).toBe(header === 'api-key' ? 'azure-key' : 'Bearer azure-key')
+    expect([...headers.values()].join(' ')).not.toContain('sk-client')
+    expect(JSON.parse(String(upstream.seen[0]!.body))).toMatchObject({ model: 'my gpt' })
+  })
+
+  it('are called with a token of Microsoft Entra in the place of a key', async () => {
+    const azure = `{ id = "az", dialect = "chat", base_url = "${upstream.origin}", auth = "entra", api_version = "2024-10-21" }`
+    running = await testRouter({
+      config: config(azure, 'az/gpt-4.1'),
+      env: { IDENTITY_ENDPOINT: `${upstream.origin}/msi`, IDENTITY_HEADER: 'msi-secret' },
+    })
+    upstream.queue(
+      answer(
+        200,
+        JSON.stringify({ access_token: 'entra-token', expires_on: String(Math.floor(Date.now() / 1000) + 3600) }),
+      ),
+      answer(200, JSON.stringify(said)),
+    )
+    expect((await running.post('/v1/chat/completions', chat, { 'api-key': 'of-client' })).status).toBe(200)
+    const headers = headersOf(upstream.seen[1]!)
+    expect([headers.get('authorization'), headers.get('api-key')]).toEqual(['Bearer entra-token', undefined])
+  })
+})
 
 describe('a host that wants tokens of a service account', () => {
   const vertex = () =>

@@ -31,7 +31,7 @@ export const capabilities = named(
         dialect: z.enum(providerDialects),
         /** It takes the Responses API as well. */
         responses: z.boolean(),
-        auth: z.enum(['passthrough', 'env', 'none', 'sigv4', 'oauth']),
+        auth: z.enum(['passthrough', 'env', 'none', 'sigv4', 'oauth', 'entra']),
         base_host: z.string(),
         credential: z.enum(['passthrough', 'env', 'signed', 'missing']),
         breaker: z.enum(['closed', 'open', 'half_open']),
