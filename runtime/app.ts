@@ -40,6 +40,7 @@ import { wellKnownOperations } from './nodes/gateway/well-known-route.ts'
 import { type PeerRouteDeps, peerRoute } from './nodes/peers/peer-route.ts'
 import { type NodesDeps, nodeOperations } from './nodes/route.ts'
 import { servedDocument } from './openapi-document.ts'
+import { type OverviewDeps, overviewOperations } from './overview/route.ts'
 import { type ProvidersDeps, providerOperations } from './providers/route.ts'
 import { publicReceiptOperations, type ReceiptsDeps, receiptOperations } from './receipts/route.ts'
 import { type JournalDeps, journalOperations } from './runs/journal-route.ts'
@@ -73,6 +74,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   secrets: SecretsDeps
   receipts: ReceiptsDeps
   budgets: BudgetsDeps
+  overview: OverviewDeps
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
   connectors: ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps }
@@ -108,6 +110,7 @@ function apiOperations(deps: AppDeps): Operation[] {
     ...secretOperations(deps.secrets),
     ...receiptOperations(deps.receipts),
     ...budgetOperations(deps.budgets),
+    ...overviewOperations(deps.overview),
     ...webhookOperations(deps.webhooks),
     ...auditOperations(deps),
     ...nodeOperations(deps.nodes),

@@ -6,12 +6,13 @@ import type { Features } from './assemble-features.ts'
 import { DEFAULT_BODY_BYTES } from './assemble-work.ts'
 import type { Core } from './core.ts'
 import type { LiveFigures } from './dashboard/live.ts'
-import type { FigureStore } from './dashboard/store.ts'
 import { noSandboxes } from './execution/sandbox/sandboxes.ts'
 import { replicaLag } from './health/replica-lag.ts'
 import { streamClients } from './http/stream-clients.ts'
 import type { Nodes } from './nodes/assemble.ts'
 import type { RuntimeOptions } from './options.ts'
+import { overviewService } from './overview/service.ts'
+import { overviewStore } from './overview/store.ts'
 import { redactionOf } from './privacy/redaction.ts'
 import type { Scheduling } from './schedules/assemble.ts'
 import { manifestSecrets } from './secrets/manifest-check.ts'
@@ -23,14 +24,13 @@ export interface AppParts extends Pick<AppDeps, 'readiness' | 'draining'> {
   nodes: Nodes
   work: Execution
   schedules: Scheduling['schedules']
-  figures: FigureStore
   live: LiveFigures
 }
 
 /** The HTTP surface over the features: each route gets what it needs of them. */
 export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts) {
   const { log, clock, metrics, sha256, publicUrl, dayOf, db } = core
-  const { features, nodes, work, schedules, figures, live, readiness, draining } = parts
+  const { features, nodes, work, schedules, live, readiness, draining } = parts
   const { access, agents, audit, budgets, connectors, prices, provided, receipts } = features
   const { maxBodyBytes = DEFAULT_BODY_BYTES, sseHeartbeatMs: heartbeatMs = 15_000, embeddedNode = true } = options
   const clients = streamClients(metrics)
@@ -47,9 +47,9 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
     readiness,
     pages: {
       users: access.dashboard.users,
-      figures,
       live,
       now: clock.now,
+      monotonic: clock.monotonic,
       maxBodyBytes,
       publicUrl,
       heartbeatMs,
@@ -96,6 +96,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
     providers: provided.providers,
     secrets: { secrets: provided.secrets },
     budgets: { db, ...budgets, prices, agents, dayOf, now: clock.now },
+    overview: { overviews: overviewService({ store: overviewStore(db), clock }) },
     sessions: assembleSessionRoutes(core, options, parts, { clients, heartbeatMs }),
     receipts: { service: receipts, keyAccess: access.keys.keyAccess },
     schedules,

@@ -7,7 +7,7 @@ import { assembleFeatures, type Features } from './assemble-features.ts'
 import { assembleRemote, assembleWork } from './assemble-work.ts'
 import { type Core, createCore } from './core.ts'
 import { liveFigures } from './dashboard/live.ts'
-import { figureStore } from './dashboard/store.ts'
+import { markStore } from './dashboard/store.ts'
 import { engineLimits } from './execution/engine-deps.ts'
 import { readinessOf } from './health/readiness.ts'
 import type { Nodes } from './nodes/assemble.ts'
@@ -38,15 +38,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const timed = timedWork(core, options, features, nodes, work)
   const { webhookDelivery } = features.webhooks
   const holding = keyLease(core, options, owner)
-  const figures = figureStore(db)
-  const live = liveFigures(figures)
+  const live = liveFigures(markStore(db))
   const calls = inFlight()
   const app = assembleApp(core, options, {
     features,
     nodes,
     work,
     schedules: timed.schedules,
-    figures,
     live,
     readiness: readinessOf({ db, ready, checkKey: keys.check, phase: () => phase }),
     draining: () => phase === 'draining',

@@ -14,6 +14,8 @@ export interface Listed<T> {
   items: readonly T[]
   /** The cursor of the page behind this one. */
   next: string | undefined
+  /** How many there are, where that was asked for; `10000+` where they were not counted to the end. */
+  total: string | undefined
 }
 
 /** What a page reads the API with: the operations and the rights of the person who looks at it, and nothing beside them. */
@@ -43,7 +45,8 @@ export function asking(fetch: (request: Request) => Promise<Response>, { url, he
     async list<T>(path: string): Promise<Listed<T>> {
       const answered = await answer(path)
       const next = /[?&]cursor=([^&>]+)[^>]*>; rel="next"/.exec(answered.headers.get('link') ?? '')?.[1]
-      return { items: (await answered.json()) as T[], next: next && decodeURIComponent(next) }
+      const total = answered.headers.get('total-count') ?? undefined
+      return { items: (await answered.json()) as T[], next: next && decodeURIComponent(next), total }
     },
     async maybe<T>(path: string): Promise<T | undefined> {
       try {

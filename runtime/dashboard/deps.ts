@@ -1,12 +1,11 @@
 import type { UserStore } from '../auth/dashboard/user-store.ts'
 import type { LiveFigures } from './live.ts'
-import type { FigureStore } from './store.ts'
 
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
-  figures: FigureStore
   live: Pick<LiveFigures, 'follow'>
   now: () => Date
+  monotonic: () => number
   maxBodyBytes: number
   heartbeatMs: number
   publicUrl?: string | undefined

@@ -1,5 +1,31 @@
 // Written by `npm run generate` from browser/.
 export const dashboardFiles: Readonly<Record<string, string>> = {
+  "ask-first.js": `import { el } from './dom.js'
+
+/** Asks in a dialog of the page itself; false: rather not. */
+export function askFirst(words        , yes = 'Yes, do it')                   {
+  const sure = el('button', { class: 'main', value: 'yes' }, yes)
+  const dialog = el(
+    'dialog',
+    { class: 'ask', 'aria-labelledby': 'ask-words' },
+    el(
+      'form',
+      { method: 'dialog' },
+      el('p', { id: 'ask-words' }, words),
+      el('div', { class: 'row' }, sure, el('button', { value: 'no' }, 'Rather not')),
+    ),
+  )
+  document.body.append(dialog)
+  dialog.showModal()
+  sure.focus()
+  return new Promise(resolve => {
+    dialog.addEventListener('close', () => {
+      resolve(dialog.returnValue === 'yes')
+      dialog.remove()
+    })
+  })
+}
+`,
   "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
 :root {
   color-scheme: light dark;
@@ -584,7 +610,11 @@ body:not(:has(nav)) {
   align-items: center;
 }
 .top {
+  position: sticky;
+  top: 0;
+  z-index: 4;
   grid-column: 1 / -1;
+  min-height: 3.2rem;
   padding: 0.5rem 1rem;
   border-bottom: 1px solid var(--line);
   background: var(--card);
@@ -616,11 +646,34 @@ small {
 main {
   min-width: 0;
   width: 100%;
-  max-width: 76rem;
-  padding: 1rem;
+  max-width: 120rem;
+  padding: 1.25rem 1.5rem;
+}
+/* Text and forms are read in lines of this length; tables and charts take what there is. */
+main > p,
+form:not(.inline, .filter) {
+  max-width: 60rem;
 }
 nav {
+  position: sticky;
+  top: 3.2rem;
+  align-self: start;
+  max-height: calc(100vh - 3.2rem);
+  overflow: auto;
   padding: 0.75rem 0.5rem;
+}
+.count {
+  min-width: 1.4rem;
+  padding: 0 0.4rem;
+  border-radius: 999px;
+  background: var(--plain-soft);
+  font-weight: 600;
+  font-size: 0.75rem;
+  text-align: center;
+  font-variant-numeric: tabular-nums;
+}
+nav a[href$="approvals"] > .count {
+  background: var(--warn-soft);
 }
 nav ul {
   margin: 0;
@@ -628,7 +681,10 @@ nav ul {
   list-style: none;
 }
 nav a {
-  display: block;
+  display: flex;
+  gap: 0.5rem;
+  align-items: center;
+  justify-content: space-between;
   padding: 0.4rem 0.75rem;
   border-radius: 6px;
   color: var(--text);
@@ -765,6 +821,24 @@ input[type="radio"] {
   min-height: 0;
   margin: 0 0.25rem 0 0;
   accent-color: var(--link);
+}
+a.button {
+  display: inline-block;
+  padding: 0.35rem 0.8rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  text-decoration: none;
+}
+a.button.main {
+  border-color: var(--link);
+  background: var(--link);
+  color: var(--card);
+}
+table,
+.num,
+.strip,
+.figures {
+  font-variant-numeric: tabular-nums;
 }
 button {
   min-height: 2rem;
@@ -1010,9 +1084,6 @@ figure {
   z-index: 1;
   background: var(--card);
 }
-main:has(#run) {
-  max-width: none;
-}
 .strip {
   display: flex;
   flex-wrap: wrap;
@@ -1056,8 +1127,8 @@ main:has(#run) {
 }
 .side {
   position: sticky;
-  top: 0.5rem;
-  max-height: calc(100vh - 1rem);
+  top: 3.7rem;
+  max-height: calc(100vh - 4.2rem);
   overflow: auto;
 }
 .side > div > section {
@@ -1289,14 +1360,21 @@ dialog {
   body {
     grid-template: auto auto 1fr / minmax(0, 1fr);
   }
+  main {
+    padding: 1rem;
+  }
   nav {
+    top: 3.2rem;
+    z-index: 4;
     padding: 0.25rem 0.5rem;
     border-bottom: 1px solid var(--line);
     background: var(--card);
+    overflow-x: auto;
   }
+  /* One row that is moved with a finger, and not three that take the screen. */
   nav ul {
     display: flex;
-    flex-wrap: wrap;
+    width: max-content;
   }
   nav a {
     padding: 0.25rem 0.6rem;
@@ -1369,8 +1447,22 @@ dialog {
 import { logInAgain, root } from './page-api.js'
 import { refresh } from './refresh.js'
 import { sendForms } from './send-form.js'
+import { followTimes } from './times.js'
 
 const QUIET_MS = 300
+/** After a page that took long to be drawn, this many times as long passes before the next. */
+const REST = 5
+/** A part of a page that is drawn for all says after how many seconds it is worth asking again. */
+const every = ()         =>
+  Number(document.querySelector             ('[data-live][data-every]')?.dataset.every ?? 0) * 1000
+
+let restUntil = 0
+async function renew()                {
+  const began = performance.now()
+  await refresh()
+  const now = performance.now()
+  restUntil = now + Math.max(every(), REST * (now - began))
+}
 
 /** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
 function listen()       {
@@ -1382,10 +1474,13 @@ function listen()       {
   changes.addEventListener('changed', () => {
     if (soon) return
     soon = true
-    setTimeout(() => {
-      soon = false
-      if (!document.hidden) void refresh()
-    }, QUIET_MS)
+    setTimeout(
+      () => {
+        soon = false
+        if (!document.hidden) void renew()
+      },
+      Math.max(QUIET_MS, restUntil - performance.now()),
+    )
   })
   changes.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
@@ -1404,7 +1499,12 @@ function listen()       {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
+// What is counted by the hour changes with the clock as well.
+setInterval(() => {
+  if (!document.hidden && every() > 0) void renew()
+}, 60_000)
 sendForms()
+followTimes()
 listen()
 `,
   "demo-run.js": `import { el, part } from './dom.js'
@@ -1417,6 +1517,13 @@ const DEMO = 'demo'
 /** The demo model calls a tool for each such line, and says something at the end. */
 const SCRIPT = '/call wait {"seconds":1}\\n/call wait {"seconds":1}'
 
+/** Makes the demo agent and starts a run of it, whose id it answers. */
+export async function startDemo()                  {
+  await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
+  const run = { agentName: DEMO, input: { prompt: SCRIPT } }
+  return (await send                ('POST', 'ui/api/v1/runs', run)).id
+}
+
 /** The button that makes the demo agent and shows a run of it as it happens. */
 export function demoRun()       {
   const button = part                   ('#demo-run')
@@ -1425,10 +1532,7 @@ export function demoRun()       {
     button.disabled = true
     shown.replaceChildren(el('p', {}, 'Starting …'))
     try {
-      await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
-      const input = { prompt: SCRIPT }
-      const { id } = await send                ('POST', 'ui/api/v1/runs', { agentName: DEMO, input })
-      follow(id, shown)
+      follow(await startDemo(), shown)
     } catch (error) {
       shown.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
     }
@@ -1537,6 +1641,339 @@ export const eventNames = [
   'anomaly_detected',
 ]
 `,
+  "figures.css": `/* Figures, charts and what changes how much. */
+:root {
+  --s0: #2f6fce;
+  --s1: #2a8f5b;
+  --s2: #b8590f;
+  --s3: #8347b5;
+  --s4: #b23a6f;
+  --s5: #20808d;
+}
+th a {
+  color: inherit;
+}
+.title-row {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 1rem;
+  align-items: center;
+  justify-content: space-between;
+  margin-bottom: 1rem;
+}
+.title-row h1 {
+  margin: 0;
+}
+.segments {
+  display: inline-flex;
+  border: 1px solid var(--edge);
+  border-radius: 6px;
+  overflow: hidden;
+  background: var(--card);
+}
+.segments a {
+  padding: 0.3rem 0.8rem;
+  color: var(--text);
+  text-decoration: none;
+}
+.segments a + a {
+  border-left: 1px solid var(--line);
+}
+.segments a:hover {
+  background: var(--plain-soft);
+}
+.segments a[aria-current] {
+  background: var(--link);
+  color: var(--card);
+}
+.segments a:focus-visible {
+  outline-offset: -3px;
+}
+.tiles {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 1px;
+  margin: 0 0 1rem;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  background: var(--line);
+  overflow: hidden;
+}
+.tile {
+  flex: 1 1 8.5rem;
+  padding: 0.75rem 1rem;
+  background: var(--card);
+}
+.tile dt {
+  font-size: 0.85rem;
+}
+.tile dd {
+  margin: 0;
+}
+.big {
+  display: block;
+  font-weight: 650;
+  font-size: 1.6rem;
+  line-height: 1.3;
+  font-variant-numeric: tabular-nums;
+}
+.tile.poor .big {
+  color: var(--bad);
+}
+.note {
+  color: var(--quiet);
+  font-size: 0.8rem;
+}
+.cards.two {
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr));
+  align-items: stretch;
+}
+@media (min-width: 80rem) {
+  .cards.two {
+    grid-template-columns: repeat(3, minmax(0, 1fr));
+  }
+  .span-two {
+    grid-column: span 2;
+  }
+}
+.plot figcaption {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.2rem 1rem;
+  justify-content: space-between;
+  margin-bottom: 0.5rem;
+}
+.plot-box {
+  display: grid;
+  grid-template-columns: 4.5rem minmax(0, 1fr);
+  gap: 0.5rem;
+}
+.plot-box > .chart {
+  height: 9rem;
+}
+.plot-y {
+  display: flex;
+  flex-direction: column;
+  justify-content: space-between;
+  color: var(--quiet);
+  font-size: 0.75rem;
+  line-height: 1;
+  text-align: right;
+  white-space: nowrap;
+  font-variant-numeric: tabular-nums;
+}
+.plot-x {
+  display: flex;
+  justify-content: space-between;
+  margin: 0.3rem 0 0.5rem 5rem;
+  color: var(--quiet);
+  font-size: 0.75rem;
+}
+.grid {
+  stroke: var(--line);
+  vector-effect: non-scaling-stroke;
+}
+.slot {
+  fill: transparent;
+}
+.slot:hover {
+  fill: var(--quiet);
+  opacity: 0.15;
+}
+.curve {
+  fill: none;
+  stroke-width: 2;
+  stroke-linecap: round;
+  stroke-linejoin: round;
+  vector-effect: non-scaling-stroke;
+}
+.plot details > summary {
+  color: var(--quiet);
+  font-size: 0.8rem;
+}
+.plot details[open] .scroll {
+  max-height: 16rem;
+  overflow: auto;
+}
+i.key {
+  border-radius: 2px;
+}
+.l-middle {
+  stroke: var(--s0);
+  background: var(--s0);
+}
+.l-high {
+  stroke: var(--s2);
+  background: var(--s2);
+}
+.s-0 {
+  fill: var(--s0);
+  background: var(--s0);
+}
+.s-1 {
+  fill: var(--s1);
+  background: var(--s1);
+}
+.s-2 {
+  fill: var(--s2);
+  background: var(--s2);
+}
+.s-3 {
+  fill: var(--s3);
+  background: var(--s3);
+}
+.s-4 {
+  fill: var(--s4);
+  background: var(--s4);
+}
+.s-5 {
+  fill: var(--s5);
+  background: var(--s5);
+}
+.s-rest,
+i.c-cancelled {
+  fill: var(--rest);
+  background: var(--rest);
+}
+i.c-succeeded {
+  background: var(--tool);
+}
+i.c-failed {
+  background: var(--fail);
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --s0: #6ea3ec;
+    --s1: #4cb47d;
+    --s2: #e0925a;
+    --s3: #b78be0;
+    --s4: #e07fa8;
+    --s5: #55b9c6;
+  }
+}
+@media (max-width: 48rem) {
+  .tile {
+    flex-basis: 40%;
+  }
+  .big {
+    font-size: 1.3rem;
+  }
+  .plot-box > .chart {
+    height: 7rem;
+  }
+}
+.choose {
+  width: 2rem;
+}
+table.runs tr {
+  position: relative;
+}
+table.runs tbody tr:hover {
+  background: var(--plain-soft);
+}
+/* The whole row leads to the run; what leads elsewhere stands above that. */
+.row-link::after {
+  position: absolute;
+  inset: 0;
+  content: "";
+}
+.row-link {
+  color: var(--text);
+  font-weight: 600;
+  text-decoration: none;
+}
+.row-link:focus-visible::after {
+  outline: 3px solid var(--link);
+  outline-offset: -3px;
+}
+.row-link:focus-visible {
+  outline: none;
+}
+.above {
+  position: relative;
+  z-index: 1;
+}
+.wide-cell {
+  width: 100%;
+  min-width: 16rem;
+}
+.runs :is(td, th) {
+  white-space: nowrap;
+}
+.runs .wide-cell {
+  white-space: normal;
+}
+.name-cell > div {
+  max-width: 14rem;
+  overflow: hidden;
+  text-overflow: ellipsis;
+}
+tr.below > td:first-child {
+  box-shadow: inset 3px 0 var(--edge);
+}
+tr.below .wide-cell > div {
+  padding-left: 1.25rem;
+}
+.bulk {
+  position: sticky;
+  top: 3.2rem;
+  z-index: 3;
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem;
+  align-items: center;
+  margin-bottom: 0.75rem;
+  padding: 0.5rem 1rem;
+  border: 1px solid var(--link);
+  border-radius: 8px;
+  background: var(--card);
+}
+.bulk[hidden] {
+  display: none;
+}
+.wide-dialog {
+  width: min(44rem, calc(100vw - 1.5rem));
+}
+@media (max-width: 48rem) {
+  .filter {
+    display: grid;
+    grid-template-columns: repeat(2, minmax(0, 1fr));
+  }
+  .filter :is(input, select) {
+    width: 100%;
+  }
+  /* A run is its title, and one line of figures below. */
+  .runs tbody tr {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.1rem 0.75rem;
+    padding: 0.6rem 0;
+  }
+  .runs tbody td {
+    display: block;
+    min-width: 0;
+    padding: 0;
+    font-size: 0.85rem;
+  }
+  .runs tbody td::before {
+    content: none;
+  }
+  .runs td > div {
+    min-width: 0;
+  }
+  .runs .wide-cell {
+    flex: 1 1 100%;
+    padding-right: 2rem;
+    font-size: 1rem;
+  }
+  .runs .choose {
+    position: absolute;
+    top: 0.6rem;
+    right: 0;
+    width: auto;
+  }
+}
+`,
   "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
 export function usd(value                           )         {
   if (value === null || value === undefined) return 'unknown'
@@ -1545,6 +1982,17 @@ export function usd(value                           )         {
   const [whole = '0', rest = ''] = size.toFixed(digits).split('.')
   const cents = rest.replace(/0+$/, '').padEnd(2, '0')
   return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
+}
+
+/** Dollars to be compared at a glance: cents from a dollar on, four decimals below. What is exact stands in a title or on the record. */
+export function money(value        )         {
+  const size = Math.abs(value)
+  const sign = value < 0 ? '−' : ''
+  if (size === 0) return '$0.00'
+  if (size < 0.00005) return \`\${sign}<$0.0001\`
+  if (size < 0.99995) return \`\${sign}$\${size.toFixed(4)}\`
+  const [whole = '0', cents = '00'] = size.toFixed(2).split('.')
+  return \`\${sign}$\${grouped(whole)}.\${cents}\`
 }
 
 export function count(value        )         {
@@ -2305,6 +2753,22 @@ form[data-send],
   display: block;
 }
 `,
+  "overview.js": `import { startDemo } from './demo-run.js'
+import { root, toast } from './page-api.js'
+
+// The part of the page with the button is drawn anew when something changes.
+document.addEventListener('click', async event => {
+  const button = event.target instanceof Element ? event.target.closest                   ('#demo-run') : null
+  if (button === null) return
+  button.disabled = true
+  try {
+    location.href = \`\${root}runs/\${await startDemo()}\`
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error))
+    button.disabled = false
+  }
+})
+`,
   "own-connector.js": `import { el, part } from './dom.js'
 import { count } from './figures.js'
 
@@ -2926,7 +3390,7 @@ function refused(reason              , explanation        )          {
   return { valid: false, reason, explanation }
 }
 `,
-  "refresh.js": `import { logInAgain } from './page-api.js'
+  "refresh.js": `import { logInAgain, root } from './page-api.js'
 
 /**
  * The one place where text becomes markup: this service's own pages, fetched again. The browser refuses it anywhere else, and a
@@ -2936,14 +3400,32 @@ const policy         = (globalThis                                    ).trustedT
   createHTML: text => text,
 }) ?? { createHTML: text => text }
 
+/** A page may name where the one part of it that changes is drawn for all who look at it. */
+const partOfPage = ()                     => document.querySelector             ('[data-live][data-from]')?.dataset.from
+
+let seenTag = ''
+
 async function current()                                {
-  const answer = await fetch(location.href, { cache: 'no-store' }).catch(() => undefined)
+  const from = partOfPage()
+  const headers              = from === undefined ? {} : { 'if-none-match': seenTag }
+  const address = from === undefined ? location.href : root + from
+  const answer = await fetch(address, { cache: 'no-store', headers }).catch(() => undefined)
   if (answer === undefined) return undefined
   if (answer.redirected && /\\/login$/.test(new URL(answer.url).pathname)) {
     return (await logInAgain()) ? current() : undefined
   }
+  if (answer.status === 401) return (await logInAgain()) ? current() : undefined
   if (!answer.ok) return undefined
-  return new DOMParser().parseFromString(policy.createHTML(await answer.text()), 'text/html')
+  seenTag = answer.headers.get('etag') ?? ''
+  return documentOf(await answer.text())
+}
+
+const documentOf = (text        )           => new DOMParser().parseFromString(policy.createHTML(text), 'text/html')
+
+/** Another page of this service, to take rows from. */
+export async function parsed(address        )                                {
+  const answer = await fetch(address, { cache: 'no-store' }).catch(() => undefined)
+  return answer?.ok ? documentOf(await answer.text()) : undefined
 }
 
 let going
@@ -2982,10 +3464,18 @@ async function swap()                {
 function same(fresh         , old         )          {
   const plain = old.cloneNode(true)
   for (const output of plain.querySelectorAll('output')) output.replaceChildren()
-  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
   const given = fresh.cloneNode(true)
-  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  for (const one of [plain, given]) withoutOwn(one)
   return given.isEqualNode(plain)
+}
+
+/** Without what is folded, and how this browser says times. */
+function withoutOwn(part         )       {
+  for (const one of part.querySelectorAll('details')) one.removeAttribute('open')
+  for (const one of part.querySelectorAll('time')) {
+    one.removeAttribute('title')
+    one.replaceChildren()
+  }
 }
 
 /** The reader is typing there, or was: the text is worth more than an update. */
@@ -3015,6 +3505,27 @@ function placeOf(output                   )         {
 document.addEventListener('input', event => {
   if (event.target instanceof HTMLElement) event.target.dataset.typed = ''
 })
+`,
+  "relative-time.js": `const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** How long ago, or in how long. */
+export function relativeTime(atMs        , nowMs        )         {
+  const size = Math.abs(nowMs - atMs)
+  if (size < 10_000) return 'now'
+  const words = wordsOf(size)
+  return atMs < nowMs ? \`\${words} ago\` : \`in \${words}\`
+}
+
+function wordsOf(ms        )         {
+  if (ms < MINUTE) return \`\${Math.floor(ms / 1000)}\\u00a0s\`
+  if (ms < HOUR) return \`\${Math.floor(ms / MINUTE)}\\u00a0min\`
+  if (ms < 2 * DAY) return \`\${Math.floor(ms / HOUR)}\\u00a0h\`
+  if (ms < 60 * DAY) return \`\${Math.floor(ms / DAY)}\\u00a0days\`
+  if (ms < 700 * DAY) return \`\${Math.floor(ms / (30.4 * DAY))}\\u00a0months\`
+  return \`\${Math.floor(ms / (365.25 * DAY))}\\u00a0years\`
+}
 `,
   "run-events.js": `import { eventNames } from './event-names.js'
 import { root } from './page-api.js'
@@ -3290,6 +3801,137 @@ setInterval(() => {
 verifyButtons()
 copyButtons()
 `,
+  "runs.js": `import { part } from './dom.js'
+import { many } from './figures.js'
+import { askFirst } from './ask-first.js'
+import { send, toast } from './page-api.js'
+import { parsed, refresh } from './refresh.js'
+import { localTimes } from './times.js'
+
+const AT_ONCE = 4
+
+const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
+const chosen = () => boxes().filter(box => box.checked)
+
+function showBulk()       {
+  const all = chosen()
+  const of = (state        ) => all.filter(box => box.dataset.state === state).length
+  part('#bulk').hidden = all.length === 0
+  part('#bulk-count').replaceChildren(\`\${many(all.length, 'run')} chosen\`)
+  part                   ('#bulk-cancel').disabled = of('open') === 0
+  part                   ('#bulk-retry').disabled = of('over') === 0
+}
+
+document.addEventListener('change', event => {
+  if (!(event.target instanceof HTMLInputElement)) return
+  if (event.target.dataset.chooseAll !== undefined) for (const box of boxes()) box.checked = event.target.checked
+  if (event.target.dataset.chooseAll !== undefined || event.target.dataset.choose !== undefined) showBulk()
+})
+document.addEventListener('refreshed', showBulk)
+
+function chooseNone()       {
+  for (const box of document.querySelectorAll                  ('[data-choose], [data-choose-all]')) {
+    box.checked = false
+    delete box.dataset.typed
+  }
+  showBulk()
+}
+
+/** One operation for each chosen run in that state; what is refused is counted and said, and the rest goes on. */
+async function each(state        , verb        , done        , sure        )                {
+  const ids = chosen().flatMap(({ dataset }) => (dataset.state === state && dataset.choose ? [dataset.choose] : []))
+  if (!(await askFirst(sure.replace('{n}', many(ids.length, 'run'))))) return
+  const left = [...ids]
+  const refused           = []
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let id = left.shift(); id !== undefined; id = left.shift()) {
+        toast(\`\${ids.length - left.length} of \${ids.length} …\`)
+        try {
+          await send('POST', \`ui/api/v1/runs/\${id}/\${verb}\`, {})
+        } catch (error) {
+          refused.push(error instanceof Error ? error.message : String(error))
+        }
+      }
+    }),
+  )
+  chooseNone()
+  await refresh()
+  const words = \`\${many(ids.length - refused.length, 'run')} \${done}\`
+  toast(refused.length === 0 ? \`\${words}.\` : \`\${words}; \${refused.length} refused: \${refused[0]}\`)
+}
+
+part('#bulk-cancel').addEventListener('click', () =>
+  each('open', 'cancel', 'cancelled', 'Cancel {n} with their sub-runs? That is final.'),
+)
+part('#bulk-retry').addEventListener('click', () =>
+  each(
+    'over',
+    'retry',
+    'started anew',
+    'Retry {n} from their failed steps? Each begins a new run, which costs what it costs.',
+  ),
+)
+part('#bulk-none').addEventListener('click', chooseNone)
+
+/** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */
+const opened = new Set        ()
+
+/** Puts the sub-runs of a run below it, from the page that lists them. */
+async function showBelow(link                   , id        )                {
+  link.setAttribute('aria-expanded', 'true')
+  link.replaceChildren((link.textContent ?? '').replace(/^./, '▾'))
+  const page = await parsed(link.href)
+  if (!opened.has(id) || !link.isConnected) return
+  hideBelow(id)
+  const rows = [...(page?.querySelectorAll                     ('table.runs tbody tr') ?? [])].map(row => {
+    const copy = document.importNode(row, true)
+    copy.dataset.below = id
+    copy.classList.add('below')
+    return copy
+  })
+  link.closest('tr')?.after(...rows)
+  localTimes()
+}
+
+function hideBelow(id        )       {
+  for (const old of document.querySelectorAll(\`tr[data-below="\${id}"]\`)) old.remove()
+}
+
+document.addEventListener('click', event => {
+  const link = event.target instanceof Element ? event.target.closest                   ('[data-sub-runs]') : null
+  if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return
+  event.preventDefault()
+  const id = link.dataset.subRuns ?? ''
+  if (opened.delete(id)) {
+    link.setAttribute('aria-expanded', 'false')
+    link.replaceChildren((link.textContent ?? '').replace(/^./, '▸'))
+    hideBelow(id)
+    return
+  }
+  opened.add(id)
+  void showBelow(link, id)
+})
+document.addEventListener('refreshed', () => {
+  for (const link of document.querySelectorAll                   ('[data-sub-runs]:not([aria-expanded=true])')) {
+    const id = link.dataset.subRuns ?? ''
+    if (opened.has(id)) void showBelow(link, id)
+  }
+})
+
+const dialog = document.querySelector                   ('#new-run')
+document.querySelector('[data-open=new-run]')?.addEventListener('click', () => dialog?.showModal())
+dialog?.querySelector('[data-close]')?.addEventListener('click', () => dialog.close())
+if (dialog?.dataset.openNow !== undefined) dialog.showModal()
+document.querySelector('#input-as-json')?.addEventListener('change', event => {
+  const asJson = event.target instanceof HTMLInputElement && event.target.checked
+  for (const label of document.querySelectorAll             ('[data-input]')) {
+    const isShown = (label.dataset.input === 'json') === asJson
+    label.hidden = !isShown
+    part                     ('textarea', label).disabled = !isShown
+  }
+})
+`,
   "schedule.js": `import { el, part, table } from './dom.js'
 import { root } from './page-api.js'
 
@@ -3346,6 +3988,7 @@ if (form !== null) {
 }
 `,
   "send-form.js": `import { el } from './dom.js'
+import { askFirst } from './ask-first.js'
 import { bodyOf } from './form-body.js'
 import { ApiFault, root, send, shownOnce, toast } from './page-api.js'
 import { refresh } from './refresh.js'
@@ -3368,7 +4011,7 @@ export function sendForms()       {
 async function submit(form                 , button                         )                {
   if (form.getAttribute('aria-busy') === 'true') return
   const sure = button?.dataset.confirm ?? form.dataset.confirm
-  if (sure !== undefined && !confirm(sure)) return
+  if (sure !== undefined && !(await askFirst(sure, button?.textContent?.trim() || undefined))) return
   const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
   const said = form.querySelector('output')
   clear(form)
@@ -3985,6 +4628,44 @@ export function marksOf({ status, attempt, replayed, copied }              )    
 
 export function stepName({ stepId, name }                                       )         {
   return name === '' ? stepId : \`\${stepId} \${name}\`
+}
+`,
+  "times.js": `import { relativeTime } from './relative-time.js'
+
+const RENEW_MS = 30_000
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
+const forms = {
+  hour: new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+  day: new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' }),
+  both: new Intl.DateTimeFormat(undefined, {
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }),
+}
+
+/** Says each time of the page as the reader counts it, and the exact local time when it is pointed at. */
+export function localTimes()       {
+  for (const one of document.querySelectorAll                 ('time[datetime]')) {
+    const at = new Date(one.dateTime)
+    if (Number.isNaN(at.getTime())) continue
+    const form = one.dataset.clock
+    const words =
+      form === undefined ? relativeTime(at.getTime(), Date.now()) : forms[form                      ].format(at)
+    if (one.textContent !== words) one.replaceChildren(words)
+    if (one.title === '') one.title = exact.format(at)
+  }
+}
+
+export function followTimes()       {
+  localTimes()
+  document.addEventListener('refreshed', localTimes)
+  setInterval(() => {
+    if (!document.hidden) localTimes()
+  }, RENEW_MS)
 }
 `,
   "verify-receipt.js": `import { readProof } from './read-proof.js'

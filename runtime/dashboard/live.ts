@@ -1,5 +1,5 @@
 import type { SseEvent } from '../../shared/http/sse-write.ts'
-import type { FigureStore } from './store.ts'
+import type { MarkStore } from './store.ts'
 
 const POLL_MS = 1000
 
@@ -9,7 +9,7 @@ export type LiveFigures = ReturnType<typeof liveFigures>
  * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
  * them; none while no page is open.
  */
-export function liveFigures(store: Pick<FigureStore, 'marks'>) {
+export function liveFigures(store: MarkStore) {
   const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let over = false

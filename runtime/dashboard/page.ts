@@ -1,7 +1,7 @@
 import type { html } from 'hono/html'
 import type { User } from '../../shared/wire/runtime/auth.ts'
+import type { OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import type { Ask } from './ask.ts'
-import type { FigureStore } from './store.ts'
 
 export type Html = ReturnType<typeof html>
 /** What may stand in a template: text is escaped, what is markup already is not. */
@@ -15,7 +15,8 @@ export interface Looking {
   param: (name: string) => string
   query: (name: string) => string | undefined
   now: Date
-  figures: FigureStore
+  /** The overview, drawn once for all who may see the same. */
+  fragment: (range: OverviewRange) => Promise<Html>
   /** The panel of the router in this process. */
   router: string | undefined
 }

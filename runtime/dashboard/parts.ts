@@ -1,10 +1,15 @@
 import { html } from 'hono/html'
-import { moment } from '../../shared/browser/figures.ts'
+import { moment, money, usd } from '../../shared/browser/figures.ts'
 import type { Html, Shown } from './page.ts'
 
 /** A time as it stands on the record, the same in every zone. */
 export function when(iso: string | undefined | null): Shown {
   return iso ? html`<time datetime="${iso}">${moment(iso)}</time>` : '–'
+}
+
+/** Dollars to be compared at a glance, with the exact amount where they are pointed at. */
+export function price(value: number): Html {
+  return html`<span title="${usd(value)}">${money(value)}</span>`
 }
 
 const GOOD = new Set(['succeeded', 'approved', 'active', 'started', 'delivered', 'online', 'installed', 'granted'])

@@ -8,6 +8,7 @@ import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
+import type { Overview, OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import {
   csrfTokenOf,
   type Login,
@@ -18,16 +19,18 @@ import {
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import { refuseWithoutScope } from '../auth/gate.ts'
 import type { Connection, RuntimeHttpEnv } from '../http/http-env.ts'
-import { asking, PageFault } from './ask.ts'
+import { type Ask, asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
 import { invitePage } from './invite-page.ts'
 import { loginPage } from './login-page.ts'
 import { checkManifest, manifestCheck } from './manifest-check.ts'
 import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
+import { isRange, overviewBody } from './overview-body.ts'
 import type { Page } from './page.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
-import { shell } from './shell.ts'
+import { sharedFragments } from './shared-fragments.ts'
+import { type MenuCounts, shell } from './shell.ts'
 
 /**
  * Nothing but this service's own files runs, and no text becomes markup but the pages that the service itself made: the browser refuses
@@ -49,9 +52,9 @@ const MOST_FORM_BYTES = 16_384
 /** The pages of the dashboard, what they load, and the forms that work without a script. */
 export function pagesRoute({
   users,
-  figures,
   live,
   now,
+  monotonic,
   maxBodyBytes,
   heartbeatMs,
   routerPanel,
@@ -61,6 +64,7 @@ export function pagesRoute({
   fetch: (request: Request, connection?: Connection) => Promise<Response>
 }) {
   const logins = loginAccess(users, now)
+  const fragments = sharedFragments(monotonic)
   const files = async () => (await import('./files.gen.ts')).dashboardFiles
 
   async function loginOf(c: Context): Promise<Login | undefined> {
@@ -82,8 +86,10 @@ export function pagesRoute({
     }
     const user = toUserAnswer(login.user)
     const { csrfToken } = login
+    const ask = asking(deps.fetch, c.req.raw)
     const frame = {
       root,
+      counts: await countsOf(ask),
       person: { user, csrfToken },
       menu: page.menu,
       router: routerPanel?.(),
@@ -91,13 +97,13 @@ export function pagesRoute({
     }
     try {
       const { title, body } = await page.render({
-        ask: asking(deps.fetch, c.req.raw),
+        ask,
         user,
         root,
         now: now(),
         param: name => c.req.param(name) ?? '',
         query: name => c.req.query(name) || undefined,
-        figures,
+        fragment: async range => (await overviewOf(c, login, range)).body,
         router: frame.router,
       })
       return c.html(shell({ ...frame, title, body }))
@@ -109,6 +115,15 @@ export function pagesRoute({
         error.status === 403 ? 403 : 404,
       )
     }
+  }
+
+  const countsOf = async (ask: Ask): Promise<MenuCounts | undefined> =>
+    (await ask.maybe<Overview>('/v1/overview?range=1h'))?.open
+
+  /** What a person may see follows from tenant and role alone. */
+  function overviewOf(c: Context, { user }: Login, range: OverviewRange) {
+    const ask = asking(deps.fetch, c.req.raw)
+    return fragments.get(`${user.role} ${range} ${user.tenantId}`, () => overviewBody(ask, './', range))
   }
 
   const route = new Hono<RuntimeHttpEnv>()
@@ -194,6 +209,13 @@ export function pagesRoute({
       if (inner.status === 403) throw new ApiError('csrf', 'this form was not made by this login: reload the page')
       for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
       return see(c, `${root}login`)
+    })
+    .get('/ui/overview', async c => {
+      guard(c)
+      const range = c.req.query('range')
+      const { body, etag } = await overviewOf(c, await logins(c), isRange(range) ? range : '24h')
+      c.header('etag', etag)
+      return c.req.header('if-none-match') === etag ? c.body(null, 304) : c.html(body)
     })
     .get('/ui/live', async c => {
       const { user } = await logins(c)

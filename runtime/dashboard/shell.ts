@@ -29,10 +29,17 @@ export interface ShellOptions {
   person?: { user: User; csrfToken: string }
   menu?: string
   router?: string | undefined
+  counts?: MenuCounts | undefined
+}
+
+/** What goes on now, beside the entries that lead there. */
+export interface MenuCounts {
+  running: number
+  approvals: number
 }
 
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
-export function shell({ title, root, scripts, body, person, menu, router }: ShellOptions): Html {
+export function shell({ title, root, scripts, body, person, menu, router, counts }: ShellOptions): Html {
   return html`<!doctype html>
 <html lang="en" data-root="${root}" data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}>
 <head>
@@ -43,11 +50,12 @@ export function shell({ title, root, scripts, body, person, menu, router }: Shel
 <link rel="icon" href="${root}ui/files/icon.svg">
 <link rel="stylesheet" href="${root}ui/files/base.css">
 <link rel="stylesheet" href="${root}ui/files/dashboard.css">
+<link rel="stylesheet" href="${root}ui/files/figures.css">
 <noscript><link rel="stylesheet" href="${root}ui/files/no-script.css"></noscript>
 ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"></script>\n`)}
 </head>
 <body${person === undefined ? '' : html` data-role="${person.user.role}"`}>
-${person === undefined ? '' : top(root, person, menu ?? '', router)}
+${person === undefined ? '' : html`${top(root, person)}${menuOf(root, menu ?? '', router, counts)}`}
 <main id="main" tabindex="-1">
 ${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}
 ${body}
@@ -58,16 +66,30 @@ ${scripts.length === 0 ? '' : LOGIN_AGAIN}
 </html>`
 }
 
-function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person']>, menu: string, router?: string) {
+function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person']>): Html {
   return html`<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="${root}"><img src="${root}ui/files/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
 <span id="live" class="live" role="status"></span>
 <form class="who" method="post" action="${root}logout"><input type="hidden" name="csrf" value="${csrfToken}">
 <span>${user.name} <small>${user.role}</small></span> <button>Log out</button></form>
-</header>
-<nav aria-label="Pages"><ul>
-${MENU.map(({ name, href }) => html`<li><a href="${root}${href}"${name === menu ? html` aria-current="page"` : ''}>${name}</a></li>`)}
+</header>`
+}
+
+export function menuOf(root: string, menu: string, router: string | undefined, counts: MenuCounts | undefined): Html {
+  const count = (name: string): Shown => {
+    const [number, words] =
+      name === 'Runs'
+        ? [counts?.running ?? 0, 'running']
+        : name === 'Approvals'
+          ? [counts?.approvals ?? 0, 'pending']
+          : [0, '']
+    return number === 0
+      ? ''
+      : html`<span class="count" title="${number} ${words}">${number}<span class="unseen"> ${words}</span></span>`
+  }
+  return html`<nav id="menu" aria-label="Pages" data-live><ul>
+${MENU.map(({ name, href }) => html`<li><a href="${root}${href}"${name === menu ? html` aria-current="page"` : ''}><span>${name}</span>${count(name)}</a></li>`)}
 ${router === undefined ? '' : html`<li><a href="${router}">Router</a></li>`}
 </ul></nav>`
 }

@@ -1,10 +1,14 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import { fromUsd } from '../../shared/money/money.ts'
 import { runEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
-import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Principal } from '../http/http-env.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
 import { createdRun } from './created-run.ts'
+import { MOST_COUNTED } from './run-list.ts'
+import { toTitled } from './run-title.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 
@@ -41,9 +45,13 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
       { again, bodyKey: ({ idempotencyKey }) => idempotencyKey },
     ),
     operation(endpoints.list, async call => {
+      const { principal, query, context } = call
+      refuseUnsorted(query)
       const page = pageOf(call)
-      const rows = await runs.list(call.principal.tenantId, call.query, page)
-      return page.cut(rows, ({ createdAt, id }) => ({ at: Date.parse(createdAt), id }))
+      const rows = await runs.list(principal.tenantId, query, page)
+      if (query.count) context.header('total-count', counted(await runs.count(principal.tenantId, query)))
+      const cut = page.cut(rows, run => ({ at: placeOf(run, query.sort), id: run.id }))
+      return query.fields === 'title' ? cut.map(toTitled) : cut
     }),
     operation(endpoints.get, call => (call.query.fields === 'summary' ? findSummary(call) : find(call))),
     operation(endpoints.remove, async call => {
@@ -67,4 +75,21 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
       await service.signal(await findSummary(call), call.params.name, call.body.value)
     }),
   ]
+}
+
+const counted = (runs: number): string => (runs > MOST_COUNTED ? `${MOST_COUNTED}+` : String(runs))
+
+/** Where a run stands in its list. */
+function placeOf({ createdAt, costUsd, startedAt, finishedAt }: Run, sort: RunListQuery['sort']): number {
+  if (sort === undefined) return Date.parse(createdAt)
+  if (sort === 'costUsd') return fromUsd(costUsd)
+  if (finishedAt === undefined || startedAt === undefined) return 0
+  return Math.max(0, Date.parse(finishedAt) - Date.parse(startedAt))
+}
+
+/** A sorted list is of ended runs of a tenant, and of no narrower circle. */
+function refuseUnsorted({ sort, sessionId, scheduleId, parentRunId }: RunListQuery): void {
+  if (sort === undefined || (sessionId ?? scheduleId ?? parentRunId) === undefined) return
+  const message = 'expected no sessionId, scheduleId or parentRunId beside it'
+  throw new ApiError('validation_failed', `sort: ${message}`, { details: [{ path: 'sort', message }] })
 }

@@ -29,12 +29,14 @@ export type RunRow = Omit<
   | 'event_count'
   | 'head'
   | 'below_nano'
-> & { tree_nano: number | null }
+> & { tree_nano: number | null; version_number?: number | null; sub_runs?: number }
 
 const time = (ms: number): string => new Date(ms).toISOString()
 const given = <K extends string>(key: K, value: string | null) => (value === null ? {} : { [key]: value })
 
 export const DATA_COLUMNS = 'run_id, input, output, error_message'
+/** As much of it as a title takes; what was given at length is left where it is. */
+export const TITLE_COLUMNS = `run_id, case when length(input) <= 100000 then input else '' end as input, null as output, error_message`
 export type DataRow = RowOf<typeof runData>
 
 interface RunData {
@@ -84,6 +86,8 @@ export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
     agentName: row.agent_name,
     agentId: row.agent_id,
     agentVersionId: row.version_id,
+    ...(row.version_number != null && { agentVersion: row.version_number }),
+    ...(row.sub_runs !== undefined && { subRuns: row.sub_runs }),
     status: row.status,
     // Empty: dropped with the end of the run.
     ...(data && data.input !== '' && { input: readJson(data.input) as Run['input'] }),

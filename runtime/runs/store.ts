@@ -1,4 +1,4 @@
-import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
+import type { InStatement, ResultSet } from '@libsql/client/web'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
@@ -7,10 +7,11 @@ import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import { resumption } from '../execution/claim-statement.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import type { PageOf } from '../http/page.ts'
 import type { blobs, events, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
-import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
+import { countStatement, listStatement } from './run-list.ts'
+import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, TITLE_COLUMNS, toRun } from './run-row.ts'
 import { keptAbove } from './run-tree.ts'
 import type { SealedInput } from './sealed-input.ts'
 
@@ -133,35 +134,20 @@ export function runStore(db: Db, records: Records) {
     },
 
     async list(tenantId: string, query: RunListQuery, page: PageOf): Promise<Run[]> {
-      const conditions = ['tenant_id = ?']
-      const args: InValue[] = [tenantId]
-      const filter = (column: string, value: string | undefined) => {
-        if (value === undefined) return
-        conditions.push(`${column} = ?`)
-        args.push(value.toWellFormed())
-      }
-      filter('agent_name', query.agentName)
-      filter('status', query.status)
-      filter('session_id', query.sessionId)
-      filter('schedule_id', query.scheduleId)
-      filter('parent_run_id', query.parentRunId)
-      filter('trigger_kind', query.trigger)
-      // The turns of a conversation would bury everything else.
-      if (query.sessionId === undefined && query.trigger === undefined) conditions.push("trigger_kind <> 'session'")
-      const { where, order, args: more } = pageSql(page)
-      const found = await db.execute({
-        sql: `select ${RUN_COLUMNS} from runs where ${conditions.join(' and ')} ${where} ${order}`,
-        args: [...args, ...more],
-      })
-      const rows = rowsOf<RunRow>(found)
+      const rows = rowsOf<RunRow>(await db.execute(listStatement(tenantId, query, page)))
       if (query.fields === 'summary') return rows.map(row => toRun(row))
       const data = await db.execute({
-        sql: `select ${DATA_COLUMNS} from run_data
+        sql: `select ${query.fields === 'title' ? TITLE_COLUMNS : DATA_COLUMNS} from run_data
           where run_id in (select value from json_each(?))`,
         args: [JSON.stringify(rows.map(row => row.id))],
       })
       const byRun = new Map(rowsOf<DataRow>(data).map(row => [row.run_id, row]))
       return rows.map(row => toRun(row, records, byRun.get(row.id)))
+    },
+
+    /** How many runs a list has, up to one more than MOST_COUNTED. */
+    async count(tenantId: string, query: RunListQuery): Promise<number> {
+      return rowsOf<{ runs: number }>(await db.execute(countStatement(tenantId, query)))[0]?.runs ?? 0
     },
 
     /** Removes a terminal run with its journal and texts; undefined when it is not terminal. */

@@ -192,6 +192,9 @@ create index runs_apart on runs (tenant_id, created_ms, id) where trigger_kind <
 create index runs_trigger on runs (tenant_id, trigger_kind, created_ms, id);
 create index runs_agent_status on runs (tenant_id, agent_name, status, created_ms, id);
 create index runs_finished on runs (version_id, finished_ms) where finished_ms is not null;
+create index runs_ended on runs
+  (tenant_id, finished_ms, trigger_kind, status, error_code, agent_name, model, cost_nano, started_ms, id) where finished_ms is not null;
+create index runs_failed on runs (tenant_id, error_code, created_ms, id) where error_code is not null;
 create index runs_turn on runs (tenant_id, agent_id, due_ms) where due_ms is not null;
 
 create table run_data (

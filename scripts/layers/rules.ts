@@ -29,7 +29,7 @@ const FLOORS = [
   ['vault', 'schema', 'http', 'json-schema', 'outbound', 'privacy'],
   ['execution', 'agents', 'secrets'],
   ['runs', 'approvals', 'webhooks', 'audit-log', 'providers'],
-  ['budgets', 'schedules', 'receipts', 'connectors', 'auth', 'mcp-grants', 'tenants', 'users'],
+  ['budgets', 'overview', 'schedules', 'receipts', 'connectors', 'auth', 'mcp-grants', 'tenants', 'users'],
   ['sessions', 'retention'],
   ['nodes'],
   ['dashboard', 'mcp', 'metrics', 'telemetry', 'health'],

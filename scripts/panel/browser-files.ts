@@ -46,7 +46,9 @@ export const BROWSER_PARTS = {
       new URL('../../runtime/dashboard/browser/dashboard.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/setup.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/invite.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/overview.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/run.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/runs.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/manifest.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/schedule.ts', import.meta.url),
@@ -55,7 +57,7 @@ export const BROWSER_PARTS = {
     ],
     assets: [
       'shared/browser/base.css',
-      ...['dashboard.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
+      ...['dashboard.css', 'figures.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
     ],
   },
   'runtime/receipts/verifier.gen.ts': {

@@ -8,6 +8,17 @@ export function usd(value: number | null | undefined): string {
   return `${value < 0 ? '−' : ''}$${grouped(whole)}.${cents}`
 }
 
+/** Dollars to be compared at a glance: cents from a dollar on, four decimals below. What is exact stands in a title or on the record. */
+export function money(value: number): string {
+  const size = Math.abs(value)
+  const sign = value < 0 ? '−' : ''
+  if (size === 0) return '$0.00'
+  if (size < 0.00005) return `${sign}<$0.0001`
+  if (size < 0.99995) return `${sign}$${size.toFixed(4)}`
+  const [whole = '0', cents = '00'] = size.toFixed(2).split('.')
+  return `${sign}$${grouped(whole)}.${cents}`
+}
+
 export function count(value: number): string {
   return grouped(String(value))
 }

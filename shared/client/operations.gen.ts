@@ -99,6 +99,9 @@ export const runtimeOperations = {
     list: 'GET /v1/budgets list',
     usage: 'GET /v1/usage',
   },
+  overview: {
+    get: 'GET /v1/overview',
+  },
   access: {
     createKey: 'POST /v1/api-keys keyed',
     keys: 'GET /v1/api-keys list',

@@ -54,7 +54,6 @@ async function seenIn(browser: Browser, fixture: Room = {}): Promise<Seen> {
     if (message.type() === 'error' || message.type() === 'warning') said.push(message.text())
   })
   context.on('weberror', error => said.push(String(error.error())))
-  context.on('dialog', dialog => void dialog.accept())
   return {
     context,
     page: await context.newPage(),

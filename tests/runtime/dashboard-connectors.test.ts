@@ -8,7 +8,7 @@ import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { demandingServer } from '../mcp/demanding-server.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardFixture, dashboardFixture, logIn, OWNER } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, logIn, OWNER } from './dashboard-fixture.ts'
 import { type AuthorizationServer, authorizationServer, CLIENT } from './oauth-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
@@ -81,6 +81,7 @@ if (hasChromium()) {
         await page.waitForSelector('#installed .badge:text("succeeded")')
 
         await page.click('#installed >> text=Remove')
+        await confirmed(page)
         await page.waitForSelector('#installed:has-text("No connector is installed.")')
         expect(await installed()).toEqual([])
         expect(vendor.seen.revocations).toBeGreaterThan(0)
@@ -164,6 +165,7 @@ if (hasChromium()) {
       expect(await plain('connectors')).toContain(`${notes.url}<br><small>granted`)
 
       await page.click(`[aria-label="Disconnect: ${notes.url}"]`)
+      await confirmed(page)
       await page.waitForSelector('#grants:has-text("No MCP server has granted anything.")')
       expect(await grants()).toEqual([])
       expect(notes.seen.revocations).toBeGreaterThan(0)
@@ -245,6 +247,7 @@ if (hasChromium()) {
       await page.reload()
       expect(await page.content()).not.toContain('the-hidden-pet-key')
       await page.click(`[aria-label="Remove: ${zoo}"]`)
+      await confirmed(page)
       await page.waitForSelector('#own:has-text("No connector of your own is installed.")')
     })
 

@@ -67,6 +67,9 @@ export async function dashboardFixture(
   }
 }
 
+/** Answers the question of the page whether something is meant. */
+export const confirmed = (page: Page): Promise<void> => page.click('dialog.ask button.main')
+
 /** Through the login page, which must be shown. */
 export async function logIn(page: Page): Promise<void> {
   await page.fill('[name=email]', OWNER.email)

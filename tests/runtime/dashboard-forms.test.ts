@@ -13,7 +13,7 @@ import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { programEnv } from '../program-env.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardFixture, dashboardFixture, HOSTILE, logIn, OWNER } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, HOSTILE, logIn, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
@@ -98,6 +98,7 @@ if (hasChromium()) {
       await page.waitForSelector('#providers .badge:text("succeeded")')
       expect(await page.content()).not.toContain('sk-hidden-two')
       await page.click('#providers >> text=Forget')
+      await confirmed(page)
       await page.waitForSelector('#providers:has-text("No provider is configured.")')
     })
 
@@ -123,6 +124,7 @@ if (hasChromium()) {
       await page.reload()
       expect(await page.content()).not.toContain(raw)
       await page.click('[aria-label="Revoke: for a program"]')
+      await confirmed(page)
       await page.waitForSelector('tr:has-text("for a program") .badge:text("revoked")')
       expect(await allowed()).toBe(401)
     })
@@ -163,6 +165,7 @@ if (hasChromium()) {
       })
       await page.goto(at('settings'))
       await page.click('#webhooks >> text=Delete')
+      await confirmed(page)
       await page.waitForSelector('#webhooks:has-text("No webhooks yet.")')
     })
 
@@ -211,6 +214,7 @@ if (hasChromium()) {
       const of = (words: string) => page.locator(`#pending [data-card]:has-text("${words}")`)
       await of('first').locator('textarea[name=comment]').fill(`because ${HOSTILE}`)
       await of('first').locator('text=Reject').click()
+      await confirmed(page)
       await eventually(async () => expect(await cards.count()).toBe(1))
       await of('second').locator('textarea[name=comment]').fill('forty-two')
       await of('second').locator('button.main').click()
@@ -260,6 +264,7 @@ if (hasChromium()) {
         expect(await hers.page.locator('form[data-send]:visible').count()).toBeGreaterThan(0)
 
         await page.click('[aria-label="Disable: grace@example.com"]')
+        await confirmed(page)
         await page.waitForSelector('#people .badge:text("disabled")')
         await hers.page.goto(at('agents'))
         expect(hers.page.url()).toMatch(/\/login\?next=agents$/)
@@ -267,6 +272,7 @@ if (hasChromium()) {
         await hers.close()
       }
       await page.click('[aria-label="Remove: grace@example.com"]')
+      await confirmed(page)
       await page.waitForSelector('#people:not(:has-text("grace@example.com"))')
     })
 

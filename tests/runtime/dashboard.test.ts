@@ -10,7 +10,7 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { type DashboardFixture, dashboardFixture, HOSTILE, OWNER } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, HOSTILE, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
@@ -66,8 +66,8 @@ if (hasChromium()) {
         await tab.emulateMedia({ colorScheme: scheme })
         const over = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (over > 0) found.push(`${title} in ${name} is ${over} px too wide`)
-        // Elements are the same in the dark; only colours differ.
-        const rules = name === 'dark' ? ['color-contrast'] : undefined
+        // Elements are the same in the dark and on a wide screen; only colours and places differ.
+        const rules = name === 'dark' || name === 'wide' ? ['color-contrast'] : undefined
         found.push(...(await serious(tab, rules)).map(one => `${title} in ${name}: ${one}`))
         await shot(`${title}-${name}`, tab)
       }
@@ -169,6 +169,7 @@ if (hasChromium()) {
         await page.waitForURL(url => url.pathname !== `/${visits.waiting}` && url.pathname.startsWith('/runs/'))
         await page.waitForSelector('text=Forked from')
         await page.click('text=Cancel')
+        await confirmed(page)
         await page.waitForSelector('#run-head .badge:text("cancelled")')
       })
 
@@ -265,6 +266,7 @@ if (hasChromium()) {
 const LOOKS = [
   { name: 'light', width: 1280, height: 900, scheme: 'light' },
   { name: 'dark', width: 1280, height: 900, scheme: 'dark' },
+  { name: 'wide', width: 1920, height: 1080, scheme: 'light' },
   { name: 'phone', width: 375, height: 800, scheme: 'light' },
 ] as const
 

@@ -8,6 +8,13 @@ const DEMO = 'demo'
 /** The demo model calls a tool for each such line, and says something at the end. */
 const SCRIPT = '/call wait {"seconds":1}\n/call wait {"seconds":1}'
 
+/** Makes the demo agent and starts a run of it, whose id it answers. */
+export async function startDemo(): Promise<string> {
+  await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
+  const run = { agentName: DEMO, input: { prompt: SCRIPT } }
+  return (await send<{ id: string }>('POST', 'ui/api/v1/runs', run)).id
+}
+
 /** The button that makes the demo agent and shows a run of it as it happens. */
 export function demoRun(): void {
   const button = part<HTMLButtonElement>('#demo-run')
@@ -16,10 +23,7 @@ export function demoRun(): void {
     button.disabled = true
     shown.replaceChildren(el('p', {}, 'Starting …'))
     try {
-      await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
-      const input = { prompt: SCRIPT }
-      const { id } = await send<{ id: string }>('POST', 'ui/api/v1/runs', { agentName: DEMO, input })
-      follow(id, shown)
+      follow(await startDemo(), shown)
     } catch (error) {
       shown.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
     }

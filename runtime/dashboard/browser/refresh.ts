@@ -1,4 +1,4 @@
-import { logInAgain } from './page-api.ts'
+import { logInAgain, root } from './page-api.ts'
 
 interface Policy {
   createHTML(text: string): string
@@ -15,14 +15,32 @@ const policy: Policy = (globalThis as { trustedTypes?: PolicyFactory }).trustedT
   createHTML: text => text,
 }) ?? { createHTML: text => text }
 
+/** A page may name where the one part of it that changes is drawn for all who look at it. */
+const partOfPage = (): string | undefined => document.querySelector<HTMLElement>('[data-live][data-from]')?.dataset.from
+
+let seenTag = ''
+
 async function current(): Promise<Document | undefined> {
-  const answer = await fetch(location.href, { cache: 'no-store' }).catch(() => undefined)
+  const from = partOfPage()
+  const headers: HeadersInit = from === undefined ? {} : { 'if-none-match': seenTag }
+  const address = from === undefined ? location.href : root + from
+  const answer = await fetch(address, { cache: 'no-store', headers }).catch(() => undefined)
   if (answer === undefined) return undefined
   if (answer.redirected && /\/login$/.test(new URL(answer.url).pathname)) {
     return (await logInAgain()) ? current() : undefined
   }
+  if (answer.status === 401) return (await logInAgain()) ? current() : undefined
   if (!answer.ok) return undefined
-  return new DOMParser().parseFromString(policy.createHTML(await answer.text()), 'text/html')
+  seenTag = answer.headers.get('etag') ?? ''
+  return documentOf(await answer.text())
+}
+
+const documentOf = (text: string): Document => new DOMParser().parseFromString(policy.createHTML(text), 'text/html')
+
+/** Another page of this service, to take rows from. */
+export async function parsed(address: string): Promise<Document | undefined> {
+  const answer = await fetch(address, { cache: 'no-store' }).catch(() => undefined)
+  return answer?.ok ? documentOf(await answer.text()) : undefined
 }
 
 let going: Promise<void> | undefined
@@ -61,10 +79,18 @@ async function swap(): Promise<void> {
 function same(fresh: Element, old: Element): boolean {
   const plain = old.cloneNode(true) as Element
   for (const output of plain.querySelectorAll('output')) output.replaceChildren()
-  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
   const given = fresh.cloneNode(true) as Element
-  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  for (const one of [plain, given]) withoutOwn(one)
   return given.isEqualNode(plain)
+}
+
+/** Without what is folded, and how this browser says times. */
+function withoutOwn(part: Element): void {
+  for (const one of part.querySelectorAll('details')) one.removeAttribute('open')
+  for (const one of part.querySelectorAll('time')) {
+    one.removeAttribute('title')
+    one.replaceChildren()
+  }
 }
 
 /** The reader is typing there, or was: the text is worth more than an update. */

@@ -1,4 +1,5 @@
 import { el } from '../../../shared/browser/dom.ts'
+import { askFirst } from './ask-first.ts'
 import { bodyOf } from './form-body.ts'
 import { ApiFault, root, send, shownOnce, toast } from './page-api.ts'
 import { refresh } from './refresh.ts'
@@ -23,7 +24,7 @@ export function sendForms(): void {
 async function submit(form: HTMLFormElement, button: HTMLElement | undefined): Promise<void> {
   if (form.getAttribute('aria-busy') === 'true') return
   const sure = button?.dataset.confirm ?? form.dataset.confirm
-  if (sure !== undefined && !confirm(sure)) return
+  if (sure !== undefined && !(await askFirst(sure, button?.textContent?.trim() || undefined))) return
   const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
   const said = form.querySelector('output')
   clear(form)

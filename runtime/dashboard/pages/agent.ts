@@ -8,7 +8,7 @@ import { changesOf, lineDiff } from '../line-diff.ts'
 import { manifestHelp } from '../manifest-help.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, pager, table, when } from '../parts.ts'
-import { runTable } from './runs.ts'
+import { runTable } from '../run-table.ts'
 
 export const agentPage: Page = {
   path: '/agents/:name',
@@ -25,7 +25,7 @@ export const agentPage: Page = {
       ),
       ask.get<IsolationItem[]>('/v1/isolation'),
       ask.maybe<Budget>(`${at}/budget`),
-      ask.list<Run>(`/v1/runs?limit=5&agentName=${encodeURIComponent(agent.name)}`),
+      ask.list<Run>(`/v1/runs?limit=5&fields=title&agentName=${encodeURIComponent(agent.name)}`),
       compared === undefined
         ? undefined
         : ask.get<AgentVersionWithManifest>(`${at}/versions/${encodeURIComponent(compared)}`),
@@ -49,7 +49,7 @@ ${form(
 <label><input type="checkbox" name="promote" checked> Runs that begin from now on use it</label>
 <button class="main">Publish</button>`,
 )}</section>
-${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(root, runs.items)}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
+${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
 ${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
     return { title: name, body }
   },

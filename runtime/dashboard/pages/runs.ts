@@ -1,69 +1,125 @@
 import { html } from 'hono/html'
-import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
-import { type Run, runStatuses, triggerKinds } from '../../../shared/wire/runtime/run.ts'
+import { type Run, runErrorCodes, runStatuses, triggerKinds } from '../../../shared/wire/runtime/run.ts'
 import type { Html, Page } from '../page.ts'
-import { agentChoice, badge, form, live, nothing, pager, table, when } from '../parts.ts'
+import { agentChoice, form, live, nothing, pager } from '../parts.ts'
+import { runTable } from '../run-table.ts'
+
+const HOUR_MS = 3_600_000
+const SINCE: Readonly<Record<string, [words: string, ms: number]>> = {
+  '1h': ['the last hour', HOUR_MS],
+  '24h': ['the last 24 hours', 24 * HOUR_MS],
+  '7d': ['the last 7 days', 7 * 24 * HOUR_MS],
+  '30d': ['the last 30 days', 30 * 24 * HOUR_MS],
+}
+const FILTERS = ['agentName', 'status', 'errorCode', 'trigger', 'parentRunId', 'sort', 'since', 'from'] as const
+type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 
 export const runsPage: Page = {
   path: '/runs',
   menu: 'Runs',
-  async render({ ask, root, query }) {
-    const filters = { agentName: query('agentName'), status: query('status'), trigger: query('trigger') }
-    const asked = { ...filters, cursor: query('cursor') }
-    const given = Object.entries(asked).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  scripts: ['runs.js'],
+  async render({ ask, root, query, now }) {
+    const given: Filters = Object.fromEntries(FILTERS.flatMap(name => (query(name) ? [[name, query(name)!]] : [])))
+    const cursor = query('cursor')
+    // A page behind the first is of the same runs, so it begins at the same moment.
+    const from = given.from ?? startOf(given.since, now)
+    const { since: _, from: __, ...filters } = given
+    const asked = new URLSearchParams(
+      Object.entries({
+        ...filters,
+        from,
+        cursor,
+        subRuns: given.parentRunId === undefined && given.trigger === undefined ? 'folded' : undefined,
+        fields: 'title',
+        count: 'true',
+        limit: '50',
+      }).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    )
     const [runs, agents] = await Promise.all([
-      ask.list<Run>(`/v1/runs?${new URLSearchParams([['limit', '50'], ...given])}`),
+      ask.list<Run>(`/v1/runs?${asked}`),
       ask.list<AgentItem>('/v1/agents?limit=200'),
     ])
     const names = agents.items.map(({ name }) => name)
-    const list =
-      runs.items.length === 0
-        ? given.length > 0
-          ? nothing('No run matches.', html`<p><a href="${root}runs">Show all</a></p>`)
-          : nothing(
-              'No agent has run yet.',
-              html`<p>Start one below, or send <code>POST /v1/runs</code> with an API key.</p>`,
-            )
-        : html`<div class="card">${runTable(root, runs.items)}</div>${pager(root, 'runs', asked, runs.next)}`
-    const body = html`<h1>Runs</h1>
-<form class="filter" method="get" action="${root}runs">
-<label>Agent <input name="agentName" list="agents" value="${filters.agentName ?? ''}" placeholder="any"></label>
-<datalist id="agents">${names.map(name => html`<option value="${name}"></option>`)}</datalist>
-${choice('Status', 'status', runStatuses, filters.status)}${choice('Started by', 'trigger', triggerKinds, filters.trigger)}
-<button>Filter</button>${given.length > 0 ? html`<a href="${root}runs">Clear</a>` : ''}</form>
-${asked.cursor === undefined ? live('runs', list) : list}
-${
-  names.length === 0
-    ? ''
-    : html`<section class="card needs-script" aria-labelledby="start-title"><h2 id="start-title">Start a run</h2>${form(
-        { send: 'POST /v1/runs', after: 'goto:runs/{id}' },
-        html`<label>Agent ${agentChoice(names, filters.agentName)}</label>
-<label>Input, as JSON <textarea class="code" name="input" data-as="json" rows="3" spellcheck="false">{ "prompt": "" }</textarea></label><button class="main">Start</button>`,
-      )}</section>`
-}`
+    const list = listOf({ root, runs, given, cursor, from, hasAgents: names.length > 0 })
+    const body = html`<div class="title-row"><h1>Runs <small id="run-count">${counted(runs.total)}</small></h1>
+${names.length === 0 ? '' : html`<button type="button" class="main needs-script" data-open="new-run">New run</button>`}</div>
+${filterForm(root, given, names)}
+${BULK}
+${cursor === undefined ? live('runs', list) : list}
+${names.length === 0 ? '' : newRun(names, given.agentName, query('new') !== undefined)}`
     return { title: 'Runs', body }
   },
 }
 
-export function runTable(root: string, runs: readonly Run[]): Html {
-  return table(
-    'Runs, newest first',
-    ['Run', 'Agent', 'Status', 'Started', 'Duration', 'Tokens', 'Cost'],
-    runs.map(
-      ({ id, agentName, status, createdAt, startedAt, finishedAt, tokensIn, tokensOut, costUsd, trigger, parked }) => [
-        html`<a class="mono" href="${root}runs/${id}" title="${id}">…${id.slice(-12)}</a>${trigger.kind === 'api' ? '' : html` <small>${trigger.kind}</small>`}`,
-        agentName,
-        html`${badge(status)}${parked === undefined ? '' : html` <small>${parked.reason}</small>`}`,
-        when(createdAt),
-        startedAt !== undefined && finishedAt !== undefined
-          ? duration(Date.parse(finishedAt) - Date.parse(startedAt))
-          : '–',
-        count(tokensIn + tokensOut),
-        usd(costUsd),
-      ],
-    ),
-  )
+function startOf(since: string | undefined, now: Date): string | undefined {
+  const known = since === undefined ? undefined : SINCE[since]
+  return known && new Date(now.getTime() - known[1]).toISOString()
+}
+
+const counted = (total: string | undefined): string =>
+  (total ?? '').replace(/\d+/, digits => digits.replace(/\B(?=(\d{3})+$)/g, ','))
+
+interface Listing {
+  root: string
+  runs: { items: readonly Run[]; next: string | undefined }
+  given: Filters
+  cursor: string | undefined
+  from: string | undefined
+  hasAgents: boolean
+}
+
+function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
+  const { since: _, ...filters } = given
+  if (runs.items.length > 0) {
+    const sortHref = (sort: string | undefined) => {
+      const next = Object.entries({ ...given, sort }).filter(
+        (entry): entry is [string, string] => entry[1] !== undefined,
+      )
+      return `${root}runs?${new URLSearchParams(next)}`
+    }
+    const table = runTable(runs.items, { root, choosable: true, sortHref, sort: given.sort })
+    return html`<div class="card">${table}</div>${pager(root, 'runs', { ...filters, from, cursor }, runs.next)}`
+  }
+  if (Object.keys(given).length > 0) return nothing('No run matches.', html`<p><a href="${root}runs">Show all</a></p>`)
+  return hasAgents
+    ? nothing('No agent has run yet.', html`<p>“New run” above starts the first one.</p>`)
+    : nothing(
+        'There is no agent that could run.',
+        html`<p><a class="button main" href="${root}agents">Make an agent</a></p>`,
+      )
+}
+
+function filterForm(root: string, given: Filters, names: readonly string[]): Html {
+  const isFiltered = Object.keys(given).length > 0
+  return html`<form class="filter" method="get" action="${root}runs">
+<label>Agent <input name="agentName" list="agents" value="${given.agentName ?? ''}" placeholder="any" data-search></label>
+<datalist id="agents">${names.map(name => html`<option value="${name}"></option>`)}</datalist>
+${choice('Status', 'status', runStatuses, given.status)}${choice('Cause', 'errorCode', runErrorCodes, given.errorCode)}${choice('Started by', 'trigger', triggerKinds, given.trigger)}
+<label>Since <select name="since"><option value="">any time</option>${Object.entries(SINCE).map(
+    ([value, [words]]) =>
+      html`<option value="${value}"${value === given.since ? html` selected` : ''}>${words}</option>`,
+  )}</select></label>
+${given.sort === undefined ? '' : html`<input type="hidden" name="sort" value="${given.sort}">`}
+<button>Filter</button>${isFiltered ? html` <a href="${root}runs">Clear</a>` : ''}</form>
+${given.parentRunId === undefined ? '' : html`<p class="notice">Sub-runs of <a class="mono" href="${root}runs/${given.parentRunId}">…${given.parentRunId.slice(-12)}</a></p>`}`
+}
+
+/** Shown by the script once runs are chosen. */
+const BULK = html`<div id="bulk" class="bulk" hidden><span id="bulk-count" role="status"></span>
+<button type="button" id="bulk-cancel" class="danger">Cancel</button> <button type="button" id="bulk-retry">Retry</button> <button type="button" id="bulk-none">Choose none</button></div>`
+
+function newRun(names: readonly string[], chosen: string | undefined, isOpen: boolean): Html {
+  return html`<dialog id="new-run" class="wide-dialog" aria-labelledby="new-run-title"${isOpen ? html` data-open-now` : ''}>
+<h2 id="new-run-title">New run</h2>
+${form(
+  { send: 'POST /v1/runs', after: 'goto:runs/{id}' },
+  html`<label>Agent ${agentChoice(names, chosen)}</label>
+<label data-input="message">Message <textarea name="input.prompt" rows="5" required></textarea></label>
+<label data-input="json" hidden>Input, as a JSON object <textarea class="code" name="input" data-as="json" rows="5" spellcheck="false" disabled>{ "prompt": "" }</textarea></label>
+<label><input type="checkbox" data-path="as-json" id="input-as-json"> Give the input as JSON</label>
+<div class="row"><button class="main">Start</button> <button type="button" data-close>Close</button></div>`,
+)}</dialog>`
 }
 
 function choice(label: string, name: string, values: readonly string[], chosen: string | undefined): Html {

@@ -7,6 +7,7 @@ import { budgetEndpoints } from './endpoints/budgets.ts'
 import { connectorEndpoints } from './endpoints/connectors.ts'
 import { nodeEndpoints } from './endpoints/nodes.ts'
 import { operationEndpoints, webhookEndpoints } from './endpoints/operations.ts'
+import { overviewEndpoints } from './endpoints/overview.ts'
 import { receiptEndpoints } from './endpoints/receipts.ts'
 import { runEndpoints } from './endpoints/runs.ts'
 import { scheduleEndpoints } from './endpoints/schedules.ts'
@@ -25,6 +26,7 @@ export const runtime = {
   schedules: scheduleEndpoints,
   settings: settingsEndpoints,
   budgets: budgetEndpoints,
+  overview: overviewEndpoints,
   access: accessEndpoints,
   users: userEndpoints,
   nodes: nodeEndpoints,

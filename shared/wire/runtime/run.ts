@@ -10,6 +10,7 @@ import {
   id,
   labels,
   listAliases,
+  moment,
   page,
   timestamp,
   usd,
@@ -72,6 +73,12 @@ export const run = named(
     agentName,
     agentId: id,
     agentVersionId: id,
+    /** The number of the version; in lists with `fields=title`. */
+    agentVersion: count.optional(),
+    /** The beginning of what it was told, in lists with `fields=title`; absent where that is not stored, or its node is away. */
+    title: z.string().optional(),
+    /** Runs that it started itself, counted up to 1000; in lists with `subRuns=folded`. */
+    subRuns: count.optional(),
     status: runStatus,
     /** Absent where the node that holds it is away, and with `fields=summary`. */
     input: freeForm.optional(),
@@ -150,8 +157,18 @@ export const runListQuery = query(
     scheduleId: filter,
     parentRunId: filter,
     trigger: triggerKind.optional(),
-    /** Leaves out what was given and said, which a node may hold. */
-    fields: z.enum(['summary']).optional(),
+    errorCode: runErrorCode.optional(),
+    /** Runs that were created, in a sorted list ended, from one moment until before another. */
+    from: moment.optional(),
+    to: moment.optional(),
+    /** Leaves out runs that another run started, and counts them beside it. */
+    subRuns: z.enum(['folded']).optional(),
+    /** The greatest first, of ended runs. */
+    sort: z.enum(['costUsd', 'durationMs']).optional(),
+    /** Answers in the header `Total-Count` how many there are. */
+    count: z.enum(['true']).optional(),
+    /** Leaves out what was given and said, which a node may hold; `title` has the beginning of what was given. */
+    fields: z.enum(['summary', 'title']).optional(),
   },
   listAliases,
 )

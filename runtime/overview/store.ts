@@ -1,0 +1,70 @@
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import type { EndedGroup, SlotFigures } from './slot-figures.ts'
+
+export interface OpenRuns {
+  queued: number
+  running: number
+  waiting: number
+  approvals: number
+  oldestQueuedMs: number | null
+}
+
+export type OverviewStore = ReturnType<typeof overviewStore>
+
+/** Figures of ended runs. Each statement reads an index alone, and no more of it than its time. */
+export function overviewStore(db: Db) {
+  return {
+    /** The runs that ended from one moment until before another. */
+    async slot(tenantId: string, fromMs: number, toMs: number): Promise<SlotFigures> {
+      const args = [tenantId, fromMs, toMs]
+      const [groups, durations] = await db.read([
+        { sql: GROUPS_SQL, args },
+        { sql: DURATIONS_SQL, args },
+      ])
+      return {
+        groups: rowsOf<EndedGroup>(groups!).map(({ agentName, model, status, code, runs, costNano }) => ({
+          agentName,
+          model,
+          status,
+          code,
+          runs,
+          costNano,
+        })),
+        durations: new Map(
+          rowsOf<{ bucket: number; runs: number }>(durations!).map(({ bucket, runs }) => [bucket, runs]),
+        ),
+      }
+    },
+
+    async open(tenantId: string): Promise<OpenRuns> {
+      const [open, pending] = await db.read([
+        { sql: OPEN_SQL, args: [tenantId] },
+        { sql: PENDING_SQL, args: [tenantId] },
+      ])
+      const found = rowsOf<{ status: 'queued' | 'running' | 'waiting'; runs: number; oldest: number }>(open!)
+      const of = (status: string) => found.find(one => one.status === status)
+      return {
+        queued: of('queued')?.runs ?? 0,
+        running: of('running')?.runs ?? 0,
+        waiting: of('waiting')?.runs ?? 0,
+        approvals: rowsOf<{ pending: number }>(pending!)[0]?.pending ?? 0,
+        oldestQueuedMs: of('queued')?.oldest ?? null,
+      }
+    },
+  }
+}
+
+const ENDED = 'from runs indexed by runs_ended where tenant_id = ?1 and finished_ms >= ?2 and finished_ms < ?3'
+
+export const GROUPS_SQL = `select agent_name as agentName, model, status, error_code as code, count(*) as runs, sum(cost_nano) as costNano
+${ENDED} group by 1, 2, 3, 4`
+
+/** Cut to two digits: as many rows as there are digits, however many runs. */
+export const DURATIONS_SQL = `select ms - ms % case when ms < 100 then 1 when ms < 1000 then 10 when ms < 10000 then 100 when ms < 100000 then 1000
+  when ms < 1000000 then 10000 when ms < 10000000 then 100000 else 1000000 end as bucket, count(*) as runs
+from (select max(0, finished_ms - started_ms) as ms ${ENDED} and status <> 'cancelled' and started_ms is not null) group by 1`
+
+export const OPEN_SQL = `select status, count(*) as runs, min(created_ms) as oldest from runs indexed by runs_status
+where tenant_id = ?1 and status in ('queued', 'running', 'waiting') group by status`
+
+const PENDING_SQL = `select count(*) as pending from approvals indexed by approvals_pending where tenant_id = ?1 and status = 'pending'`
