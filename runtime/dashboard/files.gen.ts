@@ -1736,11 +1736,16 @@ th a {
     grid-column: span 2;
   }
 }
+.cards.two-columns {
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr));
+}
+.diff.wrapped {
+  white-space: pre-wrap;
+}
+.diff.wrapped span {
+  width: auto;
+}
 .plot figcaption {
-  display: flex;
-  flex-wrap: wrap;
-  gap: 0.2rem 1rem;
-  justify-content: space-between;
   margin-bottom: 0.5rem;
 }
 .plot-box {
@@ -1893,9 +1898,12 @@ table.runs tbody tr:hover {
   position: relative;
   z-index: 1;
 }
+.runs {
+  font-size: 0.93rem;
+}
 .wide-cell {
   width: 100%;
-  min-width: 16rem;
+  min-width: 13rem;
 }
 .runs :is(td, th) {
   white-space: nowrap;
@@ -1907,6 +1915,17 @@ table.runs tbody tr:hover {
   max-width: 14rem;
   overflow: hidden;
   text-overflow: ellipsis;
+}
+.runs td > div {
+  min-width: 0;
+}
+/* Two lines of a text tell it from others; the page of the run has the rest. */
+.row-link,
+.runs small.bad {
+  display: -webkit-box;
+  overflow: hidden;
+  -webkit-box-orient: vertical;
+  -webkit-line-clamp: 2;
 }
 tr.below > td:first-child {
   box-shadow: inset 3px 0 var(--edge);
@@ -1939,7 +1958,7 @@ tr.below .wide-cell > div {
     display: grid;
     grid-template-columns: repeat(2, minmax(0, 1fr));
   }
-  .filter :is(input, select) {
+  .filter label > :is(input, select) {
     width: 100%;
   }
   /* A run is its title, and one line of figures below. */
@@ -1957,9 +1976,6 @@ tr.below .wide-cell > div {
   }
   .runs tbody td::before {
     content: none;
-  }
-  .runs td > div {
-    min-width: 0;
   }
   .runs .wide-cell {
     flex: 1 1 100%;
@@ -3804,7 +3820,7 @@ copyButtons()
   "runs.js": `import { part } from './dom.js'
 import { many } from './figures.js'
 import { askFirst } from './ask-first.js'
-import { send, toast } from './page-api.js'
+import { root, send, toast } from './page-api.js'
 import { parsed, refresh } from './refresh.js'
 import { localTimes } from './times.js'
 
@@ -3820,6 +3836,7 @@ function showBulk()       {
   part('#bulk-count').replaceChildren(\`\${many(all.length, 'run')} chosen\`)
   part                   ('#bulk-cancel').disabled = of('open') === 0
   part                   ('#bulk-retry').disabled = of('over') === 0
+  part                   ('#bulk-compare').disabled = all.length !== 2
 }
 
 document.addEventListener('change', event => {
@@ -3872,6 +3889,11 @@ part('#bulk-retry').addEventListener('click', () =>
     'Retry {n} from their failed steps? Each begins a new run, which costs what it costs.',
   ),
 )
+part('#bulk-compare').addEventListener('click', () => {
+  // The older one first, since the other is what changed.
+  const [b = '', a = ''] = chosen().map(({ dataset }) => dataset.choose ?? '')
+  location.href = \`\${root}compare?\${new URLSearchParams({ a, b })}\`
+})
 part('#bulk-none').addEventListener('click', chooseNone)
 
 /** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */

@@ -2,6 +2,7 @@ import type { Page } from './page.ts'
 import { agentPage } from './pages/agent.ts'
 import { agentsPage } from './pages/agents.ts'
 import { approvalsPage } from './pages/approvals.ts'
+import { comparePage } from './pages/compare.ts'
 import { connectorsPage } from './pages/connectors.ts'
 import { nodesPage } from './pages/nodes.ts'
 import { overviewPage } from './pages/overview.ts'
@@ -17,6 +18,7 @@ export const pages: readonly Page[] = [
   overviewPage,
   runsPage,
   runPage,
+  comparePage,
   approvalsPage,
   agentsPage,
   agentPage,

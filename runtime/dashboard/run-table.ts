@@ -53,8 +53,8 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
       html`<a class="row-link" href="${root}runs/${id}" title="${id}">${name}</a>${trigger.kind === 'api' ? '' : html` <small>${trigger.kind}</small>`}${
         error === undefined
           ? ''
-          : html`<br><small class="bad">${error.code}${error.message === error.code ? '' : `: ${visible(error.message.slice(0, 160))}`}</small>`
-      }${subRuns === 0 ? '' : html`<br><a class="above" href="${root}runs?parentRunId=${id}" data-sub-runs="${id}">▸ ${subRuns >= 1000 ? '1,000 or more sub-runs' : many(subRuns, 'sub-run')}</a>`}`,
+          : html`<small class="bad">${error.code}${error.message === error.code ? '' : `: ${visible(error.message.slice(0, 160))}`}</small>`
+      }${subRuns === 0 ? '' : html`<a class="above below-link" href="${root}runs?parentRunId=${id}" data-sub-runs="${id}">▸ ${subRuns >= 1000 ? '1,000 or more sub-runs' : many(subRuns, 'sub-run')}</a>`}`,
       'wide-cell',
     ],
     [

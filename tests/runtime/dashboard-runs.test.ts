@@ -149,6 +149,48 @@ if (hasChromium()) {
       expect(await page.locator(`tr[data-below="${id}"]`).count()).toBe(0)
     })
 
+    it('holds two runs against each other, step by step', async () => {
+      const first = await start('echo', '/call wait {"seconds":0.01}')
+      const second = await start('echo', '/call wait {"seconds":0.02}\n/call wait {"seconds":0.01}')
+      for (const { id } of [first, second]) await eventually(async () => expect(await statusOf(id)).toBe('succeeded'))
+      await page.goto(at('runs?agentName=echo'))
+      for (const { id } of [first, second]) await page.check(`[data-choose="${id}"]`)
+      await page.click('#bulk-compare')
+      await page.waitForURL(url => url.search === `?a=${first.id}&b=${second.id}`)
+      const steps = page.locator('section:has(h2:text-is("Steps")) tbody tr')
+      expect((await steps.locator('td:first-child').allTextContents()).map(words => words.split(' ')[0])).toEqual([
+        'model-1',
+        'timer-1-1',
+        'model-2',
+        'timer-2-1',
+        'model-3',
+      ])
+      expect(await steps.nth(3).textContent()).toContain('only in one')
+      expect(await page.textContent('section:has(h2:text-is("Input")) .diff')).toContain('0.02')
+      await steps.nth(0).locator('a >> nth=1').click()
+      await page.waitForURL(url => url.pathname === `/runs/${second.id}` && url.hash === '#step=model-1')
+    })
+
+    it('leads from the failure of a run to the step that failed', async () => {
+      await fixture.call('POST', '/v1/agents', {
+        name: 'short',
+        manifest: {
+          model: 'demo/echo',
+          tools: ['wait'],
+          limits: { maxTurns: 1 },
+          outputSchema: { type: 'object' },
+          outputRepairs: 0,
+        },
+      })
+      const { id: failed } = await start('short', 'no JSON')
+      await eventually(async () => expect(await statusOf(failed)).toBe('failed'))
+      await page.goto(at(`runs/${failed}`))
+      await page.click('#run-head .notice.bad a')
+      await page.waitForSelector('#step >> text=Fork from here')
+      expect(page.url()).toMatch(/#step=model-1$/)
+      expect(await page.textContent('#step h2')).toContain('model-1')
+    })
+
     it('sorts by cost and duration, with what is asked for in the address', async () => {
       await page.goto(at('runs?agentName=echo&since=1h'))
       await page.click('th >> text=Duration')

@@ -344,6 +344,7 @@ async function fill({ call }: DashboardFixture): Promise<Record<string, string>>
     filtered: 'runs?status=cancelled',
     run: `runs/${done}`,
     failed: `runs/${failed}`,
+    compare: `compare?a=${done}&b=${failed}`,
     waiting: `runs/${waiting.id}`,
     approvals: 'approvals',
     agents: 'agents',

@@ -1,7 +1,7 @@
 import { part } from '../../../shared/browser/dom.ts'
 import { many } from '../../../shared/browser/figures.ts'
 import { askFirst } from './ask-first.ts'
-import { send, toast } from './page-api.ts'
+import { root, send, toast } from './page-api.ts'
 import { parsed, refresh } from './refresh.ts'
 import { localTimes } from './times.ts'
 
@@ -17,6 +17,7 @@ function showBulk(): void {
   part('#bulk-count').replaceChildren(`${many(all.length, 'run')} chosen`)
   part<HTMLButtonElement>('#bulk-cancel').disabled = of('open') === 0
   part<HTMLButtonElement>('#bulk-retry').disabled = of('over') === 0
+  part<HTMLButtonElement>('#bulk-compare').disabled = all.length !== 2
 }
 
 document.addEventListener('change', event => {
@@ -69,6 +70,11 @@ part('#bulk-retry').addEventListener('click', () =>
     'Retry {n} from their failed steps? Each begins a new run, which costs what it costs.',
   ),
 )
+part('#bulk-compare').addEventListener('click', () => {
+  // The older one first, since the other is what changed.
+  const [b = '', a = ''] = chosen().map(({ dataset }) => dataset.choose ?? '')
+  location.href = `${root}compare?${new URLSearchParams({ a, b })}`
+})
 part('#bulk-none').addEventListener('click', chooseNone)
 
 /** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */

@@ -66,7 +66,12 @@ function relations(root: string, run: Run): [string, Html][] {
     ...(parentRunId === undefined ? [] : [['Parent', link('runs', parentRunId)] as [string, Html]]),
     ...(forkedFrom === undefined
       ? []
-      : [['Forked from', html`${link('runs', forkedFrom.runId)} at ${forkedFrom.stepId}`] as [string, Html]]),
+      : [
+          [
+            'Forked from',
+            html`${link('runs', forkedFrom.runId)} at ${forkedFrom.stepId} <a class="button" href="${root}compare?${new URLSearchParams({ a: forkedFrom.runId, b: run.id })}">Compare</a>`,
+          ] as [string, Html],
+        ]),
     ...(sessionId === undefined ? [] : [['Session', link('sessions', sessionId)] as [string, Html]]),
     ...(scheduleId === undefined ? [] : [['Schedule', link('schedules', scheduleId)] as [string, Html]]),
   ]

@@ -107,7 +107,7 @@ ${given.parentRunId === undefined ? '' : html`<p class="notice">Sub-runs of <a c
 
 /** Shown by the script once runs are chosen. */
 const BULK = html`<div id="bulk" class="bulk" hidden><span id="bulk-count" role="status"></span>
-<button type="button" id="bulk-cancel" class="danger">Cancel</button> <button type="button" id="bulk-retry">Retry</button> <button type="button" id="bulk-none">Choose none</button></div>`
+<button type="button" id="bulk-cancel" class="danger">Cancel</button> <button type="button" id="bulk-retry">Retry</button> <button type="button" id="bulk-compare">Compare</button> <button type="button" id="bulk-none">Choose none</button></div>`
 
 function newRun(names: readonly string[], chosen: string | undefined, isOpen: boolean): Html {
   return html`<dialog id="new-run" class="wide-dialog" aria-labelledby="new-run-title"${isOpen ? html` data-open-now` : ''}>
