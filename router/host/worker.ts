@@ -1,9 +1,11 @@
-import { createClient } from '@libsql/client/web'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { afterBody } from '../../shared/http/after-body.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { prepareDb } from '../../shared/sql/db.ts'
+import { eventClient } from '../../shared/sql/hrana/event-client.ts'
+import { fetchTransport } from '../../shared/sql/hrana/fetch-transport.ts'
+import { serverAddress } from '../../shared/sql/hrana/server-address.ts'
 import { parseKeys } from '../auth/keys.ts'
 import { routerEnv } from '../env.ts'
 import { createRouter, type Router } from '../router.ts'
@@ -81,11 +83,11 @@ async function start(vars: Vars): Promise<Router> {
     },
   } as const
   if (!vars.ROUTER_DB) return createRouter(common)
-  const client = createClient({ url: env.ROUTER_DB, ...(env.ROUTER_DB_TOKEN && { authToken: env.ROUTER_DB_TOKEN }) })
+  const address = serverAddress(vars.ROUTER_DB, env.ROUTER_DB_TOKEN)
+  const client = eventClient({ url: address.url, transport: fetchTransport(address) })
   const made = createRouter({
     ...common,
-    // The package's client, which shares nothing between requests: here a connection ends with the request that opened it.
-    db: await prepareDb(client, { kind: 'remote', writeTurns: true }),
+    db: await prepareDb(client, { kind: 'remote', writeTurns: true, writes: client.writes }),
     receiptStorage: { durable: env.ROUTER_RECEIPTS === 'durable' },
   })
   await made.ready()

@@ -24,15 +24,19 @@ interface Waiting {
   reject: (error: unknown) => void
 }
 
+export type ReadLane = ReturnType<typeof readLane>
+
+/** Callers of the same moment are a few promise hops apart. */
+const aTurn = () => new Promise<void>(nextTurn)
+
 /** Reads on one stream: those that come while others are under way are sent together. */
-export function readLane(stream: HranaStream) {
+export function readLane(stream: HranaStream, gather: () => Promise<void> = aTurn) {
   const queue: Waiting[] = []
   let sent = 0
 
   async function drain(): Promise<void> {
     while (queue.length > 0) {
-      // Callers of the same moment are a few promise hops apart.
-      await new Promise<void>(nextTurn)
+      await gather()
       const group = queue.splice(0, MOST_TOGETHER)
       sent = group.length
       try {

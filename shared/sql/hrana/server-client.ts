@@ -1,10 +1,10 @@
 import type { Client, InArgs, TransactionMode } from '@libsql/client/web'
 import { reads } from '../read-statement.ts'
-import { readLane } from './read-lane.ts'
+import { type ReadLane, readLane } from './read-lane.ts'
 import { StoreServerError } from './server-error.ts'
 import { type HranaTransport, hranaStream } from './stream.ts'
 import { bare, type Statement, toWire } from './wire.ts'
-import { writeLane } from './write-lane.ts'
+import { type WriteLane, writeLane } from './write-lane.ts'
 import { type WriteHealth, writeWatch } from './write-watch.ts'
 
 export interface ServerClientOptions {
@@ -35,48 +35,73 @@ export function serverClient(options: ServerClientOptions): ServerClient {
   const makeWriter = () => writeLane({ stream: open(), once: open, timed: watch.timed })
   let writer = makeWriter()
   let lanes = Array.from({ length: readers }, () => readLane(open()))
-  let closed = false
 
   const freest = () => lanes.reduce((best, one) => (one.ahead < best.ahead ? one : best))
+  const forget = () => Promise.all([writer, ...lanes].map(one => one.close()))
+
+  return hranaClient({
+    health: watch.health,
+    reader: freest,
+    writer: () => writer,
+    async renew() {
+      const before = forget()
+      writer = makeWriter()
+      lanes = Array.from({ length: readers }, () => readLane(open()))
+      await before
+    },
+    async end() {
+      await forget()
+      await transport.close()
+    },
+  })
+}
+
+/** Who carries the statements of a client out. */
+export interface HranaLanes {
+  health: WriteHealth
+  reader: () => Pick<ReadLane, 'execute' | 'batch'>
+  writer: () => Pick<WriteLane, 'execute' | 'transaction' | 'script'>
+  /** Everything anew. */
+  renew: () => Promise<void>
+  end: () => Promise<void>
+}
+
+/** The package's interface over them. */
+export function hranaClient({ health, reader, writer, renew, end }: HranaLanes): ServerClient {
+  let closed = false
 
   function usable(): void {
     if (closed) throw new StoreServerError('The client is closed', 'CLIENT_CLOSED')
   }
 
-  const forget = () => Promise.all([writer, ...lanes].map(one => one.close()))
-
   return {
-    writes: watch.health,
+    writes: health,
     async execute(stmt: Statement, args?: InArgs) {
       usable()
       const statement = toWire(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
-      return reads(statement.sql) ? freest().execute(statement) : writer.execute(statement)
+      return reads(statement.sql) ? reader().execute(statement) : writer().execute(statement)
     },
     async batch(stmts: readonly Statement[], mode: TransactionMode = 'deferred') {
       usable()
       const statements = stmts.map(toWire)
-      return mode === 'read' ? freest().batch(statements) : writer.transaction(statements)
+      return mode === 'read' ? reader().batch(statements) : writer().transaction(statements)
     },
     async executeMultiple(sql: string) {
       usable()
-      return writer.script(sql)
+      return writer().script(sql)
     },
     migrate: () => refuse('migration'),
     transaction: () => refuse('interactive transaction'),
     sync: () => refuse('sync'),
     async reconnect() {
-      const before = forget()
-      writer = makeWriter()
-      lanes = Array.from({ length: readers }, () => readLane(open()))
+      await renew()
       closed = false
-      await before
     },
     /** A promise, for a host whose connections end with what it awaits. */
     async close() {
       if (closed) return
       closed = true
-      await forget()
-      await transport.close()
+      await end()
     },
     get closed() {
       return closed

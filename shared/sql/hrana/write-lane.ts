@@ -34,6 +34,8 @@ interface Waiting {
   reject: (error: unknown) => void
 }
 
+export type WriteLane = ReturnType<typeof writeLane>
+
 /**
  * The writes of a process, one transaction at a time: a server has one writer anyway, and those that wait for it there cost it more than
  * those that wait here. All that waits goes in the next transaction, each unit behind a savepoint of its own.
