@@ -76,7 +76,7 @@ export interface Execution {
 export function assembleExecution(deps: ExecutionDeps): Execution {
   const { db, records, clock, newId, sha256, agents, dayOf } = deps
   const { admit, within } = deps.ledger
-  const own = runStore(db, records)
+  const own = runStore(db, records, { beside: () => engine.claimBeside(), wake: () => engine.wake() })
   const { nodes } = deps
   const runs = nodes.runs(own)
   /** A sub-agent runs where its parent does. */
@@ -101,11 +101,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     },
     children:
       deps.childrenOf?.(own) ??
-      (parent =>
-        childRuns(
-          { runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() },
-          parent,
-        )),
+      (parent => childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now }, parent)),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({

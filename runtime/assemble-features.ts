@@ -41,6 +41,7 @@ export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, w
     newId,
     sealTexts: (...of) => nodes().sealTexts(...of),
     deleting: [(agent, nowMs) => nodes().deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
+    deleted: () => work().engine.wake(),
   })
   const provided = assembleProviders({
     ...core,

@@ -136,7 +136,7 @@ function timedWork(
   options: RuntimeOptions,
   { agents, budgets }: Features,
   nodes: Nodes,
-  { runs, service, engine }: Execution,
+  { runs, service }: Execution,
 ) {
   const { db, clock, newId, log } = core
   const schedules = assembleSchedules({
@@ -144,7 +144,6 @@ function timedWork(
     runs,
     service,
     findAgent: agents.currentByName,
-    wake: engine.wake,
     admits: budgets.ledger.offer,
     sealInput: nodes.sealInput,
     refused: (refused, nowMs) => [enqueueRefusedWindow(newId, refused, nowMs)],

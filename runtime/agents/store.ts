@@ -30,6 +30,8 @@ export interface AgentStoreDeps {
   now: () => Date
   newId: () => string
   deleting?: readonly Deleting[]
+  /** An agent is deleted: what ends with it may be due. */
+  deleted?: () => void
   sealTexts?: SealTexts
 }
 
@@ -100,7 +102,8 @@ function versionReads(db: Db) {
   return { getVersion, current, newestEqual }
 }
 
-export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = async () => undefined }: AgentStoreDeps) {
+export function agentStore(db: Db, options: AgentStoreDeps) {
+  const { now, newId, deleting = [], deleted, sealTexts = async () => undefined } = options
   const deps = { now, newId, sealTexts }
   const { getVersion, current, newestEqual } = versionReads(db)
 
@@ -171,6 +174,7 @@ export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = asyn
         { sql: 'update agents set deleted_ms = ? where id = ? and deleted_ms is null', args: [nowMs, agent.id] },
         ...deleting.flatMap(end => end(agent, nowMs)),
       ])
+      deleted?.()
       return done?.rowsAffected === 1
     },
   }

@@ -76,7 +76,9 @@ export const RETURNED = [
   'cost_nano',
 ] as const
 
-export const RETURNING = `returning ${RETURNED.join(', ')}`
+/** How far its journal goes stands beside them. */
+export const RETURNING = `returning ${RETURNED.join(', ')},
+  (select coalesce(max(seq), 0) from events where run_id = runs.id) as last_seq`
 
 /**
  * Takes due runs: first those of the tenant with the fewest runs here, then those of its agent with the fewest, then the oldest.

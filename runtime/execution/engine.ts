@@ -1,5 +1,6 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'
 import { journalWriter } from './journal/journal-writer.ts'
@@ -7,7 +8,6 @@ import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, type LeaseStore, leaseStore } from './lease-store.ts'
 import { type RunWatchers, runWatchers } from './run-watchers.ts'
 
-const GIVE_BACK_MS = 1000
 const MOST_SEIZURES = 5
 
 type Ending = { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }
@@ -18,12 +18,20 @@ export type Engine = ReturnType<typeof createEngine>
 export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, metrics } = deps
   const leases = leaseStore(db, deps.records, deps.sha256, deps.takenHere !== undefined)
+  /** When the first of all runs was due, as the last commit that let one go saw it. */
+  let firstDueMs: number | undefined
   const writer = journalWriter(db, {
     dayOf: deps.dayOf,
     extraStatements: deps.extraStatements,
     records: deps.records,
     monotonic: clock.monotonic,
     appendSeconds: metrics.appendSeconds,
+    firstDue: {
+      statement: () => leases.firstDue(nodeId()),
+      seen(dueMs) {
+        firstDueMs = dueMs
+      },
+    },
   })
   const executions = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
@@ -61,18 +69,24 @@ export function createEngine(deps: EngineDeps) {
     before?.abandon()
     const one = execution(within, run, run.ending === undefined ? {} : { open: before?.open })
     executions.set(run.id, one)
-    void one.done
-      .catch(error => {
+    const leave = () => {
+      if (executions.get(run.id) === one) executions.delete(run.id)
+    }
+    one.done.then(
+      () => {
+        leave()
+        looks.released(firstDueMs)
+      },
+      error => {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
         else {
           log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
           giveBackSoon(run)
         }
-      })
-      .finally(() => {
-        if (executions.get(run.id) === one) executions.delete(run.id)
+        leave()
         wake()
-      })
+      },
+    )
   }
 
   async function sweep(): Promise<void> {
@@ -110,6 +124,7 @@ export function createEngine(deps: EngineDeps) {
   return {
     watchers,
     wake,
+    claimBeside: looks.beside,
     /** First sweep, then the timers. Without `sweeps` only what was claimed is renewed: the host decides when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
@@ -177,118 +192,6 @@ export function createEngine(deps: EngineDeps) {
   }
 }
 
-/** What a process holds, as far as a look for more of it has to know. */
-interface Taken {
-  count(): number
-  /** What is executed or ended here. */
-  ids(): string[]
-  /** These are held under the name of this process from now on. */
-  claimed(ids: readonly string[]): Promise<void> | void
-  start(run: Claimed): void
-}
-
-type Looks = ReturnType<typeof dueLooks>
-
-/** Looks for runs that are due, when it is woken and when the next one becomes due, until it is stopped. */
-function dueLooks({ clock, log, owner, nodeId, limits }: EngineDeps, leases: LeaseStore, taken: Taken) {
-  let stopped = false
-  let claiming: Promise<void> | undefined
-  let again = false
-  let wakeTimer: ReturnType<typeof setTimeout> | undefined
-  let wakeAt = 0
-  /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
-  let doubtful = false
-
-  /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
-  function wake(): void {
-    if (stopped) return
-    if (claiming) {
-      again = true
-      return
-    }
-    claiming = claim().finally(() => {
-      claiming = undefined
-      // It was woken during a look that took as many as there was room for.
-      if (again) wake()
-    })
-  }
-
-  async function claim(): Promise<void> {
-    try {
-      let due: number | undefined
-      do {
-        again = false
-        const slots = limits.maxConcurrent
-        const most = slots - taken.count()
-        if (most <= 0 || stopped) return
-        if (doubtful) await leases.releaseOthers(owner, taken.ids())
-        doubtful = false
-        const { claimed, nextDue } = await leases.claim({
-          owner,
-          nodeId: nodeId(),
-          nowMs: clock.now().getTime(),
-          ttlMs: limits.leaseMs,
-          most,
-          slots,
-          held: taken.ids(),
-        })
-        if (claimed.length > 0) await taken.claimed(claimed.map(({ id }) => id))
-        for (const run of claimed) taken.start(run)
-        if (claimed.length === most) return
-        due = nextDue
-      } while (again)
-      sleepUntil(due)
-    } catch (error) {
-      log.error('runs could not be claimed', { error })
-      doubtful = true
-      // The store may be back long before the next sweep.
-      if (!stopped && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
-    }
-  }
-
-  /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
-  function sleepUntil(due: number | undefined): void {
-    clearTimeout(wakeTimer)
-    wakeTimer = undefined
-    if (due === undefined || stopped) return
-    const inMs = Math.max(0, due - clock.now().getTime())
-    // Beyond the next sweep there is nothing to set a timer for.
-    if (inMs >= limits.recoveryMs) return
-    wakeIn(inMs)
-  }
-
-  function wakeIn(ms: number): void {
-    wakeAt = clock.monotonic() + ms
-    wakeTimer = setTimeout(() => {
-      wakeTimer = undefined
-      wake()
-    }, ms)
-  }
-
-  return {
-    wake,
-
-    /** The look that is under way. */
-    get current() {
-      return claiming
-    },
-
-    /** When the next look is due. */
-    get nextAt() {
-      return wakeTimer === undefined ? undefined : wakeAt
-    },
-
-    get stopped() {
-      return stopped
-    },
-
-    stop(): void {
-      stopped = true
-      clearTimeout(wakeTimer)
-    },
-  }
-}
-
 /** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
 function leaseRenewal(
   { clock, log, owner, limits }: EngineDeps,
@@ -343,7 +246,7 @@ async function setAside(deps: EngineDeps, leases: LeaseStore): Promise<void> {
 async function whenIdle(
   clock: Clock,
   executions: ReadonlyMap<string, Execution>,
-  looks: Looks,
+  looks: DueLooks,
   ms: number,
 ): Promise<void> {
   const until = clock.monotonic() + ms

@@ -1,4 +1,4 @@
-import type { InStatement } from '@libsql/client/web'
+import type { InStatement, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
@@ -61,11 +61,17 @@ export type BesideAside = (ids: readonly string[]) => InStatement[]
 type RunRow = RowOf<typeof runs>
 
 /** What a claim returns of a run; a claimed run has its node. */
-type ClaimedRow = Pick<RunRow, (typeof RETURNED)[number]> & { node_id: string }
+type ClaimedRow = Pick<RunRow, (typeof RETURNED)[number]> & { node_id: string; last_seq: number }
 
-interface Claim {
+export interface Claim {
   claimed: Claimed[]
   nextDue: number | undefined
+}
+
+/** What the maker of a run knows of it, so that it is not read again: its input as it is stored before it is sealed, and how its journal begins. */
+export interface NewlyMade {
+  input: string
+  events: readonly JournalEntry[]
 }
 
 export type LeaseStore = ReturnType<typeof leaseStore>
@@ -77,19 +83,47 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
   const ASIDE = asideStatement(shared)
   const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
     order by due_ms limit 1`
+  const deps = { db, records, sha256 }
+
+  /** Takes runs that are due, by turns of tenants and agents, and looks when the next one will be. */
+  function claimStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] {
+    const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
+    return [
+      { sql: CLAIM, args },
+      { sql: NEXT_DUE, args: [nowMs, nodeId] },
+    ]
+  }
+
+  /** What came of those statements, with what each run needs to go on. */
+  async function claimed(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<Claim> {
+    const [taken, due] = results
+    return {
+      claimed: await loaded(deps, rowsOf<ClaimedRow>(taken!), made),
+      nextDue: rowsOf<{ due_ms: number }>(due!)[0]?.due_ms,
+    }
+  }
+
   return {
     ...leaseReleases(db),
 
-    /** Takes runs that are due, by turns of tenants and agents; `nextDue` is when the next one will be. */
-    async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claim> {
-      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
-      const [taken, due] = await db.write([
-        { sql: CLAIM, args },
-        { sql: NEXT_DUE, args: [nowMs, nodeId] },
+    claimStatements,
+    claimed,
+
+    /** A claim in a transaction of its own. Inputs of runs that have not started come with it, so that most need no further read. */
+    async claim(options: ClaimOptions): Promise<Claim> {
+      const { owner, held } = options
+      const results = await db.write([
+        ...claimStatements(options),
+        { sql: INPUTS, args: [owner, JSON.stringify(held), SHORT_INPUT] },
       ])
-      const claimed = await load(db, records, sha256, rowsOf<ClaimedRow>(taken!))
-      return { claimed, nextDue: rowsOf<{ due_ms: number }>(due!)[0]?.due_ms }
+      const inputs = rowsOf<StoredInput>(results[2]!).map(({ run_id, input }): [string, NewlyMade] => {
+        return [run_id, { input: records.open(input, { record: run_id, field: 'input' }), events: [] }]
+      })
+      return claimed(results, new Map(inputs))
     },
+
+    /** When the first of all runs is due, those included that are due already; `dueOf` reads its result. */
+    firstDue: (nodeId: string): InStatement => ({ sql: NEXT_DUE, args: [-1, nodeId] }),
 
     /** Takes one run from its owner, to end it; undefined when it is terminal already. */
     async seize(
@@ -103,7 +137,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
           ${RETURNING}`,
         args: [owner, nowMs, ttlMs, id, nodeId],
       })
-      return (await load(db, records, sha256, rowsOf<ClaimedRow>(taken)))[0]
+      return (await loaded(deps, rowsOf<ClaimedRow>(taken), NOTHING_KNOWN))[0]
     },
 
     /** Moves the end of the leases on; answers the ids that are not this owner's any more. */
@@ -175,48 +209,89 @@ function leaseReleases(db: Db) {
   }
 }
 
-/** Reads what the new owner of each run needs, from its input and its journal. */
-async function load(db: Db, records: Records, sha256: Sha256, taken: readonly ClaimedRow[]): Promise<Claimed[]> {
-  if (taken.length === 0) return []
-  const ids = JSON.stringify(taken.map(row => row.id))
+interface LoadDeps {
+  db: Db
+  records: Records
+  sha256: Sha256
+}
+
+type StoredInput = Pick<RowOf<typeof runData>, 'run_id' | 'input'>
+
+const NOTHING_KNOWN: ReadonlyMap<string, NewlyMade> = new Map()
+
+/** What is longer is read outside of the transaction: the answer of a server to a claim has a bound. */
+const SHORT_INPUT = 65_536
+
+/** The inputs of runs that this owner has just taken. */
+const INPUTS = `select run_id, input from run_data where length(input) <= ?3
+  and run_id in (select id from runs where owner = ?1 and id not in (select value from json_each(?2)))`
+
+/** What the new owner of each run needs: what is not known of it is read, its input and its journal. */
+async function loaded(
+  deps: LoadDeps,
+  taken: readonly ClaimedRow[],
+  known: ReadonlyMap<string, NewlyMade>,
+): Promise<Claimed[]> {
+  const isKnown = ({ id, last_seq }: ClaimedRow) =>
+    (known.get(id)?.events.at(-1)?.seq ?? 0) === last_seq && known.has(id)
+  const read = await storedRuns(
+    deps,
+    taken.filter(row => !isKnown(row)).map(({ id }) => id),
+  )
+  return taken.map(row =>
+    toClaimed(row, read.get(row.id) ?? known.get(row.id) ?? { input: '{}', events: [] }, deps.sha256),
+  )
+}
+
+/** Input and journal of these runs. */
+async function storedRuns({ db, records }: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
+  if (ids.length === 0) return new Map()
+  const args = [JSON.stringify(ids)]
   const [data, stored] = await db.read([
-    { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args: [ids] },
+    { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args },
     {
       sql: 'select run_id, hash, body, seq from events where run_id in (select value from json_each(?)) order by run_id, seq',
-      args: [ids],
+      args,
     },
   ])
-  const inputs = new Map(
-    rowsOf<Pick<RowOf<typeof runData>, 'run_id' | 'input'>>(data!).map(row => [row.run_id, row.input]),
-  )
+  const inputs = new Map(rowsOf<StoredInput>(data!).map(row => [row.run_id, row.input]))
   const journals = Map.groupBy(rowsOf<RowOf<typeof events>>(stored!), row => row.run_id)
-  return taken.map(row => {
-    const { id } = row
-    const entries = (journals.get(id) ?? []).map(({ seq, hash, body }) =>
-      readEvent(records.open(body, { record: id, field: `event ${seq}` }), hash),
-    )
-    const last = entries.at(-1)
-    return {
+  return new Map(
+    ids.map(id => [
       id,
-      tenantId: row.tenant_id,
-      agentName: row.agent_name,
-      agentId: row.agent_id,
-      versionId: row.version_id,
-      epoch: row.epoch,
-      depth: row.depth,
-      ...(row.parent_run_id !== null && { parentRunId: row.parent_run_id }),
-      ...(row.session_id !== null && { sessionId: row.session_id }),
-      ...(row.ending !== null && { ending: row.ending }),
-      input: readJson(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<string, unknown>,
-      ranMs: row.ran_ms,
-      recoveries: row.recoveries,
-      createdMs: row.created_ms,
-      isolation: row.isolation,
-      nodeId: row.node_id,
-      ...(row.isolation_used !== null && { isolationUsed: row.isolation_used }),
-      spent: { tokensIn: row.tokens_in, tokensOut: row.tokens_out, costNano: row.cost_nano },
-      head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
-      events: entries,
-    }
-  })
+      {
+        input: records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' }),
+        events: (journals.get(id) ?? []).map(({ seq, hash, body }) =>
+          readEvent(records.open(body, { record: id, field: `event ${seq}` }), hash),
+        ),
+      },
+    ]),
+  )
+}
+
+function toClaimed(row: ClaimedRow, { input, events }: NewlyMade, sha256: Sha256): Claimed {
+  const { id } = row
+  const last = events.at(-1)
+  return {
+    id,
+    tenantId: row.tenant_id,
+    agentName: row.agent_name,
+    agentId: row.agent_id,
+    versionId: row.version_id,
+    epoch: row.epoch,
+    depth: row.depth,
+    ...(row.parent_run_id !== null && { parentRunId: row.parent_run_id }),
+    ...(row.session_id !== null && { sessionId: row.session_id }),
+    ...(row.ending !== null && { ending: row.ending }),
+    input: readJson(input) as Record<string, unknown>,
+    ranMs: row.ran_ms,
+    recoveries: row.recoveries,
+    createdMs: row.created_ms,
+    isolation: row.isolation,
+    nodeId: row.node_id,
+    ...(row.isolation_used !== null && { isolationUsed: row.isolation_used }),
+    spent: { tokensIn: row.tokens_in, tokensOut: row.tokens_out, costNano: row.cost_nano },
+    head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
+    events: [...events],
+  }
 }

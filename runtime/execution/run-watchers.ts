@@ -10,7 +10,18 @@ export interface Watcher {
 
 export type RunWatchers = ReturnType<typeof runWatchers>
 
+/** What came of a run while it was noted. */
+export interface Progress {
+  /** What this process kept; they may begin after a gap. */
+  lists: (readonly JournalEntry[])[]
+  /** How far the run came otherwise. */
+  seq: number
+  terminal: boolean
+}
+
 const POLL_MS = 200
+/** Between the read that a stream begins with and its first turn is a moment; a reader that never comes leaves nothing behind. */
+const NOTED_MS = 5000
 /** Up to so many watchers get every entry as it comes. */
 const FEW = 16
 const MOST_WAIT_MS = 20
@@ -83,21 +94,24 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
     }, 0)
   }
 
+  function watch(runId: string, watcher: Watcher): () => void {
+    const room = rooms.get(runId) ?? { watchers: new Set(), gathered: [], telling: false }
+    room.watchers.add(watcher)
+    rooms.set(runId, room)
+    schedule()
+    return () => {
+      room.watchers.delete(watcher)
+      if (room.watchers.size > 0 || rooms.get(runId) !== room) return
+      rooms.delete(runId)
+      if (rooms.size > 0) return
+      clearTimeout(timer)
+      timer = undefined
+    }
+  }
+
   return {
-    watch(runId: string, watcher: Watcher): () => void {
-      const room = rooms.get(runId) ?? { watchers: new Set(), gathered: [], telling: false }
-      room.watchers.add(watcher)
-      rooms.set(runId, room)
-      schedule()
-      return () => {
-        room.watchers.delete(watcher)
-        if (room.watchers.size > 0 || rooms.get(runId) !== room) return
-        rooms.delete(runId)
-        if (rooms.size > 0) return
-        clearTimeout(timer)
-        timer = undefined
-      }
-    },
+    watch,
+    note: (runId: string) => noteProgress(runId, watch),
     kept(runId: string, entries: readonly JournalEntry[]): void {
       const room = rooms.get(runId)
       if (room === undefined) return
@@ -122,5 +136,33 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
     get watched() {
       return rooms.size
     },
+  }
+}
+
+/**
+ * For a reader that reads before it watches: notes what comes of the run from now on. What it returns ends that and tells it; undefined
+ * after too long, when nothing is known.
+ */
+function noteProgress(
+  runId: string,
+  watch: (runId: string, watcher: Watcher) => () => void,
+): () => Progress | undefined {
+  const progress: Progress = { lists: [], seq: 0, terminal: false }
+  const leave = watch(runId, {
+    entries: list => void progress.lists.push(list),
+    moved(seq, terminal) {
+      progress.seq = Math.max(progress.seq, seq)
+      progress.terminal ||= terminal
+    },
+  })
+  let known: Progress | undefined = progress
+  const late = setTimeout(() => {
+    known = undefined
+    leave()
+  }, NOTED_MS)
+  return () => {
+    clearTimeout(late)
+    leave()
+    return known
   }
 }

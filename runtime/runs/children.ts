@@ -15,12 +15,11 @@ export interface ChildRunsDeps {
     name: string,
   ) => Promise<{ agentId: string; versionId: string; manifest: Manifest } | undefined>
   now: () => Date
-  wake: () => void
 }
 
 /** The runs that one run starts: of its own tenant, one level deeper. */
 export function childRuns(
-  { runs, findAgent, admit, dayOf, now, wake }: ChildRunsDeps,
+  { runs, findAgent, admit, dayOf, now }: ChildRunsDeps,
   parent: { id: string; tenantId: string; depth: number },
 ): ChildRuns {
   return {
@@ -57,7 +56,6 @@ export function childRuns(
           also: statements,
         }),
       )
-      wake()
       return 'started'
     },
     async look(id) {

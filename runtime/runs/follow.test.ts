@@ -17,10 +17,22 @@ const happening = fc.record({
   fixture: fc.boolean(),
 })
 
+const stories = fc.array(happening, { maxLength: 30 })
+/** What was read before, how many entries came between that and the watching, and whether the time between was short enough to be known. */
+const beginnings = fc.option(
+  fc.record({
+    between: fc.integer({ min: 0, max: 3 }),
+    isKnown: fc.boolean(),
+    isHere: fc.boolean(),
+    isRead: fc.boolean(),
+  }),
+  { nil: undefined },
+)
+
 test('a follower gets each entry once and in order, whether it is handed on, waited for or read', async () => {
   let handed = 0
   await fc.assert(
-    fc.asyncProperty(fc.array(happening, { maxLength: 30 }), fc.integer({ min: 1, max: 6 }), async (story, fromSeq) => {
+    fc.asyncProperty(stories, fc.integer({ min: 1, max: 6 }), beginnings, async (story, fromSeq, beginning) => {
       let seq = 3
       let over = false
       let watcher: Watcher | undefined
@@ -39,6 +51,15 @@ test('a follower gets each entry once and in order, whether it is handed on, wai
           return () => undefined
         },
       }
+      const lists: JournalEntry[][] = []
+      const opening = beginning && {
+        entries: beginning.isRead ? await runs.events('run', fromSeq, 500) : undefined,
+        terminal: false,
+        since: () => (beginning.isKnown ? { lists, seq: beginning.isHere ? 0 : seq, terminal: over } : undefined),
+      }
+      const between = beginning?.between ?? 0
+      if (beginning?.isHere && between > 0) lists.push(Array.from({ length: between }, (_, at) => entry(seq + 1 + at)))
+      seq += between
       const got: number[] = []
       const take = (list: readonly JournalEntry[]) => void got.push(...list.map(one => one.seq))
       const gone = new AbortController().signal
@@ -48,7 +69,8 @@ test('a follower gets each entry once and in order, whether it is handed on, wai
           if (fixture) handed++
           return fixture
         }
-        for await (const list of follow({ runs, runWatchers }, 'run', { fromSeq, live: true, gone, hand })) {
+        const given = { fromSeq, live: true, gone, hand, ...(opening && { opening }) }
+        for await (const list of follow({ runs, runWatchers }, 'run', given)) {
           take(list)
           await turns(list.length % 3)
         }

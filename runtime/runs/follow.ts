@@ -1,6 +1,6 @@
 import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
-import type { RunWatchers } from '../execution/run-watchers.ts'
+import type { Progress, RunWatchers } from '../execution/run-watchers.ts'
 import type { RunStore } from './store.ts'
 
 export interface FollowDeps {
@@ -12,11 +12,23 @@ export interface FollowOptions {
   fromSeq: number
   live: boolean
   gone: AbortSignal
+  /** What was read before. */
+  opening?: Opening
   /** Takes a list at once while the follower waits for one, if it can: then it is not handed out again. */
   hand?: (list: readonly JournalEntry[]) => boolean
 }
 
-const PAGE = 500
+/** The beginning of a stream as it was read with the run itself. */
+export interface Opening {
+  /** From `fromSeq` on, up to a page of them; undefined where they have still to be read. */
+  entries: readonly JournalEntry[] | undefined
+  terminal: boolean
+  /** How far the run has come since a moment before that read; undefined where that is not known. */
+  since: () => Progress | undefined
+}
+
+/** How many entries are read at once. */
+export const PAGE = 500
 
 /** How many entries wait for a reader who is slow; beyond that they are read from the store when it comes back. */
 const MOST_IN_HAND = 2000
@@ -28,7 +40,7 @@ const MOST_IN_HAND = 2000
 export async function* follow(
   { runs, runWatchers }: FollowDeps,
   runId: string,
-  { fromSeq, live, gone, hand = () => false }: FollowOptions,
+  { fromSeq, live, gone, opening, hand = () => false }: FollowOptions,
 ): AsyncGenerator<readonly JournalEntry[]> {
   let next = fromSeq
   let told: (readonly JournalEntry[])[] = []
@@ -79,8 +91,18 @@ export async function* follow(
   }
 
   try {
-    terminal = await isOver(runs, runId)
+    const since = opening?.since()
+    if (opening && since) {
+      const { entries = [] } = opening
+      told.unshift(...since.lists)
+      known = Math.max(known, since.seq)
+      terminal ||= opening.terminal || since.terminal
+      looked = opening.entries !== undefined && entries.length < PAGE
+      if (entries.length > 0) yield entries
+      next = (entries.at(-1)?.seq ?? next - 1) + 1
+    } else terminal ||= await isOver(runs, runId)
     for (;;) {
+      if (gone.aborted) return
       const lists = told
       told = []
       inHand = 0

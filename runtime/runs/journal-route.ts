@@ -5,17 +5,19 @@ import { runEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/r
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { genesis, type JournalEntry } from '../execution/journal/event.ts'
+import type { RunWatchers } from '../execution/run-watchers.ts'
 import type { Principal } from '../http/http-env.ts'
 import { lastEventId } from '../http/last-event-id.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import type { StreamClients } from '../http/stream-clients.ts'
-import { type FollowDeps, follow } from './follow.ts'
+import { PAGE as FIRST_PAGE, type FollowDeps, follow } from './follow.ts'
 import type { RequestsOfSteps } from './step-requests.ts'
 import { stepsOf } from './steps.ts'
-import type { RunStore } from './store.ts'
+import type { RunStore, StreamOpening } from './store.ts'
 
 export interface JournalDeps extends FollowDeps {
+  runWatchers: Pick<RunWatchers, 'watch' | 'note'>
   runs: RunStore
   requests: RequestsOfSteps
   sha256: Sha256
@@ -91,18 +93,32 @@ export function journalOperations({
         'content-security-policy': "default-src 'none'; sandbox",
       })
     }),
-    operation(endpoints.events, async ({ principal, params, query: { from_seq, live }, context }) => {
-      const { id, status } = await find(principal, params)
+    operation(endpoints.events, async ({ principal, params: { id }, query: { from_seq, live }, context }) => {
       const last = lastEventId(context)
       const fromSeq = last === undefined ? Math.max(from_seq ?? 1, 1) : last + 1
+      // Noted before the read, so that nothing falls between the read and the watching.
+      const since = runWatchers.note(id)
+      let found: StreamOpening
+      try {
+        found = own(principal, await runs.streamOpening(id, fromSeq, FIRST_PAGE), 'run', id)
+      } catch (error) {
+        since()
+        throw error
+      }
+      const terminal = isTerminal(found.status)
       // A browser's EventSource comes back after every end of a stream, and stays away only after this answer.
-      if (last !== undefined && isTerminal(status) && (await runs.events(id, fromSeq, 1)).length === 0) {
+      if (last !== undefined && terminal && (found.entries ?? (await runs.events(id, fromSeq, 1))).length === 0) {
+        since()
         return context.body(null, 204)
       }
+      const opening = { entries: found.entries, terminal, since }
       return sseResponse(
         (gone, send) => {
           const hand = (list: readonly JournalEntry[]) => send(framesOf(list))
-          return clients.counted('run', stream(follow({ runs, runWatchers }, id, { fromSeq, live, gone, hand })))
+          return clients.counted(
+            'run',
+            stream(follow({ runs, runWatchers }, id, { fromSeq, live, gone, opening, hand })),
+          )
         },
         { retryMs: RETRY_MS, heartbeatMs },
       )

@@ -40,8 +40,7 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
   return [
     keyedOperation(
       endpoints.create,
-      async ({ principal, body, idempotency }) =>
-        createdRun(await service.start(principal.tenantId, body, idempotency.bind)),
+      async ({ principal, body, idempotency }) => service.start(principal.tenantId, body, idempotency.bind),
       { again, bodyKey: ({ idempotencyKey }) => idempotencyKey },
     ),
     operation(endpoints.list, async call => {
@@ -62,15 +61,11 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
       endpoints.fork,
       async call => {
         const { fromStepId, input } = call.body
-        return createdRun(await service.fork(await find(call), fromStepId, input, call.idempotency.bind))
+        return service.fork(await find(call), fromStepId, input, call.idempotency.bind)
       },
       { again },
     ),
-    keyedOperation(
-      endpoints.retry,
-      async call => createdRun(await service.retry(await find(call), call.idempotency.bind)),
-      { again },
-    ),
+    keyedOperation(endpoints.retry, async call => service.retry(await find(call), call.idempotency.bind), { again }),
     operation(endpoints.signal, async call => {
       await service.signal(await findSummary(call), call.params.name, call.body.value)
     }),

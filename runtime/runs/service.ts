@@ -8,6 +8,7 @@ import type { Engine } from '../execution/engine.ts'
 import { canonicalBody } from '../http/canonical-body.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
+import { newRun } from './created-run.ts'
 import { copiedSteps, firstFailedStep } from './fork.ts'
 import { asLongAs } from './sealed-input.ts'
 import type { NewRun, RunStore } from './store.ts'
@@ -57,7 +58,7 @@ export function runService(deps: RunServiceDeps) {
   const { runs, engine, newId, now } = deps
 
   return {
-    /** Makes a run of that version and lets the engine know. */
+    /** Makes a run of that version. */
     begin: (given: Creation, version: AgentVersion, also: Also, id?: string) =>
       createRun(deps, given, version, also, id),
 
@@ -101,7 +102,9 @@ export function runService(deps: RunServiceDeps) {
     /** Ends the run and its children; the answer shows it cancelled. */
     async cancel(run: Run, reason: string | undefined): Promise<Run> {
       if (!(await cancelTree(deps, run.id, reason))) throw terminal(run)
-      return createdRun(deps, run.id)
+      const after = await runs.get(run.id)
+      if (!after) throw new Error(`run ${run.id} is gone right after it was cancelled`)
+      return after
     },
 
     async remove(run: Run): Promise<void> {
@@ -143,7 +146,7 @@ async function createRun(
   const { sealedInput } = given
   const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
   const input = sealedInput ? asLongAs(sealedInput) : run.input
-  await deps.admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
+  const made = await deps.admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
     const createdMs = deps.now().getTime()
     return deps.runs.create({
       ...run,
@@ -158,14 +161,7 @@ async function createRun(
       also: [...statements, ...(run.also ?? []), ...also(id)],
     })
   })
-  deps.engine.wake()
-  return createdRun(deps, id)
-}
-
-async function createdRun(deps: RunServiceDeps, id: string): Promise<Run> {
-  const run = await deps.runs.get(id)
-  if (!run) throw new Error(`run ${id} is gone right after it was made`)
-  return run
+  return newRun(made)
 }
 
 async function versionFor(

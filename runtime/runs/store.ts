@@ -5,8 +5,10 @@ import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import { resumption } from '../execution/claim-statement.ts'
+import type { ClaimBeside } from '../execution/due-looks.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
+import type { NewlyMade } from '../execution/lease-store.ts'
 import type { PageOf } from '../http/page.ts'
 import type { blobs, events, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
@@ -88,11 +90,21 @@ const insertEvents = insertRows('events', { run_id: 'text', seq: 'integer', hash
 
 export type RunStore = ReturnType<typeof runStore>
 
-export function runStore(db: Db, records: Records) {
-  const creations = groupCommit<NewRun, void>({
+/** How a new run comes to an engine of this process. */
+export interface NewRunClaims {
+  /** Takes runs in the transaction that makes them; undefined where this process can take none now. */
+  beside(): ClaimBeside | undefined
+  /** Looks for what was made due. */
+  wake(): void
+}
+
+const noClaims: NewRunClaims = { beside: () => undefined, wake: () => undefined }
+
+export function runStore(db: Db, records: Records, claims = noClaims) {
+  const creations = groupCommit<NewRun, NewRun>({
     write: async runs => {
-      await db.write(creation(records, runs))
-      return runs.map(() => undefined)
+      await writeClaimed(db, claims, runs, creation(records, runs))
+      return [...runs]
     },
     weigh: run => run.input.length,
   })
@@ -101,8 +113,8 @@ export function runStore(db: Db, records: Records) {
     ...journalReads(db, records),
     ...waitingRuns(db, records),
 
-    /** Resolves when the run is durable. Runs that are created at the same moment share a commit. */
-    create: (run: NewRun): Promise<void> => creations.append(run),
+    /** Resolves with what was stored when that is durable. Runs that are created at the same moment share a commit. */
+    create: (run: NewRun): Promise<NewRun> => creations.append(run),
 
     /**
      * Creates the runs of those windows that `take` takes, all in one transaction, and answers the results of `take`.
@@ -113,7 +125,7 @@ export function runStore(db: Db, records: Records) {
       { take, settle }: { take: readonly InStatement[]; settle: readonly InStatement[] },
     ): Promise<ResultSet[]> {
       const created = runs.length === 0 ? [] : creation(records, runs, ofWindows)
-      const results = await retryBusy(() => db.write([...take, ...created, ...settle]))
+      const results = await retryBusy(() => writeClaimed(db, claims, runs, [...take, ...created, ...settle]))
       return results.slice(0, take.length)
     },
 
@@ -170,19 +182,37 @@ export function runStore(db: Db, records: Records) {
   }
 }
 
+/** A run where a reader of its stream begins. */
+export interface StreamOpening extends Pick<Run, 'tenantId' | 'status'> {
+  /** Absent where the journal is elsewhere. */
+  entries?: JournalEntry[]
+}
+
+const EVENTS = 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?'
+
+function entriesOf(records: Records, runId: string, found: ResultSet): JournalEntry[] {
+  return rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(row => {
+    const body = records.open(row.body, { record: runId, field: `event ${row.seq}` })
+    return readEvent(body, row.hash)
+  })
+}
+
 /** A run as those see it who follow its journal. */
 function journalReads(db: Db, records: Records) {
   return {
     /** Part of a journal, in order. */
     async events(runId: string, fromSeq: number, most: number): Promise<JournalEntry[]> {
-      const found = await db.execute({
-        sql: 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?',
-        args: [runId, fromSeq, most],
-      })
-      return rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(row => {
-        const body = records.open(row.body, { record: runId, field: `event ${row.seq}` })
-        return readEvent(body, row.hash)
-      })
+      return entriesOf(records, runId, await db.execute({ sql: EVENTS, args: [runId, fromSeq, most] }))
+    },
+
+    /** What the stream of a run begins with: whose it is, how it stands, and that part of its journal, all of one moment. */
+    async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
+      const [found, page] = await db.read([
+        { sql: 'select tenant_id, status from runs where id = ?', args: [runId] },
+        { sql: EVENTS, args: [runId, fromSeq, most] },
+      ])
+      const [row] = rowsOf<Pick<RowOf<typeof runs>, 'tenant_id' | 'status'>>(found!)
+      return row && { tenantId: row.tenant_id, status: row.status, entries: entriesOf(records, runId, page!) }
     },
 
     /** An output that stands beside the journal, by its digest. */
@@ -250,6 +280,33 @@ function data(records: Records, runs: readonly NewRun[], insert: typeof always):
       here.map(({ id, input }) => ({ run_id: id, input: records.seal(input, { record: id, field: 'input' }) })),
     ),
   ]
+}
+
+/**
+ * Writes what makes these runs. Where a worker is free, the same transaction takes what is due, by the turns of every claim: a run that is
+ * made and taken needs no claim of its own, and its input is not read again.
+ */
+async function writeClaimed(
+  db: Db,
+  claims: NewRunClaims,
+  runs: readonly NewRun[],
+  statements: readonly InStatement[],
+): Promise<ResultSet[]> {
+  const here = runs.filter(({ elsewhere }) => !elsewhere)
+  const claim = here.length > 0 ? claims.beside() : undefined
+  let results: ResultSet[]
+  try {
+    results = await db.write([...statements, ...(claim?.statements ?? [])])
+  } catch (error) {
+    claim?.failed(error)
+    throw error
+  }
+  const made = here.map(({ id, input, events = [] }): [string, NewlyMade] => {
+    return [id, { input, events: events.map(({ entry }) => entry) }]
+  })
+  claim?.done(results.slice(statements.length), new Map(made))
+  if (!claim && here.length > 0) claims.wake()
+  return results
 }
 
 function creation(records: Records, runs: readonly NewRun[], insert = always): InStatement[] {

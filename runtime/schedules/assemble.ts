@@ -28,7 +28,6 @@ export interface SchedulingOptions {
   sealInput: SealInput
   dayOf: FiringDeps['dayOf']
   refused?: FiringDeps['refused'] | undefined
-  wake: () => void
 }
 
 export interface Scheduling {
@@ -45,7 +44,7 @@ export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from sche
 
 /** Schedules, put together: the routes, and what fires them. */
 export function assembleSchedules(options: SchedulingOptions): Scheduling {
-  const { db, log, clock, metrics, newId, zones, runs, findAgent, sealInput, wake } = options
+  const { db, log, clock, metrics, newId, zones, runs, findAgent, sealInput } = options
   const { now } = clock
   const store = scheduleStore(db, options.records, zones)
   const fire = firing({
@@ -56,7 +55,6 @@ export function assembleSchedules(options: SchedulingOptions): Scheduling {
     sealInput,
     now,
     newId,
-    wake,
     log,
     admits: options.admits,
     dayOf: options.dayOf,

@@ -50,8 +50,6 @@ export interface FiringDeps {
   refused: (refused: Refused, nowMs: number) => InStatement[]
   now: () => Date
   newId: () => string
-  /** Told when runs were started. */
-  wake: () => void
   fires: Counter
   lagSeconds: Histogram
   log: Log
@@ -200,17 +198,14 @@ async function carryOut(deps: FiringDeps, decided: readonly Decided[], nowMs: nu
   )
   const taken = new Set(results.flatMap(({ rows }) => rows.map(row => `${row.schedule_id} ${row.window_ms}`)))
   const doneMs = deps.now().getTime()
-  let started = false
   for (const { claim } of decided) {
     for (const { windowMs, outcome, reason, waited } of claim.windows) {
       if (!taken.has(`${claim.scheduleId} ${windowMs}`)) continue
       deps.fires.add(1, { outcome })
       if (outcome !== 'started') continue
-      started = true
       if (reason === undefined && !waited) deps.lagSeconds.observe(Math.max(0, doneMs - windowMs) / 1000)
     }
   }
-  if (started) deps.wake()
 }
 
 /** One transaction for all of them; where it is refused, one for each, so that none holds up the others. */

@@ -5,7 +5,6 @@ import type { Principal } from '../http/http-env.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
-import { createdRun } from '../runs/created-run.ts'
 import { previewFires } from './preview.ts'
 import { type ScheduleRow, toSchedule } from './schedule.ts'
 import { readTiming, type ScheduleService } from './service.ts'
@@ -65,9 +64,7 @@ export function scheduleOperations({ store, service, zones, now }: SchedulesDeps
       const { id } = await find(principal, params)
       return toSchedule(await service.update(id, { enabled: true }), zones)
     }),
-    operation(endpoints.run, async ({ principal, params }) =>
-      createdRun(await service.run(await find(principal, params))),
-    ),
+    operation(endpoints.run, async ({ principal, params }) => service.run(await find(principal, params))),
     operation(endpoints.fires, async call => {
       const page = pageOf(call)
       const { id } = await find(call.principal, call.params)

@@ -192,6 +192,9 @@ function replyOf(sessionId: string, { event, data }: TurnEnd): TurnReply {
     const { turnId, text, usage, finish = 'complete' } = data
     return { turnId, text, ...usage, sessionId, status: 'completed', finish }
   }
+  if (data.code === 'agent_deleted') {
+    throw new ApiError('session_stopped', `session ${sessionId} ended with its agent, before its turn ${data.turnId}`)
+  }
   if (data.code === 'model_error') throw new ApiError('upstream_failed', data.error)
   if (data.code === 'budget_exceeded') {
     throw new ApiError('budget_exceeded', `turn ${data.turnId}: ${data.error}`, {

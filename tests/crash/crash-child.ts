@@ -99,6 +99,7 @@ const fixture = await engineFixture({
   url: join(folder, 'run.db'),
   manifest,
   wrap: watched,
+  claimsNewRuns: true,
   ...(agents && { agents }),
   ...(contextTokens !== undefined && { contextTokens }),
   owner: `pid:${process.pid}`,
@@ -118,6 +119,8 @@ const fixture = await engineFixture({
 })
 
 const { db, runs, engine } = fixture
+// As in a service, the run is claimed by the transaction that makes it; signals that it waits for stand before it begins.
+if (signals.length === 0) await engine.start()
 await insisting(() => fixture.create({ prompt: 'go' }, { id: RUN_ID }))
 for (const [index, value] of signals.entries()) {
   if (readFileOr(join(folder, 'signals.log')).split('\n').includes(String(index))) continue
@@ -129,7 +132,7 @@ for (const [index, value] of signals.entries()) {
   }
   appendFileSync(join(folder, 'signals.log'), `${index}\n`)
 }
-await engine.start()
+if (signals.length > 0) await engine.start()
 await decide()
 await fixture.close()
 process.stdout.write(JSON.stringify(seen))

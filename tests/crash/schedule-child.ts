@@ -49,7 +49,6 @@ const scan = scanner({
     zones,
     now: systemClock.now,
     newId: uuidv7,
-    wake: () => {},
     log,
     admits: async () => ({ statements: [], exceeded: false }),
     refused: () => [],

@@ -33,12 +33,13 @@ it('a decision that comes while the engine asks the store when to look again is 
   const status = async () => (await call<Run>('GET', `/v1/runs/${id}`)).status
   await expect.poll(status).toBe('waiting')
   hold = true
-  await start('another one, so that the engine looks')
+  const another = start('another one, so that the engine looks')
   await expect.poll(() => held !== undefined).toBe(true)
   const [question] = await call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
   await call('POST', `/v1/approvals/${question?.id}/approve`, { output: 7 })
   hold = false
   held?.()
+  await another
   await expect.poll(status, { timeout: 20_000 }).toBe('succeeded')
   await runtime.close(1000)
   db.close()

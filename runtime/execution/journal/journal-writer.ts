@@ -133,6 +133,8 @@ export interface JournalWriterDeps {
   records: Records
   monotonic: () => number
   appendSeconds: Pick<Histogram, 'observe'>
+  /** Looked at by every commit that lets runs go: when the first of all runs is due. */
+  firstDue: { statement: () => InStatement; seen: (dueMs: number | undefined) => void }
 }
 
 export type JournalWriter = GroupCommit<Unit, Committed>
@@ -157,7 +159,7 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
 
 async function commit(
   db: Db,
-  { dayOf, records, extraStatements = () => [] }: JournalWriterDeps,
+  { dayOf, records, extraStatements = () => [], firstDue }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
@@ -282,7 +284,9 @@ async function commit(
   const children = ended.filter(({ finished }) => finished.child)
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...extraStatements(units))
-  const [fenced] = await db.write(statements)
+  if (moved.length > 0) statements.push(firstDue.statement())
+  const [fenced, ...others] = await db.write(statements)
+  if (moved.length > 0) firstDue.seen(rowsOf<{ due_ms: number }>(others.at(-1)!)[0]?.due_ms)
   const results = units.map((): Committed => 'kept')
   for (const { place } of rowsOf<{ place: number }>(fenced!)) results[place] = 'fenced'
   return results

@@ -47,6 +47,8 @@ export interface FixtureOptions
   log?: Log
   /** Stands between the engine and its store. */
   wrap?: (db: Db) => Db
+  /** As in a service: a run is taken by the transaction that makes it. Otherwise it waits until the test wakes the engine. */
+  claimsNewRuns?: boolean
 }
 
 /** An engine on a real database, with one agent and a model that the test speaks for. */
@@ -58,12 +60,14 @@ export async function engineFixture({
   ask,
   clock = systemClock,
   wrap = db => db,
+  claimsNewRuns = false,
   ...rest
 }: FixtureOptions = {}) {
   const opened = await openDb(url)
   const db = wrap(opened)
   await migrate(opened, 'runtime', runtimeSteps)
-  const runs = runStore(db, clearRecords)
+  const claims = { beside: () => engine.claimBeside(), wake: () => engine.wake() }
+  const runs = runStore(db, clearRecords, claimsNewRuns ? claims : undefined)
   const manifests = new Map(
     Object.entries({ agent: manifest, ...agents }).map(([name, given]) => [name, manifestSchema.parse(given)]),
   )
@@ -102,7 +106,6 @@ export async function engineFixture({
           now: clock.now,
           dayOf: ms => new Date(ms).toISOString().slice(0, 10),
           admit: (_candidate, _id, create) => create({ statements: [], exceeded: false }),
-          wake: () => engine.wake(),
         },
         parent,
       ),

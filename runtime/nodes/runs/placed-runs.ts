@@ -9,7 +9,7 @@ import { POOL_LABEL } from '../../agents/pool-label.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { genesis } from '../../execution/journal/event.ts'
 import type { SealedInput } from '../../runs/sealed-input.ts'
-import type { NewRun, RunStore } from '../../runs/store.ts'
+import type { NewRun, RunStore, StreamOpening } from '../../runs/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import { provenBackends } from '../registry/node.ts'
 import type { NodeStore } from '../registry/store.ts'
@@ -71,11 +71,12 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       version: { manifest: Manifest; sealed: SealedTexts | undefined },
     ) => placementFor(deps, tenantId, agentName, version),
 
-    async create(run: NewRun): Promise<void> {
+    async create(run: NewRun): Promise<NewRun> {
       if (await allHere(deps, [run])) return runs.create(run)
       const one = await placed(deps, run)
-      await runs.create(one.run)
+      const made = await runs.create(one.run)
       await settle(deps, one)
+      return made
     },
 
     async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
@@ -129,6 +130,13 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async events(runId: string, fromSeq: number, most: number) {
       const found = await remoteRunOf(deps, runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
+    },
+
+    async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
+      const found = await remoteRunOf(deps, runId)
+      if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
+      // Its node is asked by the stream: only once it is known whose run it is.
+      return { tenantId: found.tenantId, status: found.status }
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {

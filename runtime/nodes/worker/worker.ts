@@ -258,7 +258,6 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
       ...(copied?.tell ?? []),
     ],
   })
-  side.engine.wake()
   side.reportSoon(true)
 }
 

@@ -43,7 +43,6 @@ export async function scheduleFixture({
     zones,
     now: clock.now,
     newId: uuidsBy(clock),
-    wake: () => {},
     admits: async () => ({ statements: [], exceeded: false }),
     dayOf: ms => new Date(ms).toISOString().slice(0, 10),
     refused: () => [],

@@ -1,0 +1,203 @@
+import type { InStatement, ResultSet } from '@libsql/client/web'
+import { dbFault } from '../../shared/sql/db-fault.ts'
+import type { EngineDeps } from './engine-deps.ts'
+import type { Claim, Claimed, ClaimOptions, LeaseStore, NewlyMade } from './lease-store.ts'
+
+/** A store that failed may be back long before the next sweep. */
+export const GIVE_BACK_MS = 1000
+
+/** What a process holds, as far as a look for more of it has to know. */
+export interface Taken {
+  count(): number
+  /** What is executed or ended here. */
+  ids(): string[]
+  /** These are held under the name of this process from now on. */
+  claimed(ids: readonly string[]): Promise<void> | void
+  start(run: Claimed): void
+}
+
+/** A claim that is part of another transaction: the one that makes runs. Either `done` or `failed` follows. */
+export interface ClaimBeside {
+  /** For the end of the transaction. */
+  statements: InStatement[]
+  /** Takes the results of those statements; `made` is what is known of the runs that were made, by id. */
+  done(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): void
+  failed(error: unknown): void
+}
+
+export type DueLooks = ReturnType<typeof dueLooks>
+
+/** Looks for runs that are due, when it is woken and when the next one becomes due, until it is stopped. */
+export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
+  const { clock, log, owner, nodeId, limits } = deps
+  const timer = dueTimer(deps, () => wake())
+  let stopped = false
+  let claiming: Promise<void> | undefined
+  let again = false
+  /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
+  let doubtful = false
+
+  /** What a claim asks for; undefined where there is no room. */
+  function options(): ClaimOptions | undefined {
+    const slots = limits.maxConcurrent
+    const most = slots - taken.count()
+    if (most <= 0 || stopped) return undefined
+    const nowMs = clock.now().getTime()
+    return { owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, slots, held: taken.ids() }
+  }
+
+  /** One look at a time; what wakes it meanwhile is looked for once more. */
+  function track(look: Promise<void>): void {
+    claiming = look.finally(() => {
+      claiming = undefined
+      // It was woken during a look that took as many as there was room for.
+      if (again) wake()
+    })
+  }
+
+  /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
+  function wake(): void {
+    if (stopped) return
+    if (claiming) again = true
+    else track(claim())
+  }
+
+  async function claim(): Promise<void> {
+    try {
+      let due: number | undefined
+      do {
+        again = false
+        const asked = options()
+        if (!asked) return
+        if (doubtful) await leases.releaseOthers(owner, taken.ids())
+        doubtful = false
+        const found = await leases.claim(asked)
+        await take(found)
+        if (found.claimed.length === asked.most) return
+        due = found.nextDue
+      } while (again)
+      if (!stopped) timer.set(due)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  async function take({ claimed }: Claim): Promise<void> {
+    if (claimed.length > 0) await taken.claimed(claimed.map(({ id }) => id))
+    for (const run of claimed) taken.start(run)
+  }
+
+  function fail(error: unknown): void {
+    log.error('runs could not be claimed', { error })
+    doubtful = true
+    if (!stopped) timer.wakeBy(GIVE_BACK_MS)
+  }
+
+  /** The claim of a transaction that makes runs due, so that they need none of their own; undefined where it would take nothing. */
+  function beside(): ClaimBeside | undefined {
+    const asked = claiming || doubtful ? undefined : options()
+    if (!asked) return undefined
+    again = false
+    async function found(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<void> {
+      const claim = await leases.claimed(results, made)
+      await take(claim)
+      if (!stopped && claim.claimed.length < asked!.most) timer.set(claim.nextDue)
+    }
+    return claimBeside(leases.claimStatements(asked), { track, found, fail })
+  }
+
+  return {
+    wake,
+    beside,
+
+    /** A run was let go by a commit that saw when the first of all is due: only where one is due now is there something to look for. */
+    released(firstDueMs: number | undefined): void {
+      if (stopped) return
+      if (claiming) again = true
+      else if (firstDueMs !== undefined && firstDueMs <= clock.now().getTime()) wake()
+      else timer.setSooner(firstDueMs)
+    },
+
+    /** The look that is under way. */
+    get current() {
+      return claiming
+    },
+
+    /** When the next look is due. */
+    get nextAt() {
+      return timer.at
+    },
+
+    get stopped() {
+      return stopped
+    },
+
+    stop(): void {
+      stopped = true
+      timer.clear()
+    },
+  }
+}
+
+interface BesideHands {
+  track(look: Promise<void>): void
+  found(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<void>
+  fail(error: unknown): void
+}
+
+/** A look that is under way until its transaction is. */
+function claimBeside(statements: InStatement[], { track, found, fail }: BesideHands): ClaimBeside {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  track(promise)
+  return {
+    statements,
+    done: (results, made) => resolve(found(results, made).catch(fail)),
+    failed(error) {
+      if (dbFault(error) === 'unknown') fail(error)
+      resolve()
+    },
+  }
+}
+
+/** Wakes when the next run is due. Beyond the next sweep there is nothing to set it for. */
+function dueTimer({ clock, limits }: Pick<EngineDeps, 'clock' | 'limits'>, wake: () => void) {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let at = 0
+
+  function clear(): void {
+    clearTimeout(timer)
+    timer = undefined
+  }
+
+  function start(ms: number): void {
+    clear()
+    at = clock.monotonic() + ms
+    timer = setTimeout(() => {
+      timer = undefined
+      wake()
+    }, ms)
+  }
+
+  const untilDue = (dueMs: number) => Math.max(0, dueMs - clock.now().getTime())
+
+  return {
+    clear,
+    /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
+    set(dueMs: number | undefined): void {
+      clear()
+      if (dueMs !== undefined && untilDue(dueMs) < limits.recoveryMs) start(untilDue(dueMs))
+    },
+    /** Never later than it is set for: what it was set for may have been seen after this. */
+    setSooner(dueMs: number | undefined): void {
+      if (dueMs === undefined) return
+      const ms = untilDue(dueMs)
+      if (ms < limits.recoveryMs && (timer === undefined || clock.monotonic() + ms < at)) start(ms)
+    },
+    wakeBy(ms: number): void {
+      if (timer === undefined) start(ms)
+    },
+    get at() {
+      return timer === undefined ? undefined : at
+    },
+  }
+}
