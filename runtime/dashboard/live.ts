@@ -28,7 +28,8 @@ export function liveFigures(store: MarkStore) {
     const marks = await store.marks([...rooms.keys()])
     for (const [tenantId, room] of rooms) {
       const mark = marks.get(tenantId)
-      if (mark !== room.mark && room.mark !== undefined) for (const tell of room.told) tell()
+      // The first look of a room counts as a change: what came between the page and this look would be missed.
+      if (mark !== room.mark) for (const tell of room.told) tell()
       room.mark = mark
     }
   }

@@ -4,9 +4,9 @@ import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
 
 const root = new URL('../../', import.meta.url)
 
-/** Every `provider/model` of a vendor that the bundled price table knows, and every name in the vendors' own spelling. */
+/** Every `provider/model` of a vendor that the bundled price table knows, and every name in the vendors' own spelling; no path of an address. */
 const NAMES =
-  /\b(?:(anthropic|openai)\/([a-z][\w.-]*\d[\w.-]*)|(claude-(?:haiku|sonnet|opus)-[\w.-]*\d)|(gpt-\d[\w.-]*))\b/g
+  /(?<!\/)\b(?:(anthropic|openai)\/(?!v1\b)([a-z][\w.-]*\d[\w.-]*)|(claude-(?:haiku|sonnet|opus)-[\w.-]*\d)|(gpt-\d[\w.-]*))\b/g
 
 it('the README, the guides and the examples name models that have a price and no end of life', async () => {
   const folders = ['docs/', 'docs/guides/', 'docs/examples/', 'docs/deploy/']
