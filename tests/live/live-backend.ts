@@ -7,22 +7,25 @@ import { kvmRemark } from '../../node-agent/isolation/kvm.ts'
 import { cgroupVersion } from '../../node-agent/isolation/oci/cgroups.ts'
 import { gvisor } from '../../node-agent/isolation/oci/gvisor.ts'
 import { ociDriver } from '../../node-agent/isolation/oci/oci-driver.ts'
+import { runc } from '../../node-agent/isolation/oci/runc.ts'
 import { qemuDriver } from '../../node-agent/isolation/qemu/qemu-driver.ts'
 import { testImage } from '../../node-agent/isolation/testing/test-image.ts'
 
-export type LiveBackend = 'firecracker' | 'qemu-kvm' | 'gvisor'
+export type LiveBackend = 'firecracker' | 'qemu-kvm' | 'qemu-tcg' | 'gvisor' | 'runc'
 
 const { env } = process
 export const backend = env.WAYBILL_LIVE_BACKEND as LiveBackend
 export const slowness = Number(env.WAYBILL_LIVE_SLOWNESS ?? 1)
-export const isMachine = backend !== 'gvisor'
+export const isMachine = backend !== 'gvisor' && backend !== 'runc'
 
 /** A driver of the backend as the environment says; each its own. */
 export async function liveDriver(stateDir: string): Promise<Driver> {
   const built = await testImage()
   const image = env.WAYBILL_LIVE_KERNEL === undefined ? built : { ...built, vmlinux: env.WAYBILL_LIVE_KERNEL }
   if (backend === 'gvisor') return ociDriver(gvisor(), { image, stateDir })
+  if (backend === 'runc') return ociDriver(runc(), { image, stateDir })
   if (backend === 'qemu-kvm') return qemuDriver({ image, stateDir, accel: 'kvm', poolSize: 1, slowness })
+  if (backend === 'qemu-tcg') return qemuDriver({ image, stateDir, accel: 'tcg', poolSize: 1, slowness })
   return firecrackerDriver({
     image,
     stateDir,
