@@ -19,6 +19,7 @@ export function explain(trace: UnsealedTrace): Explanation {
       : [
           routeStep(trace),
           ...droppedSteps(trace),
+          ...staySteps(trace),
           startStep(trace),
           ...trace.attempts.map(attemptStep),
           servedStep(trace),
@@ -75,6 +76,7 @@ const OVERRIDES: Record<Override, string> = {
   thinking_floor: 'thinking blocks of an earlier turn must go back to the rung that made them',
   conversation: 'the provider and model that made the response hold the conversation',
   sticky: 'the session stays on the rung that served it last',
+  cache: 'what the provider has cached of the conversation makes it cheaper to stay',
   breaker: 'the breaker of a cheaper provider is open',
   budget: 'the budget does not cover a higher start',
 }
@@ -86,6 +88,24 @@ function droppedSteps({ policy }: UnsealedTrace): Step[] {
     because,
     numbers: { reason },
   }))
+}
+
+function staySteps({ policy: { stay } }: UnsealedTrace): Step[] {
+  if (stay === undefined) return []
+  const { from, to, stays, cached_tokens, cached_for_ms, stay_usd, go_usd, without_usd, balance_usd } = stay
+  const because = stays
+    ? `rung ${to} would fill a cache anew, and the session costs no more so far than if it had gone there`
+    : go_usd <= stay_usd
+      ? `rung ${to} is cheaper even with an empty cache`
+      : `what staying saved so far is used up`
+  return [
+    {
+      step: 'stay',
+      decision: stays ? `stay on rung ${from}` : `go to rung ${to}`,
+      because,
+      numbers: { cached_tokens, cached_for_ms, stay_usd, go_usd, without_usd, balance_usd },
+    },
+  ]
 }
 
 function startStep({ policy, attempts }: UnsealedTrace): Step {

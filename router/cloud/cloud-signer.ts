@@ -41,6 +41,7 @@ export function cloudSigner({ transport, clock, env, host }: CloudSignerDeps): C
   const aws = new Map<string, LastingCredential<AwsKeys>>()
   const google = new Map<string, LastingCredential<GoogleToken>>()
   const entra = new Map<string, LastingCredential<string>>()
+  const life = { clock, ahead: host !== undefined }
   const absent = new Map<string, number>()
 
   /** One for all providers that have the same credentials, made of a search that is loaded with the first of their calls. */
@@ -63,7 +64,7 @@ export function cloudSigner({ transport, clock, env, host }: CloudSignerDeps): C
             throw new TransportError(`provider "${provider.id}" has no credential: ${error.message}`, { cause: error })
           throw error
         }
-      }, clock)
+      }, life)
       all.set(name, one)
     }
     return one

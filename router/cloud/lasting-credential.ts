@@ -12,28 +12,49 @@ const FAILED_PAUSE_MS = 1000
 
 export type LastingCredential<T> = ReturnType<typeof lastingCredential<T>>
 
-/** A credential that is exchanged before its end, once for all calls that wait for it. */
-export function lastingCredential<T>(exchange: () => Promise<Expiring<T>>, clock: Clock) {
+/** On an edge host an exchange may end with the request that began it, and never say so. */
+const MOST_WAIT_MS = 25_000
+
+/**
+ * A credential that is exchanged before its end, once for all calls that wait for it. `ahead` exchanges it while calls go on with the last
+ * one, which needs a host where work outlasts the request that began it.
+ */
+export function lastingCredential<T>(
+  exchange: () => Promise<Expiring<T>>,
+  { clock, ahead }: { clock: Clock; ahead: boolean },
+) {
   let held: Expiring<T> | undefined
   let coming: Promise<Expiring<T>> | undefined
   let earlyAt = Number.NEGATIVE_INFINITY
   let failed: { error: unknown; at: number } | undefined
 
   const renew = () => {
-    coming ??= exchange()
-      .then(one => {
+    if (coming !== undefined) return coming
+    const one: Promise<Expiring<T>> = exchange()
+      .then(next => {
         failed = undefined
-        held = one
-        return one
+        held = next
+        return next
       })
       .catch((error: unknown) => {
         failed = { error, at: clock.monotonic() }
         throw error
       })
       .finally(() => {
-        coming = undefined
+        if (coming === one) coming = undefined
       })
-    return coming
+    coming = one
+    return one
+  }
+
+  async function waited(signal: AbortSignal): Promise<Expiring<T>> {
+    const one = renew()
+    const late = AbortSignal.timeout(MOST_WAIT_MS)
+    try {
+      return await abortable(one, AbortSignal.any([signal, late]))
+    } finally {
+      if (late.aborted && coming === one) coming = undefined
+    }
   }
 
   return {
@@ -41,7 +62,7 @@ export function lastingCredential<T>(exchange: () => Promise<Expiring<T>>, clock
       const left = held === undefined ? 0 : (held.until ?? Number.POSITIVE_INFINITY) - clock.now().getTime()
       if (held !== undefined && left > EARLY_MS) return held.value
       if (held !== undefined && left > LAST_MS) {
-        if (clock.monotonic() - earlyAt > EARLY_PAUSE_MS) {
+        if (ahead && clock.monotonic() - earlyAt > EARLY_PAUSE_MS) {
           earlyAt = clock.monotonic()
           void renew().catch(() => undefined)
         }
@@ -50,7 +71,7 @@ export function lastingCredential<T>(exchange: () => Promise<Expiring<T>>, clock
       const last = held
       try {
         if (failed !== undefined && clock.monotonic() - failed.at < FAILED_PAUSE_MS) throw failed.error
-        return (await abortable(renew(), signal)).value
+        return (await waited(signal)).value
       } catch (error) {
         if (last !== undefined && left > 0 && !signal.aborted) return last.value
         throw error

@@ -101,6 +101,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
     ...(mustPass.length > 0 && { mustPass }),
     thinkingPolicy: keys.thinking_policy ?? 'floor',
     stickyTtlS: keys.sticky_ttl_s ?? 0,
+    stayForCache: keys.stay_for_cache ?? true,
     earlyRelease: keys.early_release ?? false,
     keepalive: keys.keepalive ?? 'auto',
     headerModes,

@@ -56,6 +56,7 @@ export const defaultsTable = z.strictObject({
   must_pass: z.union([z.boolean(), strings], { error: expected('true, false or an array of gates') }).optional(),
   thinking_policy: choice(['floor', 'pin', 'strip']).optional(),
   sticky_ttl_s: whole(0, 86_400).optional(),
+  stay_for_cache: flag.optional(),
   early_release: flag.optional(),
   keepalive: choice(['auto', 'off']).optional(),
   header_modes: uniqueList(choice(modeValues)).optional(),

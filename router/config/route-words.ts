@@ -58,6 +58,11 @@ export const defaultsWords: Words<DefaultsTable> = {
     unset: '`floor`',
   },
   sticky_ttl_s: { about: 'How long a session stays on the rung that served it; `0`: not at all.', unset: '`0`' },
+  stay_for_cache: {
+    about:
+      'Whether a conversation stays on the rung that serves it while what the provider has cached of it makes that cheaper than to go back down.',
+    unset: '`true`',
+  },
   early_release: { about: 'Lets a stream flow as soon as its gates can be sure.', unset: '`false`' },
   keepalive: { about: 'Keep-alives while an answer is late.', unset: '`auto`' },
   header_modes: { about: 'What `x-router-mode` may ask for here: `observe`, `enforce` or profiles.', unset: 'all' },

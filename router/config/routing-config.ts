@@ -49,6 +49,8 @@ export interface Route {
   readonly mustPass?: readonly string[]
   readonly thinkingPolicy: 'floor' | 'pin' | 'strip'
   readonly stickyTtlS: number
+  /** Whether a conversation may stay on a dearer rung for what its provider has cached. */
+  readonly stayForCache: boolean
   readonly earlyRelease: boolean
   readonly keepalive: 'auto' | 'off'
   readonly headerModes: readonly ModeValue[]

@@ -49,7 +49,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   record: (make: () => Unhashed) => Promise<void>
 }
 
-export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features' | 'holding'> & {
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features' | 'holding' | 'now'> & {
   arrivedAt: Date
   arrived: number
 }
@@ -86,7 +86,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const request = requestOf(inbound, holding, deps.hashing)
     const { session_id: sessionId, features } = request
     const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
-    const planned = planCascade({ ...input, holding, sessionId, session: session.find(), features }, deps)
+    const planned = planCascade(
+      { ...input, holding, sessionId, session: session.find(), features, now: clock.monotonic() },
+      deps,
+    )
     deps.dropped(route.ix, planned.policy.dropped)
     if (!planned.ok) {
       await leave(
@@ -113,8 +116,11 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
     const made = toOutcome(result, options)
     if (result.end.kind === 'answer' && !kept) {
-      const { rung, tokens } = result.end.served
-      session.served(rung.rung, tokens?.cache_read)
+      const turn = { now: clock.monotonic(), bodyBytes: inbound.body.length, messages: features.message_count }
+      const { served } = result.end
+      session.served(
+        route.stayForCache ? { served, tried: result.tried, turn, insteadOf: planned.insteadOf } : { served },
+      )
       remember(result.end.served, sessionId)
     }
     sampled(planned.plan, result, calling)

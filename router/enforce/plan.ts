@@ -1,4 +1,4 @@
-import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
+import { fromUsd, type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
@@ -8,10 +8,11 @@ import type { BudgetLedger } from '../budget/ledger.ts'
 import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
-import type { Learning, Route, RoutingConfig } from '../config/routing-config.ts'
+import type { Learning, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { Gate } from '../gates/gate.ts'
 import type { Learner } from '../learning/learner.ts'
 import type { Breakers } from '../policy/breakers.ts'
+import { type Stay, stayForCache } from '../policy/cache-stay.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
 import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
 import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
@@ -43,6 +44,8 @@ export interface PlanInput {
   holding: Holding | undefined
   /** What is remembered of it on this route. */
   session: Session | undefined
+  /** On the clock that never jumps. */
+  now: number
   inbound: Inbound
   features: Features
   route: Route
@@ -51,7 +54,7 @@ export interface PlanInput {
 }
 
 export type Planned =
-  | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility }
+  | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility; insteadOf: Rung | undefined }
   | { ok: false; error: 'untranslatable' | 'no_credential' | 'bad_request'; message: string; policy: Policy }
 
 /** Everything that is decided before the first call (docs/spec/router.md §4, steps 3 and 4). */
@@ -90,6 +93,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     held: route.ladder.findLast(({ model }) => models.includes(model))?.rung,
     requestedModel: facts.model.value,
     session,
+    stay: staying(input),
     draw: deps.learner.draw({
       traceId,
       tenantId,
@@ -115,6 +119,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     price_table_hash: config.priceTableHash,
     overrides: [...start.overrides],
     ...(eligibility.dropped.length > 0 && { dropped: eligibility.dropped.map(sealable) }),
+    ...(start.stay && { stay: sealedStay(start.stay) }),
   }
   if (start.rung === null) return { ...nothingToCall(eligibility), policy }
   const own = ownLimit(headers)
@@ -146,8 +151,36 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     boundFactors:
       own === null && !hasCaps(config) ? null : boundFactors(config.tenants[tenantId], route.budget, config.budget),
   }
-  return { ok: true, plan, policy, eligibility }
+  const { stay } = start
+  return { ok: true, plan, policy, eligibility, insteadOf: stay?.stays ? route.ladder[stay.to] : undefined }
 }
+
+/** What it costs a session to stay on its rung; undefined where nothing of it is in a cache, or the route does not weigh it. */
+function staying({
+  route,
+  session,
+  inbound,
+  features,
+  now,
+}: PlanInput): ((to: number) => Stay | undefined) | undefined {
+  const ledger = session?.cache
+  const on = ledger && route.stayForCache && route.ladder[ledger.last.rung]
+  if (ledger === undefined || !on || on.rung !== session?.lastServedRung) return undefined
+  const turn = { now, bodyBytes: inbound.body.length, messages: features.message_count }
+  return to => stayForCache(ledger, { on, to: route.ladder[to]!, turn })
+}
+
+const sealedStay = (one: Stay): NonNullable<Policy['stay']> => ({
+  from: one.from,
+  to: one.to,
+  stays: one.stays,
+  cached_tokens: one.cachedTokens,
+  cached_for_ms: Math.round(one.cachedForMs),
+  stay_usd: toUsd(one.stayCost),
+  go_usd: toUsd(one.goCost),
+  without_usd: toUsd(one.withoutCost),
+  balance_usd: toUsd(one.balance),
+})
 
 /** As a record may hold it; a request may name as many members in the way as it likes. */
 const sealable = (one: DroppedRung): DroppedRung => ({ ...one, because: one.because.slice(0, MAX_SEALED) })

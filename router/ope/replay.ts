@@ -4,8 +4,15 @@ import type { Named } from '../config/frozen.ts'
 import { isSameModel } from '../config/model.ts'
 import type { GateBase } from '../gates/common-keys.ts'
 import { decide } from '../gates/decide.ts'
-import { bestAttempt } from '../policy/best-attempt.ts'
-import { afterFault, afterGateFail, afterOverflow, afterRefusal, type Next, OF_REQUEST } from '../policy/next-rung.ts'
+import {
+  afterFault,
+  afterGateFail,
+  afterOverflow,
+  afterRefusal,
+  bestAttempt,
+  type Next,
+  OF_REQUEST,
+} from '../policy/next-rung.ts'
 import type { Rehearsed } from './rehearsed-route.ts'
 
 export interface ReplayOptions {

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { bestAttempt } from './best-attempt.ts'
-import { afterFault, afterGateFail, afterOverflow, type Progress, type RungState } from './next-rung.ts'
+import { afterFault, afterGateFail, afterOverflow, bestAttempt, type Progress, type RungState } from './next-rung.ts'
 
 const ladder = (providers: string, over: Partial<RungState>[] = []): RungState[] =>
   [...providers].map((provider, rung) => ({

@@ -1,5 +1,6 @@
 import { type Override, overrides as overrideOrder } from '../../shared/wire/router/trace.ts'
 import type { Route } from '../config/routing-config.ts'
+import type { CacheLedger, Stay } from './cache-stay.ts'
 import type { Knobs } from './knobs.ts'
 
 export interface Session {
@@ -9,6 +10,8 @@ export interface Session {
   readonly turn: number
   /** Mean of what its requests read from a provider's cache. */
   readonly cacheReadTokens?: number
+  /** What providers have cached of it. */
+  readonly cache?: CacheLedger | undefined
 }
 
 /** A learned start (§7.5): which rung was drawn, and the chance that each rung had. */
@@ -35,6 +38,8 @@ export interface StartInput {
   readonly session: Session | undefined
   readonly breakerOpen: (rung: number) => boolean
   readonly draw?: Draw | undefined
+  /** What it costs to stay on the rung that served last, in place of a cheaper one. */
+  readonly stay?: ((to: number) => Stay | undefined) | undefined
 }
 
 export interface Start {
@@ -51,6 +56,8 @@ export interface Start {
   readonly drawn: boolean
   /** A header or a floor decided, whatever was drawn. */
   readonly forced: boolean
+  /** Where it was weighed whether the session stays for what is cached. */
+  readonly stay?: Stay | undefined
 }
 
 /** Every fifth turn of a sticky session tries one rung lower. */
@@ -60,7 +67,7 @@ const PROBE_EVERY = 5
 export function startRung(input: StartInput): Start {
   const bounds = boundsOf(input)
   const draw = input.knobs.learned !== null && bounds.hinted === null ? input.draw : undefined
-  const { rung, overrides } = place(input, bounds, draw?.rung)
+  const { rung, overrides, stay } = place(input, bounds, draw?.rung)
   const pinned = input.hasThinkingHistory && input.route.thinkingPolicy === 'pin'
   return {
     rung,
@@ -71,6 +78,7 @@ export function startRung(input: StartInput): Start {
     explored: draw?.explored === true,
     drawn: draw !== undefined,
     forced: overrides.has('header') || overrides.has('thinking_floor') || overrides.has('conversation'),
+    ...(stay && { stay }),
   }
 }
 
@@ -124,6 +132,7 @@ function rungOfModel(ladder: Route['ladder'], model: string | undefined): number
 interface Placed {
   rung: number | null
   overrides: Set<Override>
+  stay?: Stay | undefined
 }
 
 /** The start that a draw leads to, with what moved it there. */
@@ -151,6 +160,8 @@ function place(input: StartInput, bounds: Bounds, drawn: number | undefined): Pl
   rung = within(rung)
 
   const eligible = input.eligible.filter(one => one >= floor && one <= ceiling)
+  const stay = sticky === null ? weighed(input, eligible, nearest(eligible, rung)) : undefined
+  if (stay?.stays) move(stay.from, 'cache')
   const first = nearest(eligible, rung)
   if (first !== null && breakerOpen(first)) {
     const closed = eligible.filter(one => !breakerOpen(one))
@@ -160,9 +171,18 @@ function place(input: StartInput, bounds: Bounds, drawn: number | undefined): Pl
     rung = within(knobs.start)
     overrides.add('header')
     overrides.delete('sticky')
+    overrides.delete('cache')
     overrides.delete('breaker')
+    return { rung: nearest(eligible, rung), overrides }
   }
-  return { rung: nearest(eligible, rung), overrides }
+  return { rung: nearest(eligible, rung), overrides, stay }
+}
+
+/** Whether the session stays above the rung that it would start on; only on one that can be called. */
+function weighed({ session, stay, breakerOpen }: StartInput, eligible: readonly number[], to: number | null) {
+  const last = servedBefore(session)
+  if (stay === undefined || to === null || last === null || last <= to) return undefined
+  return eligible.includes(last) && !breakerOpen(last) ? stay(to) : undefined
 }
 
 /** Where a sticky session goes on: its last rung, and one lower on every fifth turn. */

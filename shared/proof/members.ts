@@ -43,6 +43,7 @@ export const TRACE: Members = {
   policy: {
     ...open('id start_rung propensity mode_profile explore config_hash price_table_hash overrides'),
     dropped: [open('rung model reason because')],
+    stay: open('from to stays cached_tokens cached_for_ms stay_usd go_usd without_usd balance_usd'),
   },
   attempts: [
     {

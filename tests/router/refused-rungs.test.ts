@@ -85,7 +85,8 @@ describe('a rung that refuses a request which was meant for another model', () =
     const { router, post } = await start(TWO, 'max_escalations = 0\nmax_attempts = 1')
     for (let n = 0; n < 12; n++) {
       upstream.queue(answer(400, NO_ADAPTIVE), good())
-      expect((await post('/v1/messages', ASK)).status).toBe(200)
+      // Each in a session of its own: a session would stay where its prompt is cached.
+      expect((await post('/v1/messages', ASK, { 'x-router-session': String(n) })).status).toBe(200)
     }
     expect(upstream.seen).toHaveLength(24)
     const told = await router.fetch(new Request('http://router/v1/capabilities'))

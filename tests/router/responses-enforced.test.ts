@@ -299,6 +299,7 @@ provider = [
 match = {}
 mode = "enforce"
 ladder = ${ladder}
+stay_for_cache = false
 gates = ["non-empty"]
 `,
     })

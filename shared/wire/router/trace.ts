@@ -35,6 +35,7 @@ export const overrides = [
   'thinking_floor',
   'conversation',
   'sticky',
+  'cache',
   'breaker',
   'budget',
 ] as const
@@ -174,6 +175,19 @@ export const droppedRung = z.strictObject({
 })
 export type DroppedRung = z.infer<typeof droppedRung>
 
+/** Whether a conversation stayed on a dearer rung for what its provider has cached of it. */
+export const stay = z.strictObject({
+  from: count,
+  to: count,
+  stays: z.boolean(),
+  cached_tokens: count,
+  cached_for_ms: z.number().min(0),
+  stay_usd: usd,
+  go_usd: usd,
+  without_usd: usd,
+  balance_usd: usd,
+})
+
 export const policy = z.strictObject({
   id: sealed,
   start_rung: count,
@@ -185,6 +199,8 @@ export const policy = z.strictObject({
   overrides: z.array(z.enum(overrides)),
   /** Absent where every rung could take the request, and in records of older versions. */
   dropped: z.array(droppedRung).optional(),
+  /** Absent where nothing of the conversation is in a cache, or no cheaper rung would start. */
+  stay: stay.optional(),
 })
 export type Policy = z.infer<typeof policy>
 
