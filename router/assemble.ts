@@ -184,6 +184,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     budgetRefused: counts.budgetRefused,
     dropped: droppedRungs(metrics, log.target('router.policy')),
     record: receipts?.record ?? (async () => undefined),
+    isTraced: options.receiptStorage?.collector !== undefined,
   }
   const maxBodyBytes = options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes
   const calls: CallDeps = {

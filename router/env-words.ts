@@ -128,6 +128,23 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       form: '`json` or `text`',
       unset: '`text` on a terminal, else `json`',
     },
+    OTEL_EXPORTER_OTLP_ENDPOINT: {
+      about: 'The OpenTelemetry collector that gets a trace of each call, without a word of its content.',
+      form: '`http` or `https` address',
+      unset: 'nothing is traced',
+      example: 'http://127.0.0.1:4318',
+    },
+    OTEL_EXPORTER_OTLP_HEADERS: {
+      about: 'Headers for the collector, such as its key.',
+      form: 'comma list of `name=value`, values percent-encoded',
+      unset: 'none',
+      example: 'authorization=Bearer%20abc',
+    },
+    OTEL_SERVICE_NAME: {
+      about: 'The name under which traces arrive.',
+      form: 'up to 200 characters',
+      default: 'waybill-router',
+    },
     RUST_LOG: {
       about: 'The same, where `ROUTER_LOG` is not set.',
       form: 'as `ROUTER_LOG`',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { listOf } from '../shared/env/list-of.ts'
 import { logFilter, logFormat } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
+import { otlpHeaders } from '../shared/telemetry/collector.ts'
 import { readPageOrigin } from './auth/pages.ts'
 
 const flag = z.enum(['0', '1'], { error: 'expected 0 or 1' }).transform(value => value === '1')
@@ -45,6 +46,9 @@ export const routerEnv = z.object({
     .transform(Number)
     .default(30),
   ROUTER_LOG: logFilter.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
+  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-router'),
   ROUTER_LOG_FORMAT: logFormat.optional(),
   RUST_LOG: logFilter.default({ all: 'info', byTarget: new Map() }),
 })

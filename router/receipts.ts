@@ -4,6 +4,7 @@ import type { BuiltinPrices } from '../shared/prices/builtin.ts'
 import type { Signer } from '../shared/sign/ed25519.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
+import type { CollectorPlace } from '../shared/telemetry/collector.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
 import { unsealed } from './audit/unsealed.ts'
@@ -14,13 +15,15 @@ import type { Observation } from './observe/observation.ts'
 import { type RecordSettings, recordMaker } from './observe/record-maker.ts'
 import { recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
-import { hashed, type Unhashed } from './receipt/unhashed.ts'
+import { finished, type Unhashed, type Whole } from './receipt/unhashed.ts'
+import { callTracing } from './telemetry/call-tracing.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
 import { retention } from './traces/retention.ts'
 import type { Spill } from './traces/spill.ts'
 import { storedTenants } from './traces/stored-records.ts'
 import { type TraceWriter, traceWriter, type WriterStatus } from './traces/writer.ts'
+import { headerValue } from './upstream/headers.ts'
 
 /** What a host with files adds to the keeping of receipts. */
 export interface ReceiptStorage {
@@ -30,6 +33,8 @@ export interface ReceiptStorage {
   sinks?: readonly LineSink[]
   holder?: string
   isGone?: (holder: string) => boolean
+  /** Gets a trace of each call. */
+  collector?: CollectorPlace | undefined
   /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */
   elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<StoredHere>) => Promise<Receipts>
 }
@@ -72,7 +77,7 @@ export interface StoredHere extends Receipts {
   /** Makes the record of a call. */
   call(ended: EndedCall): void | Promise<void>
   /** Takes a finished record. */
-  take(record: UnsealedTrace): void
+  take(record: Whole): void
   writer: TraceWriter
 }
 
@@ -110,13 +115,18 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
   })
   const count = traceMetrics(deps.metrics)
   const held = unsealed(writer.depth)
-  const take = (record: UnsealedTrace): void => {
-    writer.enqueue(record)
-    held.took(record)
-    count(record)
+  const { collector } = receiptStorage
+  const tracing = collector && callTracing(collector, deps)
+  const take = ({ whole, context }: Whole): void => {
+    writer.enqueue(whole)
+    held.took(whole)
+    count(whole)
+    tracing?.add(whole, context)
   }
+  const tookCall = (whole: UnsealedTrace, { headers }: EndedCall) =>
+    take({ whole, context: tracing && { traceparent: headerValue(headers, 'traceparent'), starts: [] } })
   const make = recordMaker(deps)
-  const observed = recorder({ make, take, log })
+  const observed = recorder({ make, take: tookCall, log })
   async function made(): Promise<void> {
     // What `record` has put off is one turn of the loop away.
     await new Promise(resolve => setTimeout(resolve, 0))
@@ -137,19 +147,19 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
     },
     call(ended) {
       const made = make(ended)
-      return made instanceof Promise ? made.then(take) : take(made)
+      return made instanceof Promise ? made.then(whole => tookCall(whole, ended)) : tookCall(made, ended)
     },
     take,
     async record(make) {
       if (durable) {
-        const trace = hashed(make(), deps.hashing)
-        take(trace)
-        await writer.recorded(trace.trace_id)
+        const record = finished(make(), deps.hashing)
+        take(record)
+        await writer.recorded(record.whole.trace_id)
         return
       }
       setTimeout(() => {
         try {
-          take(hashed(make(), deps.hashing))
+          take(finished(make(), deps.hashing))
         } catch (error) {
           log.error('a call could not be recorded', { error })
         }
@@ -167,6 +177,7 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
       await old.close()
       await made()
       await writer.close()
+      await tracing?.close()
     },
   }
 }

@@ -5,10 +5,10 @@ import { bindSchema } from '../shared/http/bind.ts'
 import { readProxies } from '../shared/http/forwarded.ts'
 import { readOrigin } from '../shared/http/origin.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
+import { otlpHeaders } from '../shared/telemetry/collector.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
-import { otlpHeaders } from './telemetry/collector.ts'
 import { readMasterKey } from './vault/master-key.ts'
 
 const duration = z.string().transform((text, ctx) => {

@@ -45,6 +45,8 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   hearReports: () => Promise<void>
   /** Hears of rungs that could not take a request. */
   dropped: (route: number, dropped: readonly DroppedRung[] | undefined) => void
+  /** Whether calls are traced to a collector. */
+  isTraced: boolean
   /** Takes the making of the receipt; resolves when the response may end. */
   record: (make: () => Unhashed) => Promise<void>
 }
@@ -262,6 +264,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       inbound,
       request,
       policy,
+      isTraced: deps.isTraced,
       storeReasons: config.store.storeReasons,
       end: {
         ...recorded(result.end),

@@ -5,7 +5,7 @@ import { attemptCost } from '../../shared/prices/price.ts'
 import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { promptOf, type RequestPart } from '../receipt/request-part.ts'
-import type { Unhashed } from '../receipt/unhashed.ts'
+import type { CallContext, Unhashed } from '../receipt/unhashed.ts'
 import { calibratedCost, type Ratios } from '../shadow/shadow-sums.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call-upstream.ts'
@@ -44,6 +44,8 @@ export interface CascadeLog {
   inbound: Inbound
   request: Pick<RequestPart, 'features' | 'session_id'>
   policy: Policy
+  /** Whether calls are traced to a collector. */
+  isTraced: boolean
   /** Whether reasons of gates are kept. */
   storeReasons: boolean
   tried: readonly Tried[]
@@ -59,8 +61,14 @@ export function cascadeRecord(log: CascadeLog): Unhashed {
   const { tried, end, inbound } = log
   const { body, facts } = inbound
   const last = made(end) ?? tried.at(-1)
-  return { record: recordOf(log), body, prompt: promptOf(facts), sent: last?.sent ?? null }
+  const context = log.isTraced ? contextOf(log) : undefined
+  return { record: recordOf(log), body, prompt: promptOf(facts), sent: last?.sent ?? null, context }
 }
+
+const contextOf = ({ inbound, tried, times }: CascadeLog): CallContext => ({
+  traceparent: headerValue(inbound.headers, 'traceparent'),
+  starts: tried.map(({ call }) => call.startedAt - times.arrived),
+})
 
 function recordOf(log: CascadeLog): Unhashed['record'] {
   const { tried, inbound } = log

@@ -5,6 +5,7 @@ import { cutConnection, listen, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerName } from '../../shared/host/writer-name.ts'
 import { createLog } from '../../shared/log/log.ts'
+import { collectorPlace } from '../../shared/telemetry/collector.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
 import { readAccess } from './access.ts'
@@ -109,6 +110,7 @@ function receiptLocation(env: RouterEnv): ReceiptLocation {
     signingKeyFile: env.ROUTER_SIGNING_KEY_FILE,
     anchorFile: env.ROUTER_ANCHOR_FILE,
     holder: writerName(),
+    collector: collectorPlace(env),
   }
 }
 

@@ -18,6 +18,7 @@ const READ = new Set([
   'content-encoding',
   'content-type',
   'request-id',
+  'traceparent',
   'user-agent',
   'x-request-id',
   'x-router-agent',

@@ -5,7 +5,7 @@ import type { Observation } from './observation.ts'
 
 export interface RecorderDeps {
   make: (ended: EndedCall) => UnsealedTrace | Promise<UnsealedTrace>
-  take: (record: UnsealedTrace) => void
+  take: (record: UnsealedTrace, ended: EndedCall) => void
   log: Log
 }
 
@@ -22,7 +22,8 @@ export function recorder({ make, take, log }: RecorderDeps) {
       waiting = []
       for (const { one, taken } of batch) {
         try {
-          take(await make(one.call()))
+          const ended = one.call()
+          take(await make(ended), ended)
           taken?.()
         } catch (error) {
           log.error('a call could not be recorded', { error, trace_id: one.traceId })

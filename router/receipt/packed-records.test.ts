@@ -19,23 +19,33 @@ const unhashed: fc.Arbitrary<Unhashed> = fc
   .map(({ body, sent, cuts }) => {
     const ends = cuts.map(cut => Math.min(cut, body.length)).sort((a, b) => a - b)
     const prompt = cuts.length % 2 === 1 ? undefined : pairsOf(ends)
-    return { ...sampleUnhashed({ trace, body, sent: sent === 'body' ? body : sent }), prompt }
+    const one = sampleUnhashed({ trace, body, sent: sent === 'body' ? body : sent })
+    return { ...one, prompt, ...(cuts.length > 2 && { context }) }
   })
 
 function pairsOf(ends: readonly number[]) {
   return ends.flatMap((start, i) => (i % 2 === 0 ? [{ start, end: ends[i + 1]! }] : []))
 }
 
-const made = (one: Recorded) => finished(one, hashing)
+const made = (one: Recorded) => finished(one, hashing).whole
+const context = { traceparent: '00-1-2-01', starts: [0, 12.5] }
 
 describe('records packed for another thread', () => {
   it('get the hashes there that they get here, beside records that have them', () =>
     fc.assert(
-      fc.property(fc.array(fc.oneof(unhashed, fc.constant(trace)), { maxLength: 6 }), records => {
-        const packed = packRecords(records)
-        expect(packed.bytes.length).toBe(records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0))
-        expect(unpackRecords(packed).map(made)).toEqual(records.map(made))
-      }),
+      fc.property(
+        fc.array(fc.oneof(unhashed, fc.constantFrom<Recorded>({ whole: trace }, { whole: trace, context })), {
+          maxLength: 6,
+        }),
+        records => {
+          const packed = packRecords(records)
+          expect(packed.bytes.length).toBe(
+            records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0),
+          )
+          expect(unpackRecords(packed).map(made)).toEqual(records.map(made))
+          expect(unpackRecords(packed).map(one => one.context)).toEqual(records.map(one => one.context))
+        },
+      ),
       { numRuns: 300 },
     ))
 

@@ -2,7 +2,7 @@ import type { Span } from '../../shared/dialects/json-scan.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { byteRun, takeFrom } from './byte-run.ts'
-import { bytesToHash, type Recorded, type Unhashed } from './unhashed.ts'
+import { bytesToHash, type CallContext, type Recorded, type Unhashed } from './unhashed.ts'
 
 /** Records on their way to another thread: themselves as JSON, and the bodies that are hashed there as one run of bytes. */
 export interface PackedRecords {
@@ -12,15 +12,22 @@ export interface PackedRecords {
 
 /** Of the body, how many bytes; of what was sent, how many or that it is the body; nothing of either for a record that is whole. */
 type Head =
-  | [record: UnsealedTrace]
-  | [record: Unhashed['record'], body: number, prompt: readonly Span[] | null, sent: number | 'body' | null]
+  | [record: UnsealedTrace, context: CallContext | null]
+  | [
+      record: Unhashed['record'],
+      context: CallContext | null,
+      body: number,
+      prompt: readonly Span[] | null,
+      sent: number | 'body' | null,
+    ]
 
 export function packRecords(records: readonly Recorded[]): PackedRecords {
   const { bytes, put } = byteRun(records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0))
   const heads = records.map((one): Head => {
-    if (!('body' in one)) return [one]
+    const context = one.context ?? null
+    if (!('body' in one)) return [one.whole, context]
     const { record, body, prompt, sent } = one
-    return [record, put(body), prompt ?? null, sent === null ? null : sent === body ? 'body' : put(sent)]
+    return [record, context, put(body), prompt ?? null, sent === null ? null : sent === body ? 'body' : put(sent)]
   })
   return { heads: JSON.stringify(heads), bytes }
 }
@@ -28,10 +35,11 @@ export function packRecords(records: readonly Recorded[]): PackedRecords {
 export function unpackRecords({ heads, bytes }: PackedRecords): Recorded[] {
   const take = takeFrom(bytes)
   return (readJson(heads) as Head[]).map(head => {
-    if (head.length === 1) return head[0]
-    const [record, length, prompt, how] = head
+    const context = head[1] ?? undefined
+    if (head.length === 2) return { whole: head[0], context }
+    const [record, , length, prompt, how] = head
     const body = take(length)
     const sent = how === 'body' ? body : how === null ? null : take(how)
-    return { record, body, prompt: prompt ?? undefined, sent }
+    return { record, body, prompt: prompt ?? undefined, sent, context }
   })
 }

@@ -1,10 +1,10 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Collector } from '../../shared/telemetry/collector.ts'
+import { type ExporterOptions, exporter } from '../../shared/telemetry/exporter.ts'
+import { attributes } from '../../shared/telemetry/otlp.ts'
 import { VERSION } from '../../shared/version.ts'
-import type { Collector } from './collector.ts'
-import { type ExporterOptions, exporter } from './exporter.ts'
-import { attributes } from './otlp.ts'
 import { telemetry } from './telemetry.ts'
 
 export interface TracingOptions extends Collector, Pick<ExporterOptions, 'limits'> {

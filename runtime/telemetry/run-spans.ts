@@ -1,9 +1,9 @@
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import { attributes, nanoTime, type Span } from '../../shared/telemetry/otlp.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Claimed } from '../execution/lease-store.ts'
-import { attributes, nanoTime, type Span } from './otlp.ts'
 
 const COST = 'waybill.cost_usd'
 

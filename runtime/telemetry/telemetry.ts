@@ -1,8 +1,8 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Exporter } from '../../shared/telemetry/exporter.ts'
 import type { RunObserver } from '../execution/engine-deps.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Claimed } from '../execution/lease-store.ts'
-import type { Exporter } from './exporter.ts'
 import { runSpan, stepSpan } from './run-spans.ts'
 
 /** Runs as traces. What a run was given and what it said never leaves with them: names, counts, codes and times do. */

@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { runtimeEnv } from '../../runtime/env.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { collectorOf } from '../../runtime/telemetry/collector.ts'
-import { exporter } from '../../runtime/telemetry/exporter.ts'
-import type { Span } from '../../runtime/telemetry/otlp.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
+import { collectorOf } from '../../shared/telemetry/collector.ts'
+import { exporter } from '../../shared/telemetry/exporter.ts'
+import type { Span } from '../../shared/telemetry/otlp.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { collector } from '../collector.ts'
 import { type Api, api } from './api.ts'
-import { collector } from './collector.ts'
 
 const PROMPT = 'prompt-canary-77aa12'
 const open: { close(): Promise<void> }[] = []

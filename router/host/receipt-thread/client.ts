@@ -9,7 +9,7 @@ import type { Observation } from '../../observe/observation.ts'
 import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../../observe/packed-calls.ts'
 import type { RecordSettings } from '../../observe/record-maker.ts'
 import { packRecords } from '../../receipt/packed-records.ts'
-import { bytesToHash, finished, hashed, idOf, type Recorded, type Unhashed } from '../../receipt/unhashed.ts'
+import { bytesToHash, finished, idOf, type Recorded, type Unhashed } from '../../receipt/unhashed.ts'
 import type { Receipts, ReceiptsDeps, StoredHere } from '../../receipts.ts'
 import { rateLimitedLog } from '../../traces/rate-limited-log.ts'
 import { writerLimits } from '../../traces/writer-limits.ts'
@@ -117,7 +117,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
       try {
         if ('make' in one) {
           const record = one.make()
-          records.push(travels(bytesToHash(record)) ? record : hashed(record, hashing))
+          records.push(travels(bytesToHash(record)) ? record : finished(record, hashing))
         } else {
           const call = one.observed.call()
           if (isRaw(call) && travels(bytesOf(call))) calls.push(call)

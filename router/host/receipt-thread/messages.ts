@@ -1,4 +1,5 @@
 import type { Fields, Level } from '../../../shared/log/log.ts'
+import type { CollectorPlace } from '../../../shared/telemetry/collector.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { StoreSettings } from '../../config/routing-config.ts'
 import type { MetricDelta } from '../../metrics/metrics-relay.ts'
@@ -18,6 +19,7 @@ export interface ReceiptLocation {
   anchorFile?: string | undefined
   /** The writer's name on its lease. */
   holder: string
+  collector?: CollectorPlace | undefined
 }
 
 export type Question = 'made' | 'close' | { find: string; tenant: string | undefined }

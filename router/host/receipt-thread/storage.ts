@@ -13,7 +13,7 @@ export const RECEIPT_LOG_PAGES = 1000
 export async function openReceiptStorage(
   place: ReceiptLocation,
 ): Promise<{ receiptStorage: ReceiptStorage; close(): Promise<void> }> {
-  const { durable, holder, anchorFile } = place
+  const { durable, holder, anchorFile, collector } = place
   const path = localPath(place.address)
   const signer = await readSigningKey({ key: place.signingKey, keyFile: place.signingKeyFile, dbPath: path })
   const spill = durable && path !== undefined ? await openSpillFile(path) : undefined
@@ -26,6 +26,7 @@ export async function openReceiptStorage(
       sinks: files.map(fileSink),
       holder,
       isGone: writerIsGone,
+      collector,
     },
     close: async () => spill?.close(),
   }

@@ -4,12 +4,13 @@ import { z } from 'zod'
 
 const hex = (digits: number) => z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`))
 const nano = z.string().regex(/^\d{16,20}$/)
-const value = z.union([
+const scalar = z.union([
   z.strictObject({ stringValue: z.string() }),
   z.strictObject({ intValue: z.string().regex(/^-?\d+$/) }),
   z.strictObject({ doubleValue: z.number() }),
   z.strictObject({ boolValue: z.boolean() }),
 ])
+const value = z.union([scalar, z.strictObject({ arrayValue: z.strictObject({ values: z.array(scalar) }) })])
 const keyValues = z.array(z.strictObject({ key: z.string().min(1), value }))
 
 /** ExportTraceServiceRequest of opentelemetry-proto as JSON, as far as we use it and no further. */
@@ -30,6 +31,9 @@ const traceRequest = z.strictObject({
               startTimeUnixNano: nano,
               endTimeUnixNano: nano,
               attributes: keyValues,
+              events: z
+                .array(z.strictObject({ timeUnixNano: nano, name: z.string().min(1), attributes: keyValues }))
+                .optional(),
               status: z.strictObject({ code: z.int().min(0).max(2) }),
               links: z.array(z.strictObject({ traceId: hex(32), spanId: hex(16), attributes: keyValues })).optional(),
             }),
@@ -49,7 +53,9 @@ export interface ReceivedSpan {
   durationMs: number
   code: number
   links: { traceId: string; spanId: string }[]
-  of: Record<string, string | number | boolean>
+  events: { name: string; of: Record<string, unknown> }[]
+  startMs: number
+  of: Record<string, unknown>
 }
 
 /** A collector that refuses what does not have the shape of OTLP. */
@@ -75,12 +81,22 @@ export async function collector() {
       for (const { resource, scopeSpans } of read.data.resourceSpans) {
         resources.push(values(resource.attributes))
         for (const span of scopeSpans.flatMap(one => one.spans)) {
-          const { startTimeUnixNano: from, endTimeUnixNano: to, attributes, status, links = [], ...rest } = span
+          const {
+            startTimeUnixNano: from,
+            endTimeUnixNano: to,
+            attributes,
+            status,
+            links = [],
+            events = [],
+            ...rest
+          } = span
           const durationMs = Number((BigInt(to) - BigInt(from)) / 1_000_000n)
           spans.push({
             ...rest,
             parentSpanId: rest.parentSpanId,
             durationMs,
+            startMs: Number(BigInt(from) / 1_000_000n),
+            events: events.map(one => ({ name: one.name, of: values(one.attributes) })),
             code: status.code,
             of: values(attributes),
             links: links.map(({ traceId, spanId }) => ({ traceId, spanId })),
@@ -121,11 +137,12 @@ export async function collector() {
   }
 }
 
-function values(attributes: z.infer<typeof keyValues>): Record<string, string | number | boolean> {
+function values(attributes: z.infer<typeof keyValues>): Record<string, unknown> {
   return Object.fromEntries(
     attributes.map(({ key, value }) => {
       if ('intValue' in value) return [key, Number(value.intValue)]
-      return [key, Object.values(value)[0] as string | number | boolean]
+      if ('arrayValue' in value) return [key, value.arrayValue.values.map(one => Object.values(one)[0])]
+      return [key, Object.values(value)[0]]
     }),
   )
 }

@@ -29,11 +29,15 @@ function tracesUrl(endpoint: string): string {
   return plain.endsWith('/v1/traces') ? plain : `${plain}/v1/traces`
 }
 
-/** A collector of traces, and who we are to it. */
-export interface Collector {
+/** Where a collector of traces is, and who sends them. */
+export interface CollectorPlace {
   url: string
   headers: Readonly<Record<string, string>>
   serviceName: string
+}
+
+/** The same, with the way to it. */
+export interface Collector extends CollectorPlace {
   fetch: (url: string, init: RequestInit) => Promise<Response>
 }
 
@@ -45,13 +49,13 @@ interface CollectorEnv {
 }
 
 /** Undefined while the operator names none: nothing is traced then. */
-export function collectorOf(env: CollectorEnv): Collector | undefined {
+export function collectorPlace(env: CollectorEnv): CollectorPlace | undefined {
   const endpoint = env.PLATFORM_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (endpoint === undefined) return undefined
-  return {
-    url: tracesUrl(endpoint),
-    headers: env.OTEL_EXPORTER_OTLP_HEADERS,
-    serviceName: env.OTEL_SERVICE_NAME,
-    fetch: (url, init) => fetch(url, init),
-  }
+  return { url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, serviceName: env.OTEL_SERVICE_NAME }
+}
+
+export function collectorOf(env: CollectorEnv): Collector | undefined {
+  const place = collectorPlace(env)
+  return place && { ...place, fetch: (url, init) => fetch(url, init) }
 }

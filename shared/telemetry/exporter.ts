@@ -1,5 +1,5 @@
-import type { Log } from '../../shared/log/log.ts'
-import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Log } from '../log/log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { type KeyValue, type Span, traceRequest } from './otlp.ts'
 
 export interface ExporterOptions {
@@ -20,7 +20,7 @@ const LIMITS = { queued: 4096, batch: 512, everyMs: 2000, timeoutMs: 10_000, tri
 
 export type Exporter = ReturnType<typeof exporter>
 
-/** Sends spans in batches, one request at a time. Whatever the collector does, no run waits for it. */
+/** Sends spans in batches, one request at a time. Whatever the collector does, nothing waits for it. */
 export function exporter({ url, headers, fetch, resource, scope, metrics, log, limits }: ExporterOptions) {
   const { queued, batch, everyMs, timeoutMs, tries, pauseMs } = { ...LIMITS, ...limits }
   const exported = metrics.counter('waybill_telemetry_spans_total', 'Spans that a collector took.')
