@@ -74,7 +74,8 @@ export function responsesProvider(): ResponsesProvider {
       summary: [],
       ...(include.includes('reasoning.encrypted_content') ? { encrypted_content: seal } : {}),
     }
-    if (!done) return [reasoning, callFor(request, made)]
+    const offers = Array.isArray(request.tools) && request.tools.length > 0
+    if (!done && offers) return [reasoning, callFor(request, made)]
     if (request.model === 'small') return [reasoning]
     const text = { type: 'output_text', text: ANSWER, annotations: [], logprobs: [] }
     return [reasoning, { id: `msg_${made}`, type: 'message', role: 'assistant', status: 'completed', content: [text] }]
