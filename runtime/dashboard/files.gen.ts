@@ -1272,6 +1272,7 @@ details + .needs-script {
 /* Who may only look is shown nothing to press. */
 [data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
 [data-role="viewer"] #say,
+[data-role="viewer"] .try,
 [data-role="viewer"] details.needs-script:has(form[data-send]):not(:has([data-send^="POST auth/"])) {
   display: none;
 }
@@ -3702,7 +3703,8 @@ function showStep()       {
   if (now === shown) return
   shown = now
   const close = () => choose(undefined)
-  const deps = { runId: id, events, router: page.dataset.router, close }
+  const { router, agent = '', version = '' } = page.dataset
+  const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
   detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
 }
 
@@ -4207,6 +4209,7 @@ import { visible } from './foreign-text.js'
 import { root } from './page-api.js'
 import { jsonView, lazyFold } from './text-view.js'
 import { inputOf, stepName,                                        tookMs } from './timeline.js'
+import { tryForm } from './try-step.js'
 
 /** Everything about one step: figures, the conversation of a model step, what the journal says, and what can be done from it. */
 export function stepPanel(step              , deps               )                {
@@ -4225,6 +4228,7 @@ export function stepPanel(step              , deps               )              
       figures(step, own),
       asksModel ? requestBox(runId, stepId, deps) : plainParts(step, events),
       lazyFold(\`Events (\${own.length})\`, () => [jsonView('the events', own)]),
+      /^model-\\d+$/.test(stepId) && tryForm(step, deps),
       forkForm(runId, stepId),
     ),
   ]
@@ -4690,6 +4694,70 @@ export function followTimes()       {
     if (!document.hidden) localTimes()
   }, RENEW_MS)
 }
+`,
+  "try-step.js": `import { el } from './dom.js'
+import { money } from './figures.js'
+
+import { visible } from './foreign-text.js'
+import { root, send } from './page-api.js'
+import { lazyFold } from './text-view.js'
+
+/** Asks a model once more what a step asked it, with another model or prompt, and holds the answer against the one that was given. */
+export function tryForm({ stepId, costUsd }              , of           )              {
+  return lazyFold('Try again with another model or prompt', () => {
+    const box = el('div', {}, el('p', { class: 'hint' }, 'Reading the version …'))
+    const path = \`ui/api/v1/agents/\${encodeURIComponent(of.agentName)}/versions\`
+    send                          ('GET', \`\${path}/\${of.versionId}\`).then(
+      version => box.replaceChildren(formOf(version, { ...of, stepId, costUsd, path })),
+      (error         ) => box.replaceChildren(complaint(error)),
+    )
+    return [box]
+  })
+}
+
+function formOf(
+  { manifest }                          ,
+  { runId, stepId, costUsd, path }                                                               ,
+)              {
+  const model = el('input', { name: 'model', required: true, value: manifest.model, spellcheck: 'false' })
+  const prompt = el('textarea', { rows: 8, spellcheck: 'false' })
+  prompt.value = manifest.systemPrompt
+  const said = el('output', { role: 'status' })
+  const button = el('button', { class: 'main' }, 'Ask the model again')
+  const form = el(
+    'form',
+    { class: 'try' },
+    el('label', {}, 'Model', model),
+    el('label', {}, 'System prompt', prompt),
+    el(
+      'p',
+      { class: 'hint' },
+      \`It asks the model once and makes none of the calls that the answer asks for. The step cost \${money(costUsd)}; the trial is a run of its own with a receipt, and counts towards the budget of the agent. What is changed becomes a version of the agent that no run uses until it is promoted.\`,
+    ),
+    button,
+    said,
+  )
+  form.addEventListener('submit', async event => {
+    event.preventDefault()
+    button.disabled = true
+    said.replaceChildren('Asking …')
+    try {
+      const changed = { ...manifest, model: model.value, systemPrompt: prompt.value }
+      const note = \`tried at \${stepId} of run \${runId}\`
+      const version = await send                ('POST', path, { manifest: changed, promote: false, note })
+      const trial = { fromStepId: stepId, versionId: version.id, onlyStep: true }
+      const { id } = await send                ('POST', \`ui/api/v1/runs/\${runId}/fork\`, trial)
+      location.href = \`\${root}compare?\${new URLSearchParams({ a: runId, b: id, step: stepId })}\`
+    } catch (error) {
+      said.replaceChildren(complaint(error))
+      button.disabled = false
+    }
+  })
+  return form
+}
+
+const complaint = (error         )              =>
+  el('span', { class: 'bad', role: 'alert' }, visible(error instanceof Error ? error.message : String(error)))
 `,
   "verify-receipt.js": `import { readProof } from './read-proof.js'
 import {                   verifyProof } from './receipt-proof.js'

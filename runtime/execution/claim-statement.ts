@@ -64,6 +64,7 @@ export const RETURNED = [
   'depth',
   'parent_run_id',
   'session_id',
+  'only_step',
   'ran_ms',
   'recoveries',
   'ending',

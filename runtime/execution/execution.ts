@@ -225,6 +225,7 @@ async function work(
       ...(manifest.privacy.storePrompts && offeredTools.size > 0 && { keepTools: keepToolList(records, run) }),
       opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
       ...(turn && { voice: turn.voice }),
+      ...(run.onlyStep !== undefined && { onlyStep: run.onlyStep }),
     }
     if (!manifest.entrypoint || !sandbox) return await agentLoop(agent)
     return await codeAgent({

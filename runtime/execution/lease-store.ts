@@ -27,6 +27,8 @@ export interface Claimed {
   depth: number
   parentRunId?: string
   sessionId?: string
+  /** The model step after which it ends. */
+  onlyStep?: string
   input: Record<string, unknown>
   ranMs: number
   /** Failures in a row to get a single event further. */
@@ -282,6 +284,7 @@ function toClaimed(row: ClaimedRow, { input, events }: NewlyMade, sha256: Sha256
     depth: row.depth,
     ...(row.parent_run_id !== null && { parentRunId: row.parent_run_id }),
     ...(row.session_id !== null && { sessionId: row.session_id }),
+    ...(row.only_step !== null && { onlyStep: row.only_step }),
     ...(row.ending !== null && { ending: row.ending }),
     input: readJson(input) as Record<string, unknown>,
     ranMs: row.ran_ms,

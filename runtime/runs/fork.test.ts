@@ -14,7 +14,7 @@ function journal(...said: string[]): JournalEntry[] {
   })
 }
 const copied = (source: JournalEntry[], from: string) =>
-  copiedSteps(source, from, 'new', new Date(0), sha256)?.map(({ entry }) => `${entry.kind}:${entry.stepId}`)
+  copiedSteps(source, from, 'new', { at: new Date(0), sha256 })?.map(({ entry }) => `${entry.kind}:${entry.stepId}`)
 
 describe('a fork of a program', () => {
   const source = journal('+entrypoint', '+code-a-1', '-code-a-1', '+code-b-2', '-code-b-2', '-entrypoint')

@@ -2,6 +2,13 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { ENTRYPOINT_STEP } from '../execution/code/entrypoint-step.ts'
 import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
 
+interface CopyOptions {
+  at: Date
+  sha256: Sha256
+  /** False: of another version of the agent, which records anew what tools it offers. */
+  keepsTools?: boolean
+}
+
 /**
  * The beginning of a forked run's journal: the completed steps that started before `fromStepId`, marked as copied and
  * without their cost, which was paid once. Undefined when there is no such step.
@@ -10,8 +17,7 @@ export function copiedSteps(
   source: readonly JournalEntry[],
   fromStepId: string,
   runId: string,
-  at: Date,
-  sha256: Sha256,
+  { at, sha256, keepsTools = true }: CopyOptions,
 ): SealedEvent[] | undefined {
   const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)
   if (!from) return undefined
@@ -27,7 +33,9 @@ export function copiedSteps(
   }
   const copies: SealedEvent[] = []
   let head: ChainHead = genesis(runId, sha256)
-  const copy = ({ kind, stepId, payload, meta, seq, runId: sourceId }: JournalEntry) => {
+  const copy = ({ kind, stepId, payload, meta: known, seq, runId: sourceId }: JournalEntry) => {
+    const { request, ...others } = known
+    const meta = keepsTools ? known : others
     const spent = kind === 'step_completed' ? { tokensIn: 0, tokensOut: 0, costUsd: 0 } : {}
     const copiedFrom = { runId: sourceId, seq }
     const event = sealEvent(
@@ -47,6 +55,13 @@ export function copiedSteps(
     copy(end)
   }
   return copies
+}
+
+/** The first step before another that did not come to an end, and would be done again by a fork there. */
+export function unfinishedBefore(source: readonly JournalEntry[], fromStepId: string): string | undefined {
+  const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)?.seq ?? 0
+  const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
+  return source.find(({ kind, seq, stepId }) => kind === 'step_started' && seq < from && !completed.has(stepId))?.stepId
 }
 
 /** Where a retry begins: the first step that failed, or the first that never ended. */

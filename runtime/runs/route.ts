@@ -60,8 +60,7 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
     keyedOperation(
       endpoints.fork,
       async call => {
-        const { fromStepId, input } = call.body
-        return service.fork(await find(call), fromStepId, input, call.idempotency.bind)
+          return service.fork(await find(call), call.body, call.idempotency.bind)
       },
       { again },
     ),

@@ -10,7 +10,7 @@ import { TREE_NANO } from './run-tree.ts'
 
 export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, started_ms,
   finished_ms, tokens_in, tokens_out, cost_nano, error_code, error_step, labels, trigger_kind, trigger_ref, parent_run_id,
-  session_id, schedule_id, forked_run, forked_step, node_id, isolation, isolation_used, accel, model, budget_exceeded,
+  session_id, schedule_id, forked_run, forked_step, only_step, node_id, isolation, isolation_used, accel, model, budget_exceeded,
   cancel_reason, parked, parked_until_ms, uncertain_tokens, uncertain_nano,
   unpriced_calls, input_nano, cache_read_nano, cache_write_nano, output_nano, cache_read_tokens, cache_write_tokens,
   ${TREE_NANO}`
@@ -115,7 +115,11 @@ export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
     ...given('sessionId', row.session_id),
     ...given('scheduleId', row.schedule_id),
     ...(row.forked_run !== null && {
-      forkedFrom: { runId: row.forked_run, stepId: row.forked_step! },
+      forkedFrom: {
+        runId: row.forked_run,
+        stepId: row.forked_step!,
+        ...(row.only_step !== null && { onlyStep: true }),
+      },
     }),
     ...given('nodeId', row.node_id),
     isolation: {

@@ -3,13 +3,13 @@ import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
-import { isTerminal, type Run, type runCreate } from '../../shared/wire/runtime/run.ts'
+import { isTerminal, type Run, type RunFork, type runCreate } from '../../shared/wire/runtime/run.ts'
 import type { Engine } from '../execution/engine.ts'
 import { canonicalBody } from '../http/canonical-body.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { newRun } from './created-run.ts'
-import { copiedSteps, firstFailedStep } from './fork.ts'
+import { copiedSteps, firstFailedStep, unfinishedBefore } from './fork.ts'
 import { asLongAs } from './sealed-input.ts'
 import type { NewRun, RunStore } from './store.ts'
 
@@ -76,8 +76,7 @@ export function runService(deps: RunServiceDeps) {
       return createRun(deps, run, version, also)
     },
 
-    fork: (source: Run, fromStepId: string, input: Run['input'] | undefined, also: Also) =>
-      forkRun(deps, source, fromStepId, input, also),
+    fork: (source: Run, fork: RunFork, also: Also) => forkRun(deps, source, fork, also),
 
     async retry(source: Run, also: Also): Promise<Run> {
       if (source.status !== 'failed' && source.status !== 'cancelled') {
@@ -87,7 +86,11 @@ export function runService(deps: RunServiceDeps) {
         )
       }
       const from = firstFailedStep(await runs.events(source.id, 1, MAX_EVENTS))
-      if (from !== undefined) return forkRun(deps, source, from, undefined, also)
+      const { onlyStep = false, stepId } = source.forkedFrom ?? {}
+      if (from !== undefined) {
+        const fromStepId = onlyStep && stepId !== undefined ? stepId : from
+        return forkRun(deps, source, { fromStepId, onlyStep }, also)
+      }
       // It ended before its first step: there is nothing to copy.
       const again = {
         tenantId: source.tenantId,
@@ -182,21 +185,23 @@ async function versionFor(
 async function forkRun(
   deps: RunServiceDeps,
   source: Run,
-  fromStepId: string,
-  input: Run['input'] | undefined,
+  { fromStepId, input, versionId = source.agentVersionId, onlyStep }: RunFork,
   also: Also,
 ): Promise<Run> {
-  const version = await versionOf(deps, source)
-  refuseDropped(source, version)
+  const own = await versionOf(deps, source)
+  refuseDropped(source, own)
+  const isOther = versionId !== source.agentVersionId
+  const version = isOther ? await deps.findVersion(source.tenantId, versionId) : own
+  if (version?.agentId !== own.agentId) throw notFound('agent version', versionId)
   const id = deps.newId()
-  const events = copiedSteps(
-    await deps.runs.events(source.id, 1, MAX_EVENTS),
-    fromStepId,
-    id,
-    deps.now(),
-    deps.sha256 ?? portableSha256,
-  )
+  const journal = await deps.runs.events(source.id, 1, MAX_EVENTS)
+  const events = copiedSteps(journal, fromStepId, id, {
+    at: deps.now(),
+    sha256: deps.sha256 ?? portableSha256,
+    keepsTools: !isOther,
+  })
   if (!events) throw notFound('step', fromStepId)
+  if (onlyStep) refuseTrial(source, version, fromStepId, unfinishedBefore(journal, fromStepId))
   const copies = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
       select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
@@ -210,6 +215,7 @@ async function forkRun(
     input: canonicalBody(input ?? inputOf(source)),
     trigger: { kind: 'fork' as const, ref: source.id },
     forkedFrom: { runId: source.id, stepId: fromStepId },
+    ...(onlyStep && { onlyStep: fromStepId }),
   }
   return createRun(deps, copy, version, also, id)
 }
@@ -228,6 +234,26 @@ async function cancelTree(deps: RunServiceDeps, id: string, reason: string | und
 
 /** A run has at most 2,000 steps of a few events each. */
 const MAX_EVENTS = 100_000
+
+/** A trial asks a model what the step asked it, and does nothing else. */
+function refuseTrial(
+  { trigger, sessionId }: Run,
+  { manifest }: AgentVersion,
+  stepId: string,
+  unfinished: string | undefined,
+): void {
+  const why = !/^model-\d+$/.test(stepId)
+    ? `${stepId} is no turn of a model`
+    : manifest.entrypoint
+      ? 'the program of a code agent asks its model itself'
+      : sessionId !== undefined || trigger.kind === 'session'
+        ? 'a turn of a session is forked without the turns before it'
+        : unfinished === undefined
+          ? undefined
+          : `the step ${unfinished} before it did not complete, and would be done again`
+  if (why === undefined) return
+  throw new ApiError('validation_failed', `onlyStep: ${why}`, { details: [{ path: 'onlyStep', message: why }] })
+}
 
 /** What an agent that keeps no prompts was given and said is gone with the end of its run. */
 function refuseDropped(source: Run, { manifest }: AgentVersion): void {

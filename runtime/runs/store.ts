@@ -39,6 +39,8 @@ export interface NewRun {
   sessionId?: string
   scheduleId?: string
   forkedFrom?: { runId: string; stepId: string }
+  /** The model step after which it ends. */
+  onlyStep?: string
   /** The beginning of its journal, where it does not start empty. */
   events?: readonly SealedEvent[]
   /** A node will execute it: no process here may claim it, and its input is not kept here. */
@@ -66,6 +68,7 @@ const RUN = {
   schedule_id: 'text',
   forked_run: 'text',
   forked_step: 'text',
+  only_step: 'text',
   isolation: 'text',
   budget_exceeded: 'integer',
 } as const
@@ -340,6 +343,7 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
         isolation: run.isolation,
         forked_run: run.forkedFrom?.runId ?? null,
         forked_step: run.forkedFrom?.stepId ?? null,
+        only_step: run.onlyStep ?? null,
         budget_exceeded: run.budgetExceeded ?? false,
       })),
     ),

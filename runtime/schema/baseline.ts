@@ -117,7 +117,8 @@ create table user_links (
  * `runs` is what a control plane may know: ids, states, counters, times. `run_data` and everything below it belong to the node that runs
  * it. `due_ms` is the time from which any owner may claim a run: the creation of a queued run, the end of a running one's lease, the wake-up
  * of a suspended one and the expiry of a waiting one's approval; null when nothing but an outside event can move it. `uncertain_*` are calls that a
- * crash cut off, at the most that they may have cost; `below_nano` is what the runs below it have cost, and theirs. The four parts are of
+ * crash cut off, at the most that they may have cost; `only_step` is the model step
+ * after which a trial of it ends. `below_nano` is what the runs below it have cost, and theirs. The four parts are of
  * calls that were priced by class, so their sum is at most `cost_nano`. `sealed` of a blob says under which data key, and for which run, its
  * content was sealed; null: it stands in clear. Texts say so themselves. `tool_lists` are the tools that runs of an agent version were
  * offered, each list once under its digest, which the journals name.
@@ -147,6 +148,7 @@ const EXECUTION = `create table runs (
   schedule_id text,
   forked_run text,
   forked_step text,
+  only_step text,
   node_id text,
   isolation text not null,
   isolation_used text,

@@ -129,6 +129,7 @@ export const runs = sqliteTable('runs', {
   schedule_id: text(),
   forked_run: text(),
   forked_step: text(),
+  only_step: text(),
   node_id: text(),
   isolation: text().$type<Isolation>().notNull(),
   isolation_used: text().$type<NonNullable<Run['isolation']['used']>>(),

@@ -171,6 +171,25 @@ if (hasChromium()) {
       await page.waitForURL(url => url.pathname === `/runs/${second.id}` && url.hash === '#step=model-1')
     })
 
+    it('tries a step again with another prompt, beside the answer that was given', async () => {
+      const { id } = await start('echo', 'Say it')
+      await eventually(async () => expect(await statusOf(id)).toBe('succeeded'))
+      await page.goto(at(`runs/${id}#step=model-1`))
+      await page.click('#step >> text=Try again with another model or prompt')
+      await page.fill('#step .try textarea', 'Be another.')
+      await page.click('#step >> text=Ask the model again')
+      await page.waitForURL(url => url.pathname === '/compare')
+      await page.waitForSelector('text=is a trial of')
+      const [trial] = await fixture.call<Run[]>('GET', '/v1/runs?trigger=fork&limit=1')
+      expect(trial).toMatchObject({ forkedFrom: { runId: id, stepId: 'model-1', onlyStep: true } })
+      await page.waitForSelector('text=the receipt')
+      expect(await fixture.call('GET', `/v1/agents/echo/versions/${trial!.agentVersionId}`)).toMatchObject({
+        manifest: { systemPrompt: 'Be another.' },
+        current: false,
+        note: `tried at model-1 of run ${id}`,
+      })
+    })
+
     it('leads from the failure of a run to the step that failed', async () => {
       await fixture.call('POST', '/v1/agents', {
         name: 'short',

@@ -111,7 +111,8 @@ function showStep(): void {
   if (now === shown) return
   shown = now
   const close = () => choose(undefined)
-  const deps = { runId: id, events, router: page.dataset.router, close }
+  const { router, agent = '', version = '' } = page.dataset
+  const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
   detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
 }
 

@@ -7,12 +7,15 @@ import { visible } from './foreign-text.ts'
 import { root } from './page-api.ts'
 import { jsonView, lazyFold } from './text-view.ts'
 import { inputOf, stepName, type TimelineEvent, type TimelineStep, tookMs } from './timeline.ts'
+import { tryForm } from './try-step.ts'
 
 export interface StepPanelDeps {
   runId: string
   events: readonly TimelineEvent[]
   /** The panel of the router in the same process. */
   router: string | undefined
+  agentName: string
+  versionId: string
   close: () => void
 }
 
@@ -33,6 +36,7 @@ export function stepPanel(step: TimelineStep, deps: StepPanelDeps): HTMLElement[
       figures(step, own),
       asksModel ? requestBox(runId, stepId, deps) : plainParts(step, events),
       lazyFold(`Events (${own.length})`, () => [jsonView('the events', own)]),
+      /^model-\d+$/.test(stepId) && tryForm(step, deps),
       forkForm(runId, stepId),
     ),
   ]

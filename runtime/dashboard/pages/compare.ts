@@ -9,7 +9,7 @@ import { stepName, type TimelineEvent, type TimelineStep, timelineOf, tookMs } f
 import { alignSteps, type StepPair } from '../compare-steps.ts'
 import { changesOf, lineDiff } from '../line-diff.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { badge, card, nothing, price, table } from '../parts.ts'
+import { badge, card, live, nothing, price, table } from '../parts.ts'
 
 /** Longer journals are not read here. */
 const MOST_EVENTS = 4000
@@ -34,11 +34,21 @@ export const comparePage: Page = {
     const [left, right] = await Promise.all([sideOf(ask, a), sideOf(ask, b)])
     const isWhole = left.steps !== undefined && right.steps !== undefined
     const body = html`<div class="title-row"><h1>Compare two runs</h1><a class="button" href="${root}compare?${new URLSearchParams({ a: b, b: a })}">Swap</a></div>
-${card('At a glance', heads(root, left.run, right.run))}
+${live(
+  'compare',
+  html`${right.run.forkedFrom?.onlyStep && right.run.forkedFrom.runId === left.run.id ? trialNote(root, right.run) : ''}${card('At a glance', heads(root, left.run, right.run))}
 <div class="cards two-columns">${card('Input', difference(left.run.input, right.run.input))}${card('Output', difference(left.run.output, right.run.output))}</div>
-${card('Steps', isWhole ? stepTable(root, left, right) : html`<p class="hint">One of these runs has more than ${count(MOST_EVENTS)} events, too many to be compared here.</p>`)}`
+${card('Steps', isWhole ? stepTable(root, left, right) : html`<p class="hint">One of these runs has more than ${count(MOST_EVENTS)} events, too many to be compared here.</p>`)}`,
+)}`
     return { title: 'Compare', body }
   },
+}
+
+function trialNote(root: string, { id, agentName, forkedFrom, costUsd, status }: Run): Html {
+  const cost = isTerminal(status)
+    ? html`It cost ${price(costUsd)}; <a href="${root}runs/${id}">its run</a> has the receipt.`
+    : 'It goes on.'
+  return html`<p class="notice">The second run is a trial of <a href="#step-${forkedFrom?.stepId ?? ''}">${forkedFrom?.stepId ?? ''}</a> alone, with a version of <a href="${root}agents/${agentName}">${agentName}</a> that is not promoted. ${cost}</p>`
 }
 
 async function sideOf(ask: Ask, asked: string): Promise<Side> {
@@ -124,7 +134,7 @@ function row(root: string, { left, right }: StepPair, leftId: string, rightId: s
     return html`<a href="${root}runs/${id}#step=${encodeURIComponent(one.stepId)}">${one.status}${one.copied ? ', copied' : ''}</a> <small>${figures.join(' · ')}</small>${one.model === undefined ? '' : html`<br><small>${one.model}</small>`}`
   }
   return [
-    html`${stepName(step)}`,
+    html`<span id="step-${step.stepId}">${stepName(step)}</span>`,
     said(left, leftId),
     said(right, rightId),
     left && right ? change(left, right) : html`<span class="warn">only in one</span>`,
@@ -136,5 +146,5 @@ function change(left: TimelineStep, right: TimelineStep): Shown {
   const figures = [delta(tookMs(left), tookMs(right), duration), delta(left.costUsd, right.costUsd, money)]
   const more = html`<small>time ${figures[0]}${left.costUsd + right.costUsd === 0 ? '' : `, cost ${figures[1]}`}</small>`
   if (textOf(before) === textOf(after)) return html`the same result ${more}`
-  return html`<details><summary>Another result ${more}</summary>${difference(before, after)}</details>`
+  return html`<details open><summary>Another result ${more}</summary>${difference(before, after)}</details>`
 }

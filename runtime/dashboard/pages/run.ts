@@ -62,7 +62,7 @@ ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
     const journal = html`<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
 <div id="journal" class="rows needs-script${tall}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
-    const body = html`<div id="run" data-run="${run.id}" data-replayed="${replayed.join(' ')}"${router === undefined ? '' : html` data-router="${router}"`}${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
+    const body = html`<div id="run" data-run="${run.id}" data-agent="${run.agentName}" data-version="${run.agentVersionId}" data-replayed="${replayed.join(' ')}"${router === undefined ? '' : html` data-router="${router}"`}${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
 ${live('run-head', runHead(root, run, { version, now }))}
 ${live(
   'run-approvals',

@@ -33,6 +33,7 @@ export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>>
     const before: readonly Message[] = manifest.confidence ? [...talk.messages] : talk.messages
     const said = await say(loop, turn, loop.hasLongResult ? all : short)
     const stepId = `model-${turn}`
+    if (run.onlyStep === stepId) return { result: begun + said.text, toolCalls: said.toolCalls }
     if (said.stop === 'pause') {
       if (++pauses > MOST_PAUSES) {
         throw new RunFailure('limit_exceeded', `the model paused its answer ${pauses} times in a row`, { stepId })

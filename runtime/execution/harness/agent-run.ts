@@ -32,6 +32,8 @@ export interface AgentRun {
   redact?: Redaction | undefined
   /** Told what the model says, as it says it. */
   voice?: DeltaSink
+  /** A trial of one model step ends with its answer, and makes none of the calls that it asks for. */
+  onlyStep?: string
   /** Absent where there are none, or what is sent to models is not kept. */
   keepTools?: KeepTools | undefined
 }

@@ -1,3 +1,4 @@
+import { ApiError } from '../../../shared/http/api-error.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Db } from '../../../shared/sql/db.ts'
@@ -74,6 +75,10 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async create(run: NewRun): Promise<NewRun> {
       if (await allHere(deps, [run])) return runs.create(run)
       const one = await placed(deps, run)
+      if (run.onlyStep !== undefined && one.run.elsewhere) {
+        const message = 'the run is executed by a node, which forks runs as a whole'
+        throw new ApiError('validation_failed', `onlyStep: ${message}`, { details: [{ path: 'onlyStep', message }] })
+      }
       const made = await runs.create(one.run)
       await settle(deps, one)
       return made

@@ -294,7 +294,7 @@ async function copiesFor(side: NodeSide, runId: string, createdMs: number, { for
   const { rows } = await side.db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
   if (rows.length > 0) return undefined
   const source = await side.runs.events(forkedRun, 1, MOST_EVENTS)
-  const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), side.sha256)
+  const events = copiedSteps(source, forkedStep, runId, { at: new Date(createdMs), sha256: side.sha256 })
   if (events === undefined) return 'missing'
   const blobs = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)

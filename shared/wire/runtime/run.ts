@@ -108,7 +108,8 @@ export const run = named(
     parentRunId: id.optional(),
     sessionId: id.optional(),
     scheduleId: id.optional(),
-    forkedFrom: z.object({ runId: id, stepId: z.string() }).optional(),
+    /** `onlyStep`: it ends with the answer of that model step. */
+    forkedFrom: z.object({ runId: id, stepId: z.string(), onlyStep: z.boolean().optional() }).optional(),
     nodeId: z.string().optional(),
     isolation: z.object({
       declared: isolationStored,
@@ -177,7 +178,17 @@ export type RunListQuery = z.output<typeof runListQuery>
 export const runGetQuery = query({ fields: z.enum(['summary']).optional() })
 
 export const runCancel = named('RunCancel', z.strictObject({ reason: text(0, 2000).optional() }).prefault({}))
-export const runFork = named('RunFork', z.strictObject({ fromStepId: text(1, 256), input: freeForm.optional() }))
+export const runFork = named(
+  'RunFork',
+  z.strictObject({
+    fromStepId: text(1, 256),
+    input: freeForm.optional(),
+    /** Another version of the same agent, for the steps that are not copied. */
+    versionId: id.optional(),
+    /** A trial of that model step alone: the run ends with its answer, and none of the calls that it asks for is made. */
+    onlyStep: z.boolean().default(false),
+  }),
+)
 export type RunFork = z.infer<typeof runFork>
 export const signalSend = named('SignalSend', z.strictObject({ value: z.unknown().optional() }).prefault({}))
 export const signalParams = z.object({ id: text(1, 512), name: text(1, 128) })
