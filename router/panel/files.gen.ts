@@ -69,30 +69,23 @@ function messageOf(body         )                     {
   "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
 :root {
   color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
-  --bad: #b3261e;
-  --warn: #7a4d00;
+  --page: light-dark(#f6f7f9, #14171b);
+  --card: light-dark(#ffffff, #1d2126);
+  --text: light-dark(#1b1f24, #e8ebee);
+  --quiet: light-dark(#535b66, #a9b2bd);
+  --line: light-dark(#d5dae0, #363d45);
+  --edge: light-dark(#78828e, #7f8a96);
+  --link: light-dark(#0b57b8, #8ab8f5);
+  --good: light-dark(#12693b, #73cf9b);
+  --bad: light-dark(#b3261e, #ff9a91);
+  --warn: light-dark(#7a4d00, #f0c063);
 }
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
-    --bad: #ff9a91;
-    --warn: #f0c063;
-  }
+/* The reader may have chosen one of both; every colour follows. */
+:root[data-theme="light"] {
+  color-scheme: light;
+}
+:root[data-theme="dark"] {
+  color-scheme: dark;
 }
 * {
   box-sizing: border-box;

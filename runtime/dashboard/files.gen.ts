@@ -29,30 +29,23 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
 :root {
   color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
-  --bad: #b3261e;
-  --warn: #7a4d00;
+  --page: light-dark(#f6f7f9, #14171b);
+  --card: light-dark(#ffffff, #1d2126);
+  --text: light-dark(#1b1f24, #e8ebee);
+  --quiet: light-dark(#535b66, #a9b2bd);
+  --line: light-dark(#d5dae0, #363d45);
+  --edge: light-dark(#78828e, #7f8a96);
+  --link: light-dark(#0b57b8, #8ab8f5);
+  --good: light-dark(#12693b, #73cf9b);
+  --bad: light-dark(#b3261e, #ff9a91);
+  --warn: light-dark(#7a4d00, #f0c063);
 }
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
-    --bad: #ff9a91;
-    --warn: #f0c063;
-  }
+/* The reader may have chosen one of both; every colour follows. */
+:root[data-theme="light"] {
+  color-scheme: light;
+}
+:root[data-theme="dark"] {
+  color-scheme: dark;
 }
 * {
   box-sizing: border-box;
@@ -202,7 +195,7 @@ export function joined(chunks                       )                          {
 }
 `,
   "chat.js": `import { el, part } from './dom.js'
-import { usd } from './figures.js'
+import { money } from './figures.js'
 import { root, send } from './page-api.js'
 import { refresh } from './refresh.js'
 
@@ -237,7 +230,7 @@ function listen()       {
   on                                                                               ('message_completed', end => {
     const { turnId, text, usage, finish } = end
     const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
-    answerOf(turnId).replaceChildren(text, el('small', {}, \`\${usd(usage.costUsd)}\${cut}\`))
+    answerOf(turnId).replaceChildren(text, el('small', {}, \`\${money(usage.costUsd)}\${cut}\`))
     void done()
   })
   on                                                 ('message_error', ({ turnId, error, code }) => {
@@ -532,28 +525,15 @@ async function copy(text        )                {
 }
 `,
   "dashboard.css": `:root {
-  --good-soft: #e3f4ea;
-  --bad-soft: #fbe9e7;
-  --warn-soft: #fdf0d5;
-  --plain-soft: #e9ecf0;
-  --model: #2f6fce;
-  --tool: #2a8f5b;
-  --wait: #c98a1b;
-  --fail: #cf4238;
-  --rest: #8a94a0;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --good-soft: #1b3427;
-    --bad-soft: #40211f;
-    --warn-soft: #3b2f17;
-    --plain-soft: #2c323a;
-    --model: #6ea3ec;
-    --tool: #4cb47d;
-    --wait: #dba544;
-    --fail: #e66a60;
-    --rest: #7b8692;
-  }
+  --good-soft: light-dark(#e3f4ea, #1b3427);
+  --bad-soft: light-dark(#fbe9e7, #40211f);
+  --warn-soft: light-dark(#fdf0d5, #3b2f17);
+  --plain-soft: light-dark(#e9ecf0, #2c323a);
+  --model: light-dark(#2f6fce, #6ea3ec);
+  --tool: light-dark(#2a8f5b, #4cb47d);
+  --wait: light-dark(#c98a1b, #dba544);
+  --fail: light-dark(#cf4238, #e66a60);
+  --rest: light-dark(#8a94a0, #7b8692);
 }
 body {
   display: grid;
@@ -1445,9 +1425,12 @@ dialog {
 }
 `,
   "dashboard.js": `import { part } from './dom.js'
+import { keys } from './keys.js'
 import { logInAgain, root } from './page-api.js'
+import { palette } from './palette.js'
 import { refresh } from './refresh.js'
 import { sendForms } from './send-form.js'
+import { themeSwitch } from './theme.js'
 import { followTimes } from './times.js'
 
 const QUIET_MS = 300
@@ -1506,6 +1489,9 @@ setInterval(() => {
 }, 60_000)
 sendForms()
 followTimes()
+themeSwitch()
+keys()
+palette()
 listen()
 `,
   "demo-run.js": `import { el, part } from './dom.js'
@@ -1644,12 +1630,12 @@ export const eventNames = [
 `,
   "figures.css": `/* Figures, charts and what changes how much. */
 :root {
-  --s0: #2f6fce;
-  --s1: #2a8f5b;
-  --s2: #b8590f;
-  --s3: #8347b5;
-  --s4: #b23a6f;
-  --s5: #20808d;
+  --s0: light-dark(#2f6fce, #6ea3ec);
+  --s1: light-dark(#2a8f5b, #4cb47d);
+  --s2: light-dark(#b8590f, #e0925a);
+  --s3: light-dark(#8347b5, #b78be0);
+  --s4: light-dark(#b23a6f, #e07fa8);
+  --s5: light-dark(#20808d, #55b9c6);
 }
 th a {
   color: inherit;
@@ -1739,12 +1725,6 @@ th a {
 }
 .cards.two-columns {
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr));
-}
-.diff.wrapped {
-  white-space: pre-wrap;
-}
-.diff.wrapped span {
-  width: auto;
 }
 .plot figcaption {
   margin-bottom: 0.5rem;
@@ -1846,16 +1826,6 @@ i.c-succeeded {
 }
 i.c-failed {
   background: var(--fail);
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --s0: #6ea3ec;
-    --s1: #4cb47d;
-    --s2: #e0925a;
-    --s3: #b78be0;
-    --s4: #e07fa8;
-    --s5: #55b9c6;
-  }
 }
 @media (max-width: 48rem) {
   .tile {
@@ -1989,6 +1959,81 @@ tr.below .wide-cell > div {
     right: 0;
     width: auto;
   }
+}
+kbd {
+  padding: 0 0.3rem;
+  border: 1px solid var(--line);
+  border-radius: 4px;
+  background: var(--page);
+  font-size: 0.8em;
+}
+#open-palette {
+  color: var(--quiet);
+}
+.unpadded {
+  margin: 0;
+}
+.unpadded > select {
+  margin: 0;
+}
+dialog.palette {
+  margin-top: 12vh;
+  padding: 0;
+  overflow: hidden;
+}
+.palette > input {
+  width: 100%;
+  padding: 0.9rem 1rem;
+  border: 0;
+  border-bottom: 1px solid var(--line);
+  border-radius: 0;
+  font-size: 1.05rem;
+}
+.palette > input:focus-visible {
+  outline-offset: -3px;
+}
+.palette > ul {
+  max-height: 24rem;
+  margin: 0;
+  padding: 0.4rem;
+  overflow: auto;
+  list-style: none;
+}
+.palette li {
+  display: flex;
+  gap: 1rem;
+  justify-content: space-between;
+  padding: 0.4rem 0.6rem;
+  border-radius: 5px;
+  cursor: pointer;
+}
+.palette li > span {
+  overflow: hidden;
+  text-overflow: ellipsis;
+  white-space: nowrap;
+}
+.palette li:hover,
+.palette li[aria-selected="true"] {
+  background: var(--plain-soft);
+}
+[data-card]:focus-visible {
+  outline: 3px solid var(--link);
+}
+@media (max-width: 48rem) {
+  #open-palette kbd,
+  .whose {
+    display: none;
+  }
+  .top {
+    gap: 0.4rem;
+    padding: 0.5rem;
+  }
+}
+.diff.wrapped {
+  white-space: pre-wrap;
+}
+.diff.wrapped span {
+  width: auto;
 }
 `,
   "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
@@ -2399,6 +2444,114 @@ export function* journalWalk(runId        , events                        )     
     count = brokenAt
   }
   return { ok: true, head, count }
+}
+`,
+  "keys.js": `import { el } from './dom.js'
+import { root } from './page-api.js'
+import { openPalette } from './palette.js'
+
+/** Single keys would fire where a voice or a stray finger types, so that they can be switched off (WCAG 2.1.4). */
+const OFF = 'waybill-keys-off'
+
+const HELP                                          = [
+  ['Ctrl K', 'go to an agent, a run or a page'],
+  ['/', 'filter or search'],
+  ['j, k', 'next and previous run or decision'],
+  ['Enter', 'open the run'],
+  ['x', 'choose the run'],
+  ['a, r', 'approve or reject the decision'],
+  ['g then o, r, a, s', 'go to overview, runs, approvals, sessions'],
+  ['?', 'this help'],
+]
+const PAGES                                   = { o: '', r: 'runs', a: 'approvals', s: 'sessions' }
+
+/** What \`j\` and \`k\` go through. */
+const STOPS = '.row-link, [data-card]'
+
+export function keys()       {
+  let going = false
+  document.addEventListener('keydown', event => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+      event.preventDefault()
+      openPalette()
+      return
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+    if (document.querySelector('dialog[open]') !== null || localStorage.getItem(OFF) !== null) return
+    const wasGoing = going
+    going = event.key === 'g' && !wasGoing
+    const page = PAGES[event.key]
+    if (wasGoing && page !== undefined) {
+      location.href = root + page
+      return
+    }
+    const act = ACTS[event.key]
+    if (act?.()) event.preventDefault()
+  })
+}
+
+/** Each says whether the key did something. */
+const ACTS                                          = {
+  j: () => move(1),
+  k: () => move(-1),
+  '/': () => focus(document.querySelector             ('[data-search]')),
+  '?': () => showHelp(),
+  x: () => press(stop()?.closest('tr')?.querySelector('[data-choose]')),
+  a: () => press(decision()?.querySelector('button.main')),
+  r: () => press(decision()?.querySelector('button.danger')),
+}
+
+const isTyping = (target                    )          =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || target.matches('input:not([type=checkbox]), select, textarea'))
+
+const stop = ()                     => document.activeElement?.closest             (STOPS) ?? null
+const decision = ()                     => document.activeElement?.closest             ('[data-card]') ?? null
+
+function focus(one                                )          {
+  one?.focus()
+  return one != null
+}
+
+function press(one                            )          {
+  if (!(one instanceof HTMLElement)) return false
+  one.click()
+  return true
+}
+
+function move(by        )          {
+  const all = [...document.querySelectorAll             (STOPS)]
+  const now = stop()
+  const at = now === null ? -1 : all.indexOf(now)
+  const next = all[at === -1 ? (by > 0 ? 0 : all.length - 1) : at + by]
+  if (next?.matches('[data-card]')) next.tabIndex = -1
+  next?.scrollIntoView({ block: 'nearest' })
+  return focus(next)
+}
+
+function showHelp()          {
+  const off = el('input', { type: 'checkbox' })
+  off.checked = localStorage.getItem(OFF) !== null
+  off.addEventListener('change', () => {
+    if (off.checked) localStorage.setItem(OFF, '1')
+    else localStorage.removeItem(OFF)
+  })
+  const dialog = el(
+    'dialog',
+    { 'aria-labelledby': 'keys-title' },
+    el('h2', { id: 'keys-title' }, 'Keys'),
+    el(
+      'dl',
+      { class: 'facts' },
+      ...HELP.flatMap(([key, words]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, words)]),
+    ),
+    el('label', {}, off, 'Single keys do nothing'),
+    el('form', { method: 'dialog' }, el('button', { class: 'main' }, 'Close')),
+  )
+  document.body.append(dialog)
+  dialog.addEventListener('close', () => dialog.remove())
+  dialog.showModal()
+  return true
 }
 `,
   "lanes.js": `import { BAR_WIDTH, barsOf,                              } from './timeline.js'
@@ -3082,6 +3235,118 @@ export function shownOnce(words        , secret        )              {
   return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
 }
 `,
+  "palette.js": `import { el } from './dom.js'
+import { visible } from './foreign-text.js'
+import { root } from './page-api.js'
+
+const MOST_SHOWN = 12
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export function palette()       {
+  document.querySelector('#open-palette')?.addEventListener('click', openPalette)
+}
+
+/** One line that leads to a page, an agent, or a run by its title or id. */
+export function openPalette()       {
+  if (document.querySelector('dialog[open]') !== null) return
+  const list = el('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Places' })
+  const field = el('input', {
+    type: 'text',
+    role: 'combobox',
+    'aria-expanded': 'true',
+    'aria-controls': 'palette-list',
+    'aria-label': 'Go to an agent, a run or a page',
+    placeholder: 'An agent, a run or a page',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  })
+  const dialog = el('dialog', { class: 'palette wide-dialog', 'aria-label': 'Go to' }, field, list)
+  let places          = pagesOfMenu()
+  let shown          = []
+  let at = 0
+
+  function draw()       {
+    shown = matching(places, field.value.trim()).slice(0, MOST_SHOWN)
+    at = Math.min(at, Math.max(0, shown.length - 1))
+    const items = shown.map((place, i) => {
+      const item = el(
+        'li',
+        { id: \`palette-\${i}\`, role: 'option', 'aria-selected': String(i === at) },
+        el('span', {}, visible(place.words)),
+        el('small', {}, place.kind),
+      )
+      item.addEventListener('click', () => go(place))
+      return item
+    })
+    list.replaceChildren(...items)
+    field.setAttribute('aria-activedescendant', shown.length === 0 ? '' : \`palette-\${at}\`)
+  }
+
+  field.addEventListener('input', () => {
+    at = 0
+    draw()
+  })
+  field.addEventListener('keydown', event => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    const chosen = shown[at]
+    if (event.key === 'Enter' && chosen !== undefined) go(chosen)
+    if (by === undefined || shown.length === 0) return
+    event.preventDefault()
+    at = (at + by + shown.length) % shown.length
+    draw()
+  })
+  dialog.addEventListener('close', () => dialog.remove())
+  document.body.append(dialog)
+  dialog.showModal()
+  draw()
+  void Promise.all([agents(), runs()]).then(found => {
+    places = [...places, ...found.flat()]
+    draw()
+  })
+}
+
+function go({ href }       )       {
+  location.href = href
+}
+
+function pagesOfMenu()          {
+  return [...document.querySelectorAll                   ('#menu a')].map(link => ({
+    words: link.querySelector('span')?.textContent ?? link.textContent ?? '',
+    kind: 'Page',
+    href: link.href,
+  }))
+}
+
+async function read   (path        )               {
+  const answer = await fetch(\`\${root}ui/api/v1/\${path}\`, { cache: 'no-store' }).catch(() => undefined)
+  return answer?.ok ? ((await answer.json())       ) : []
+}
+
+async function agents()                   {
+  const found = await read                  ('agents?limit=200')
+  return found.map(({ name }) => ({ words: name, kind: 'Agent', href: \`\${root}agents/\${encodeURIComponent(name)}\` }))
+}
+
+async function runs()                   {
+  const found = await read                                                   (
+    'runs?fields=title&subRuns=folded&limit=100',
+  )
+  return found.map(({ id, title, agentName }) => ({
+    words: title ?? \`\${agentName} …\${id.slice(-12)}\`,
+    kind: 'Run',
+    href: \`\${root}runs/\${id}\`,
+  }))
+}
+
+/** Those that begin with the words first, then those that have them. */
+function matching(places                  , words        )          {
+  const wanted = words.toLowerCase()
+  if (UUID.test(wanted)) return [{ words: \`Run \${wanted}\`, kind: 'Run', href: \`\${root}runs/\${wanted}\` }]
+  const place = ({ words: of }       ) => of.toLowerCase().indexOf(wanted)
+  const found = places.filter(one => place(one) !== -1)
+  return [...found.filter(one => place(one) === 0), ...found.filter(one => place(one) > 0)]
+}
+`,
   "post-open.js": `import { root } from './page-api.js'
 
 /** Sends what needs no login: it is how one comes to be. */
@@ -3592,7 +3857,7 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 }
 `,
   "run.js": `import { el, part, svg } from './dom.js'
-import { count, duration, usd } from './figures.js'
+import { count, duration, money } from './figures.js'
 import { copyButtons } from './copy-button.js'
 import { across, LANE_PX, lanesOf } from './lanes.js'
 import { root } from './page-api.js'
@@ -3651,7 +3916,7 @@ function drawFigures(all                         , span      )       {
   const figures                         = {
     '#strip-time': duration(span.toMs - span.fromMs),
     '#strip-tokens': \`\${count(sum(one => one.tokensIn))} in, \${count(sum(one => one.tokensOut))} out\`,
-    '#strip-cost': usd(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
+    '#strip-cost': money(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
   }
   for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
 }
@@ -3748,7 +4013,7 @@ function stepRow(step              , span      )              {
     ),
     el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
     el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : \`\${count(tokensIn)} → \${count(tokensOut)}\`),
-    el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : money(costUsd)),
   )
   row.addEventListener('click', () => {
     choose(chosen === stepId ? undefined : stepId)
@@ -4487,6 +4752,23 @@ function inlineNode(one        )                {
 
 function hostOf(href        )         {
   return URL.canParse(href) ? new URL(href).host : href
+}
+`,
+  "theme.js": `const YEAR_S = 31_536_000
+
+/** The colours that the reader wants, whatever the system says; kept in a cookie, so that the service draws the next page in them. */
+export function themeSwitch()       {
+  const choice = document.querySelector                   ('#theme')
+  if (choice === null) return
+  const page = document.documentElement
+  choice.value = page.dataset.theme ?? ''
+  choice.addEventListener('change', () => {
+    const { value } = choice
+    if (value === '') delete page.dataset.theme
+    else page.dataset.theme = value
+    // biome-ignore lint/suspicious/noDocumentCookie: browsers have the Cookie Store API under HTTPS alone
+    document.cookie = \`wb_theme=\${value}; path=/; max-age=\${value === '' ? 0 : YEAR_S}; samesite=strict\`
+  })
 }
 `,
   "timeline.js": `/** A stretch of a step's time; without an end it goes on. */

@@ -30,7 +30,7 @@ import type { Page } from './page.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
 import { sharedFragments } from './shared-fragments.ts'
-import { type MenuCounts, shell } from './shell.ts'
+import { type MenuCounts, shell, type Theme } from './shell.ts'
 
 /**
  * Nothing but this service's own files runs, and no text becomes markup but the pages that the service itself made: the browser refuses
@@ -89,6 +89,7 @@ export function pagesRoute({
     const ask = asking(deps.fetch, c.req.raw)
     const frame = {
       root,
+      theme: themeOf(c),
       counts: await countsOf(ask),
       person: { user, csrfToken },
       menu: page.menu,
@@ -145,13 +146,21 @@ export function pagesRoute({
       guard(c)
       const root = rootOf(c)
       return c.html(
-        shell({ title: 'Set up', root, scripts: ['setup.js'], body: setupPage(root, await users.hasOwner()) }),
+        shell({
+          theme: themeOf(c),
+          title: 'Set up',
+          root,
+          scripts: ['setup.js'],
+          body: setupPage(root, await users.hasOwner()),
+        }),
       )
     })
     .get('/invite', c => {
       guard(c)
       const root = rootOf(c)
-      return c.html(shell({ title: 'Set your password', root, scripts: ['invite.js'], body: invitePage(root) }))
+      return c.html(
+        shell({ theme: themeOf(c), title: 'Set your password', root, scripts: ['invite.js'], body: invitePage(root) }),
+      )
     })
     // Where a vendor's consent page leads back to, by the contract.
     .get('/ui/connectors', c => see(c, `${rootOf(c)}connectors${new URL(c.req.url).search}`))
@@ -247,7 +256,7 @@ export function pagesRoute({
     setCookie(c, FORM_COOKIE, token, { path: '/', httpOnly: true, sameSite: 'Strict', secure, maxAge: 3600 })
     const next = nextOf(asked.next ?? c.req.query('next'))
     const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem, tenants })
-    return shell({ title: 'Log in', root: rootOf(c), scripts: [], body })
+    return shell({ theme: themeOf(c), title: 'Log in', root: rootOf(c), scripts: [], body })
   }
 }
 
@@ -256,6 +265,12 @@ interface LoginForm {
   next?: string | null
   problem?: string
   tenants?: TenantChoice['tenants']
+}
+
+/** What the reader chose; read here, so that no page is shown in other colours first. */
+function themeOf(c: Context): Theme | undefined {
+  const chosen = getCookie(c, 'wb_theme')
+  return chosen === 'light' || chosen === 'dark' ? chosen : undefined
 }
 
 function guard(c: Context): void {

@@ -30,7 +30,10 @@ export interface ShellOptions {
   menu?: string
   router?: string | undefined
   counts?: MenuCounts | undefined
+  theme?: Theme | undefined
 }
+
+export type Theme = 'light' | 'dark'
 
 /** What goes on now, beside the entries that lead there. */
 export interface MenuCounts {
@@ -39,9 +42,9 @@ export interface MenuCounts {
 }
 
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
-export function shell({ title, root, scripts, body, person, menu, router, counts }: ShellOptions): Html {
+export function shell({ title, root, scripts, body, person, menu, router, counts, theme }: ShellOptions): Html {
   return html`<!doctype html>
-<html lang="en" data-root="${root}" data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}>
+<html lang="en" data-root="${root}"${theme === undefined ? '' : html` data-theme="${theme}"`} data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -71,8 +74,10 @@ function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person
 <header class="top">
 <a class="brand" href="${root}"><img src="${root}ui/files/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
 <span id="live" class="live" role="status"></span>
+<button type="button" id="open-palette" class="needs-script" aria-haspopup="dialog">Go to … <kbd>Ctrl K</kbd></button>
 <form class="who" method="post" action="${root}logout"><input type="hidden" name="csrf" value="${csrfToken}">
-<span>${user.name} <small>${user.role}</small></span> <button>Log out</button></form>
+<label class="unpadded needs-script"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
+<span class="whose">${user.name} <small>${user.role}</small></span> <button>Log out</button></form>
 </header>`
 }
 

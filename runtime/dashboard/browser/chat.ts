@@ -1,5 +1,5 @@
 import { el, part } from '../../../shared/browser/dom.ts'
-import { usd } from '../../../shared/browser/figures.ts'
+import { money } from '../../../shared/browser/figures.ts'
 import { root, send } from './page-api.ts'
 import { refresh } from './refresh.ts'
 
@@ -38,7 +38,7 @@ function listen(): void {
   on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', end => {
     const { turnId, text, usage, finish } = end
     const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
-    answerOf(turnId).replaceChildren(text, el('small', {}, `${usd(usage.costUsd)}${cut}`))
+    answerOf(turnId).replaceChildren(text, el('small', {}, `${money(usage.costUsd)}${cut}`))
     void done()
   })
   on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {

@@ -1,7 +1,10 @@
 import { part } from '../../../shared/browser/dom.ts'
+import { keys } from './keys.ts'
 import { logInAgain, root } from './page-api.ts'
+import { palette } from './palette.ts'
 import { refresh } from './refresh.ts'
 import { sendForms } from './send-form.ts'
+import { themeSwitch } from './theme.ts'
 import { followTimes } from './times.ts'
 
 const QUIET_MS = 300
@@ -60,4 +63,7 @@ setInterval(() => {
 }, 60_000)
 sendForms()
 followTimes()
+themeSwitch()
+keys()
+palette()
 listen()

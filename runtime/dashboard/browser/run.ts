@@ -1,5 +1,5 @@
 import { el, part, svg } from '../../../shared/browser/dom.ts'
-import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, money } from '../../../shared/browser/figures.ts'
 import { copyButtons } from './copy-button.ts'
 import { across, LANE_PX, lanesOf } from './lanes.ts'
 import { root } from './page-api.ts'
@@ -59,7 +59,7 @@ function drawFigures(all: readonly TimelineStep[], span: Span): void {
   const figures: Record<string, string> = {
     '#strip-time': duration(span.toMs - span.fromMs),
     '#strip-tokens': `${count(sum(one => one.tokensIn))} in, ${count(sum(one => one.tokensOut))} out`,
-    '#strip-cost': usd(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
+    '#strip-cost': money(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
   }
   for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
 }
@@ -156,7 +156,7 @@ function stepRow(step: TimelineStep, span: Span): HTMLElement {
     ),
     el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
     el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`),
-    el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : money(costUsd)),
   )
   row.addEventListener('click', () => {
     choose(chosen === stepId ? undefined : stepId)

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, usd } from '../../../shared/browser/figures.ts'
+import { count, money } from '../../../shared/browser/figures.ts'
 import type { Agent, AgentVersion, AgentVersionWithManifest } from '../../../shared/wire/runtime/agent.ts'
 import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
@@ -98,7 +98,7 @@ function budgetForm(name: string, budget: Budget | undefined): Html {
     html`<label>${words} <input name="${key}" data-as="limit" type="number" min="0" step="${key.startsWith('maxCost') ? 'any' : '1'}" value="${budget?.[key] ?? ''}" placeholder="no limit"></label>`
   const at = `/v1/agents/${name}/budget`
   const today = budget?.today
-  return html`${today === undefined ? html`<p class="hint">No budget: nothing limits what this agent spends.</p>` : html`<p>Today: ${usd(today.costUsd)}${today.uncertainCostUsd > 0 ? ` (${usd(today.uncertainCostUsd)} of it uncertain: calls that a crash cut off)` : ''}, ${count(today.tokens)} tokens, ${count(today.runs)} runs; ${usd(today.reserved.costUsd)} held for open runs.</p>`}
+  return html`${today === undefined ? html`<p class="hint">No budget: nothing limits what this agent spends.</p>` : html`<p>Today: ${money(today.costUsd)}${today.uncertainCostUsd > 0 ? ` (${money(today.uncertainCostUsd)} of it uncertain: calls that a crash cut off)` : ''}, ${count(today.tokens)} tokens, ${count(today.runs)} runs; ${money(today.reserved.costUsd)} held for open runs.</p>`}
 ${form(
   { send: `PUT ${at}`, after: 'saved:Saved. It holds from now on.' },
   html`${field('US dollars a day', 'maxCostUsdPerDay')}${field('US dollars a run', 'maxCostUsdPerRun')}${field('Tokens a day', 'maxTokensPerDay')}${field('Runs a day', 'maxRunsPerDay')}

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, money } from '../../../shared/browser/figures.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
 import type { Html } from '../page.ts'
@@ -45,6 +45,6 @@ function figures({ startedAt, finishedAt, tokensIn, tokensOut, costUsd, treeCost
       ? [duration(Date.parse(finishedAt) - Date.parse(startedAt))]
       : []),
     `${count(tokensIn)} → ${count(tokensOut)} tokens`,
-    treeCostUsd > costUsd ? `${usd(treeCostUsd)} with its sub-runs` : usd(costUsd),
+    treeCostUsd > costUsd ? `${money(treeCostUsd)} with its sub-runs` : money(costUsd),
   ].join(' · ')
 }

@@ -3,7 +3,7 @@ import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Html } from '../page.ts'
-import { action, badge, facts, when } from '../parts.ts'
+import { action, badge, facts, price, when } from '../parts.ts'
 
 /** What a run is, what it came to, and what can be done with it; the browser keeps its figures up to date while it goes on. */
 export function runHead(
@@ -23,8 +23,8 @@ export function runHead(
     ['Model', run.model ?? '–'],
     ['Duration', tookMs === undefined ? '–' : duration(Math.max(0, tookMs)), 'strip-time'],
     ['Tokens', `${count(run.tokensIn)} in, ${count(run.tokensOut)} out`, 'strip-tokens'],
-    ['Cost', usd(costUsd), 'strip-cost'],
-    ...(treeCostUsd > costUsd ? [['With sub-runs', usd(treeCostUsd)] as [string, string]] : []),
+    ['Cost', price(costUsd), 'strip-cost'],
+    ...(treeCostUsd > costUsd ? [['With sub-runs', price(treeCostUsd)] as [string, Html]] : []),
     ['Created', html`${when(run.createdAt)}`],
   ]
   return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, money } from '../../../shared/browser/figures.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
@@ -120,7 +120,7 @@ function row(step: TimelineStep, span: Span): Html {
   )
   return html`<div class="line" title="${error ?? words}"><span${error === undefined ? '' : html` class="bad"`}>${stepName(step)}${words === '' ? '' : html`<small> ${words}</small>`}</span>
 <svg class="bar" viewBox="0 0 ${BAR_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">${bars}</svg>
-<span class="num">${took === undefined ? '…' : duration(took)}</span><span class="num">${tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`}</span><span class="num">${costUsd === 0 ? '' : usd(costUsd)}</span></div>`
+<span class="num">${took === undefined ? '…' : duration(took)}</span><span class="num">${tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`}</span><span class="num">${costUsd === 0 ? '' : money(costUsd)}</span></div>`
 }
 
 /** Of an input or an output; the whole is one request away. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, many, usd } from '../../../shared/browser/figures.ts'
+import { count, many, money } from '../../../shared/browser/figures.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import type { Session, SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { Html, Page } from '../page.ts'
@@ -19,7 +19,7 @@ export const sessionPage: Page = {
     const stopped = status === 'stopped'
     const costs = new Map(turns.items.map(run => [run.id, run]))
     const body = html`<div id="session" data-session="${session.id}"${stopped ? html` data-over` : ''}></div>
-${live('session-head', html`<h1>${title || agentName} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${usd(costUsd)}</p>`)}
+${live('session-head', html`<h1>${title || agentName} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${money(costUsd)}</p>`)}
 ${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, costs.get(one.turnId)))}</ol>`)}
 <ol id="pending" class="talk"></ol>
 ${
@@ -46,6 +46,6 @@ function said(root: string, { role, content, turnId, toolCalls = [] }: SessionMe
   const cost =
     role === 'user' || turn === undefined
       ? ''
-      : `${usd(turn.costUsd)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
+      : `${money(turn.costUsd)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
   return html`<li class="${role}">${calls}${content}${role === 'user' ? '' : html`<small>${cost}<a href="${root}runs/${turnId}">run</a></small>`}</li>`
 }

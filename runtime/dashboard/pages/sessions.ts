@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, usd } from '../../../shared/browser/figures.ts'
+import { count, money } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Session } from '../../../shared/wire/runtime/session.ts'
 import type { Page } from '../page.ts'
@@ -19,7 +19,7 @@ export const sessionsPage: Page = {
       agentName,
       badge(status),
       count(turnCount),
-      usd(costUsd),
+      money(costUsd),
       when(updatedAt),
     ])
     const names = agents.items.map(({ name }) => name)

@@ -1,0 +1,112 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { hasChromium } from '../browser/chromium.ts'
+import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { eventually } from '../eventually.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+
+if (hasChromium()) {
+  describe('the dashboard by keys, and in the colours that are wanted', () => {
+    let fixture: DashboardFixture
+    let seen: Seen
+    let page: Page
+    const at = (path: string) => `${fixture.origin}/${path}`
+    const start = (prompt: string) => fixture.call<Run>('POST', '/v1/runs', { agentName: 'asker', input: { prompt } })
+
+    beforeAll(async () => {
+      fixture = await dashboardFixture()
+      await fixture.setUp()
+      await fixture.call('POST', '/v1/agents', {
+        name: 'asker',
+        manifest: { model: 'demo/echo', tools: ['ask_human'] },
+      })
+      seen = await openPlaywright()
+      page = seen.page
+      page.setDefaultTimeout(10_000)
+      await page.goto(at('login'))
+      await logIn(page)
+    })
+    afterAll(async () => {
+      await seen?.close()
+      await fixture?.close()
+    })
+
+    it('goes to an agent, a page and a run by their names', async () => {
+      const { id } = await start('A run with a title')
+      await page.goto(at(''))
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('aske')
+      await page.waitForSelector('#palette-0:has-text("asker")')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(at('agents/asker'))
+      await page.click('#open-palette')
+      await page.keyboard.type('with a title')
+      await page.waitForSelector('#palette-0:has-text("A run with a title")')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(at(`runs/${id}`))
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('sched')
+      await page.click('#palette-0')
+      await page.waitForURL(at('schedules'))
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type(id)
+      await page.keyboard.press('Enter')
+      await page.waitForURL(at(`runs/${id}`))
+    })
+
+    it('goes through rows and decides, with keys that stand in the help and can be switched off', async () => {
+      for (const words of ['one?', 'two?']) await start(`/call ask_human {"prompt":"${words}"}`)
+      await eventually(async () =>
+        expect(await fixture.call<Approval[]>('GET', '/v1/approvals?status=pending')).toHaveLength(2),
+      )
+      await page.goto(at('runs'))
+      await page.keyboard.press('/')
+      expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('agentName')
+      await page.keyboard.press('Tab')
+      await page.evaluate(() => (document.activeElement as HTMLElement).blur())
+      await page.keyboard.press('j')
+      await page.keyboard.press('j')
+      await page.keyboard.press('x')
+      expect(await page.locator('[data-choose]:checked').count()).toBe(1)
+      expect(await page.isChecked('[data-choose] >> nth=1')).toBe(true)
+      await page.keyboard.press('g')
+      await page.keyboard.press('a')
+      await page.waitForURL(at('approvals'))
+      await page.keyboard.press('j')
+      await page.keyboard.press('r')
+      await confirmed(page)
+      await eventually(async () =>
+        expect(await fixture.call<Approval[]>('GET', '/v1/approvals?status=rejected')).toHaveLength(1),
+      )
+      await eventually(async () => expect(await page.locator('[data-card]').count()).toBe(1))
+      await page.keyboard.press('?')
+      await page.check('text=Single keys do nothing')
+      await page.click('dialog >> text=Close')
+      await page.keyboard.press('g')
+      await page.keyboard.press('o')
+      await page.keyboard.press('j')
+      expect(page.url()).toBe(at('approvals'))
+      expect(await page.evaluate(() => document.activeElement?.matches('[data-card]'))).toBe(false)
+    })
+
+    it('is drawn in the colours that the reader chose, from the first moment of the next page', async () => {
+      await page.emulateMedia({ colorScheme: 'light' })
+      await page.goto(at(''))
+      const colour = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+      const light = await colour()
+      await page.selectOption('#theme', 'dark')
+      const dark = await colour()
+      expect(dark).not.toBe(light)
+      await page.goto(at('runs'))
+      expect(await page.getAttribute('html', 'data-theme')).toBe('dark')
+      expect(await colour()).toBe(dark)
+      await page.selectOption('#theme', '')
+      expect(await colour()).toBe(light)
+      await page.goto(at(''))
+      expect(await page.getAttribute('html', 'data-theme')).toBe(null)
+      expect(seen.complaints()).toEqual([])
+    })
+  })
+}
