@@ -24,9 +24,8 @@ const seen = { commit: 0, effect: 0, refused: 0 }
 const FULL_MS = 300
 let clockOff = 0
 
-function moment(of: 'commit' | 'effect', when: 'before' | 'after'): void {
-  if (when === 'before') seen[of]++
-  if (seen[of] !== Number(at)) return
+function moment(of: 'commit' | 'effect', when: 'before' | 'after', nth: number): void {
+  if (nth !== Number(at)) return
   if (kind === `${when}-${of}`) process.kill(process.pid, 'SIGKILL')
   // Paused, and continued long after another process has taken over.
   if (kind === `pause-${when}-${of}`) process.kill(process.pid, 'SIGSTOP')
@@ -34,9 +33,10 @@ function moment(of: 'commit' | 'effect', when: 'before' | 'after'): void {
 
 const effects = join(folder, 'effects.log')
 function reached(what: string, key: string): void {
-  moment('effect', 'before')
+  const nth = ++seen.effect
+  moment('effect', 'before', nth)
   appendFileSync(effects, `${JSON.stringify({ what, key })}\n`)
-  moment('effect', 'after')
+  moment('effect', 'after', nth)
 }
 
 /** A limit of pages is reached: the database refuses what needs a new one, as on a disk without room. */
@@ -66,8 +66,9 @@ async function hold(): Promise<void> {
 const needsRoom = 'create table filler as select zeroblob(1000000) as room'
 
 async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
-  moment('commit', 'before')
-  if (seen.commit === Number(at)) {
+  const nth = ++seen.commit
+  moment('commit', 'before', nth)
+  if (nth === Number(at)) {
     if (kind === 'disk-full') await fill(db)
     if (kind === 'busy') await hold()
     if (kind?.startsWith('clock')) clockOff += Number(kind.slice('clock'.length)) * 1000
@@ -75,7 +76,7 @@ async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
   try {
     if (full) await db.execute(needsRoom)
     const result = await work()
-    moment('commit', 'after')
+    moment('commit', 'after', nth)
     return result
   } catch (error) {
     seen.refused++
@@ -96,7 +97,7 @@ function watched(db: Db): Db {
 }
 
 const fixture = await engineFixture({
-  url: join(folder, 'run.db'),
+  url: process.env.CRASH_STORE ?? join(folder, 'run.db'),
   manifest,
   wrap: watched,
   claimsNewRuns: true,

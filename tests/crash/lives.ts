@@ -40,16 +40,17 @@ export interface Remains {
 
 const program = fileURLToPath(new URL('./crash-child.ts', import.meta.url))
 
-/** Runs a case to its end, with a kill on the way when a moment is given. */
-export async function live(one: CrashCase, moment?: Moment): Promise<Remains & { killed: boolean }> {
+/** Runs a case to its end, with a kill on the way when a moment is given. `store`: an empty server, where it is no file. */
+export async function live(one: CrashCase, moment?: Moment, store?: string): Promise<Remains & { killed: boolean }> {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-crash-'))
+  const env = { ...process.env, ...(store !== undefined && { CRASH_STORE: store }) }
   try {
-    const first = await life(folder, one, moment)
+    const first = await life(folder, one, moment, env)
     const killed = first.signal === 'SIGKILL'
-    const last = killed ? await life(folder, one) : first
+    const last = killed ? await life(folder, one, undefined, env) : first
     if (last.code !== 0)
       throw new Error(`${one.name}: the process ended with ${last.code ?? last.signal}: ${last.stderr}`)
-    return { ...(await remains(folder)), killed, counts: JSON.parse(last.stdout) as Remains['counts'] }
+    return { ...(await remains(folder, store)), killed, counts: JSON.parse(last.stdout) as Remains['counts'] }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -76,8 +77,13 @@ export async function paused(one: CrashCase, moment: Moment): Promise<Remains & 
   }
 }
 
-function life(folder: string, { name }: CrashCase, moment?: Moment): Promise<Ended> {
-  return begin([folder, name, ...(moment ? [moment.kind, String(moment.at)] : [])], process.env).ended
+function life(
+  folder: string,
+  { name }: CrashCase,
+  moment?: Moment,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Ended> {
+  return begin([folder, name, ...(moment ? [moment.kind, String(moment.at)] : [])], env).ended
 }
 
 interface Ended {
@@ -115,8 +121,8 @@ async function isStopped(pid: number): Promise<boolean> {
   }
 }
 
-async function remains(folder: string): Promise<Omit<Remains, 'counts'>> {
-  const db = await openDb(join(folder, 'run.db'))
+async function remains(folder: string, store = join(folder, 'run.db')): Promise<Omit<Remains, 'counts'>> {
+  const db = await openDb(store)
   try {
     const runs = runStore(db, clearRecords)
     const run = await runs.get(RUN_ID)
