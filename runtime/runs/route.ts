@@ -60,7 +60,7 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
     keyedOperation(
       endpoints.fork,
       async call => {
-          return service.fork(await find(call), call.body, call.idempotency.bind)
+        return service.fork(await find(call), call.body, call.idempotency.bind)
       },
       { again },
     ),
