@@ -118,6 +118,7 @@ describe.runIf(here)('browse', () => {
       return { stdout: '', stderr: '', exitCode: 0 }
     },
     keep: async () => undefined,
+    reached: () => [],
     close: async () => undefined,
     serve: notAsked,
     readFile: notAsked,

@@ -152,11 +152,18 @@ async function openPipe(
   }
 }
 
+interface RunSandboxParts {
+  tar: string
+  close: () => Promise<void>
+  registries: Record<string, string>
+  reached: RunSandbox['reached']
+}
+
 /** A sandbox as the engine uses it: commands, pipes and files of one run, and its workspace kept. */
 export function runSandbox(
   sandbox: Sandbox,
   of: SandboxFor,
-  { tar, close, registries }: { tar: string; close: () => Promise<void>; registries: Record<string, string> },
+  { tar, close, registries, reached }: RunSandboxParts,
 ): RunSandbox {
   const { offered, env, limits, runId, egress } = of
   const variables = {
@@ -179,6 +186,7 @@ export function runSandbox(
     writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
     readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
     listFiles: path => asStep(sandbox.listFiles(path)),
+    reached,
     // One after another: they write to one place.
     keep() {
       keeping = keeping.catch(() => undefined).then(() => keepWorkspace(sandbox, tar, of))

@@ -140,14 +140,29 @@ describe.runIf(here)('sandbox tools of a run', () => {
         }),
       },
     )
-    const { outputs } = await ran(made, [
+    const connect = (authority: string) =>
+      `printf 'CONNECT ${authority} HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n' | nc 127.0.0.1 7702 | head -1`
+    const tricks = ['169.254.169.254:80', `[::1]:${port}`, 'far.example:22', `far.example@169.254.169.254:${port}`]
+    const { outputs, done } = await ran(made, [
       exec(`wget -q -O - http://far.example:${port}/`),
       exec(`wget -q -O - http://other.example:${port}/ 2>&1; nc 127.0.0.1 ${port} 2>&1 < /dev/null`),
+      exec(tricks.map(connect).join('; ')),
+      exec('echo nothing more'),
     ])
     remote.close()
     expect(outputs[0]).toMatchObject({ stdout: 'from afar', exitCode: 0 })
     expect(outputs[1]).toMatchObject({ stdout: expect.stringMatching(/403[\s\S]*refused/i), exitCode: 1 })
-    expect(decisions).toEqual(['true far.example', 'false other.example'])
+    expect(outputs[2]).toMatchObject({ stdout: 'HTTP/1.1 403 Refused\r\n'.repeat(tricks.length) })
+    expect(decisions.slice(0, 2)).toEqual(['true far.example', 'false other.example'])
+    expect(new Set(decisions.slice(2).map(one => one.split(' ')[0]))).toEqual(new Set(['false']))
+    // What each step has reached stands in its event, under the chain that the receipt signs.
+    const reached = done.map(({ meta }) => meta.egress)
+    expect(reached[0]).toMatchObject([{ host: 'far.example', port, address: '127.0.0.1', calls: 1, refused: 0 }])
+    expect(reached[0]![0]!.sentBytes).toBeGreaterThan(20)
+    expect(reached[0]![0]!.receivedBytes).toBeGreaterThan('from afar'.length)
+    expect(reached[1]).toEqual([{ host: 'other.example', port, calls: 0, refused: 1, sentBytes: 0, receivedBytes: 0 }])
+    expect(reached[2]!.every(({ calls, refused }) => calls === 0 && refused > 0)).toBe(true)
+    expect(reached[3]).toBeUndefined()
   })
 
   it('tell the model which limit ended a command, and go on', async () => {

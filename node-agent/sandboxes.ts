@@ -12,6 +12,7 @@ import type { ResolveHost } from '../shared/host/resolve-host.ts'
 import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../shared/log/log.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
+import { reachedPlaces } from './egress/reached.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import { boundedProbe, PROBE_MS } from './isolation/bounded-probe.ts'
@@ -146,13 +147,14 @@ export function nodeSandboxes({
         if (session) done()
         else await sandbox.stop()
       }
-      const opened = runSandbox(sandbox, run, { tar, close, registries: registryVariables(env) })
+      const places = reachedPlaces()
+      const opened = runSandbox(sandbox, run, { tar, close, registries: registryVariables(env), reached: places.take })
       open.add(opened)
       void sandbox.ended.then(() => open.delete(opened))
       try {
         // Answered for this turn: another may have had other rules.
         if (run.egress.rules.length > 0) {
-          const proxy = egressProxy({ egress: run.egress, rule, log, ...(resolve && { resolve }) })
+          const proxy = egressProxy({ egress: run.egress, rule, log, places, ...(resolve && { resolve }) })
           await asStep(sandbox.serve(EGRESS_PORT, proxy))
         }
         if (fresh) await begun(sandbox, run, tar)

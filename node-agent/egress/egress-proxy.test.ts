@@ -4,7 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EgressDecision } from '../../runtime/execution/sandbox/sandboxes.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { type EgressProxyOptions, egressProxy } from './egress-proxy.ts'
+import { reachedPlaces } from './reached.ts'
 
 let remote: Server
 let farPort: number
@@ -281,5 +283,43 @@ describe('the way out of a sandbox', () => {
     for (let at = 0; at < 5; at++) expect((await ask('GET', 'http://x.example/')).status).toBe(403)
     expect(decisions).toHaveLength(2)
     expect((await ask('GET', '/plain')).status).toBe(403)
+  })
+})
+
+describe('what was reached', () => {
+  it('is counted by place and address, in both directions, and once', async () => {
+    const places = reachedPlaces()
+    const rows: ReturnType<typeof places.take> = []
+    const proxy = await proxyOf({ rules: [rule('api.example'), rule('inner.example')], places })
+    const body = 'x'.repeat(20_000)
+    await proxy.ask('POST', `http://api.example:${farPort}/a`, body)
+    await proxy.tunnel(`api.example:${farPort}`)
+    await proxy.ask('GET', `http://inner.example:${farPort}/b`)
+    await proxy.ask('GET', `http://other.example:${farPort}/c`)
+    await eventually(() => {
+      const seen = places.take()
+      rows.push(...seen)
+      const [api] = rows
+      expect(rows.reduce((sum, row) => sum + row.calls, 0)).toBe(2)
+      expect(api).toMatchObject({ host: 'api.example', port: farPort, address: '127.0.0.1' })
+      expect(rows.reduce((sum, row) => sum + row.sentBytes, 0)).toBeGreaterThan(20_000)
+      expect(rows.reduce((sum, row) => sum + row.receivedBytes, 0)).toBeGreaterThan(200)
+    })
+    expect(rows.filter(row => row.refused > 0).map(row => [row.host, row.refused, row.calls])).toEqual([
+      ['inner.example', 1, 0],
+      ['other.example', 1, 0],
+    ])
+    expect(places.take()).toEqual([])
+  })
+
+  it('takes a row for each of a hundred places, and one for all others', () => {
+    const places = reachedPlaces()
+    for (let port = 1; port <= 1000; port++) places.refused({ host: 'h'.repeat(300), port })
+    const taken = places.take()
+    expect([taken.length, taken.at(-1)]).toEqual([
+      101,
+      { host: '(more)', port: 0, calls: 0, refused: 900, sentBytes: 0, receivedBytes: 0 },
+    ])
+    expect(taken[0]!.host).toHaveLength(253)
   })
 })

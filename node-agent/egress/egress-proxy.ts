@@ -9,6 +9,7 @@ import { type Resolved, type ResolveHost, resolveHost } from '../../shared/host/
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import { type OutboundRule, targetOf } from '../../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../../shared/log/log.ts'
+import type { ReachedPlaces } from './reached.ts'
 
 export interface EgressProxyOptions {
   egress: Egress
@@ -17,6 +18,8 @@ export interface EgressProxyOptions {
   resolve?: ResolveHost
   connectMs?: number
   log?: Log
+  /** Of the sandbox that this proxy is the way out of. */
+  places?: ReachedPlaces
   /** Of one sandbox. Each is an entry in a log, so there is an end to them. */
   maxDecisions?: number
 }
@@ -33,7 +36,7 @@ const OF_A_HOP = new Set(
  * rules name, and nothing else. Every decision is reported before it takes effect.
  */
 export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => void {
-  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log } = options
+  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log, places } = options
   let decisions = 0
 
   async function reachable(url: URL, method: string): Promise<readonly Resolved[]> {
@@ -58,6 +61,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       return first!.address
     } catch (error) {
       if (error instanceof OutboundDenied) {
+        places?.refused({ host, port })
         await egress.decided({ allowed: false, method, host, port, reason: error.message })
       }
       throw error
@@ -76,6 +80,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
         remote.once('error', failed)
         remote.once('timeout', () => failed(new Error('no answer came in time')))
       })
+      places?.connected({ ...targetOf(url), address }, remote)
       remote.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       if (head.length > 0) remote.write(head)
@@ -108,6 +113,9 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
         agent: false,
       })
       remote.once('timeout', () => remote.destroy(new Error('no answer came in time')))
+      remote.once('socket', socket => {
+        socket.once('connect', () => places?.connected({ ...targetOf(url), address }, socket))
+      })
       const answered = new Promise<IncomingMessage>((done, failed) => {
         remote.once('response', done)
         remote.once('error', failed)

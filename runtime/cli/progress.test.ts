@@ -29,3 +29,16 @@ it('marks a line on a terminal, and lets no text of a run do so', () => {
   const [line] = shown.of(event('step_failed', 1, { payload: { code: 'tool_failed', error: 'no\u001b[2J\nmore' } }))
   expect(line).toBe('\u001b[31mFAIL\u001b[39m  timer-1-1  tool_failed: no[2J')
 })
+
+it('says where the programs of a sandbox have been', () => {
+  const place = { port: 443, calls: 2, refused: 0, sentBytes: 900, receivedBytes: 12_000 }
+  const egress = [
+    { ...place, host: 'pypi.org', address: '151.101.0.223' },
+    { ...place, host: 'evil.example', calls: 0, refused: 3, sentBytes: 0, receivedBytes: 0 },
+  ]
+  const [, ...lines] = progress().of(event('step_completed', 1, { meta: { egress } }))
+  expect(lines).toEqual([
+    '      reached pypi.org:443 (151.101.0.223): 2 calls, 900 bytes out, 12000 in',
+    '      was refused evil.example:443, 3 times',
+  ])
+})

@@ -1,5 +1,5 @@
 import { type Style, style } from '../../shared/cli/style.ts'
-import type { RunEventData } from '../../shared/wire/runtime/journal.ts'
+import type { Reached, RunEventData } from '../../shared/wire/runtime/journal.ts'
 import { printable } from './terminal.ts'
 
 /** The events of a run as lines that a terminal may show: what began, what came of it, and what it has cost so far. */
@@ -21,7 +21,10 @@ export function progress({ green, red, yellow, dim }: Style = style(false)) {
           // A timer measures no work of its own: what it took is what has passed since it began.
           const passed = Date.parse(at) - (started.get(stepId) ?? Date.parse(at))
           const took = `  ${seconds(Math.max(meta.durationMs ?? 0, passed))}`
-          return [`${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}`)}`]
+          return [
+            `${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}`)}`,
+            ...(meta.egress ?? []).map(one => dim(`      ${reachedText(one)}`)),
+          ]
         }
         case 'step_failed':
           return [`${red('FAIL')}  ${name(stepId)}  ${firstLine(payload.code)}: ${firstLine(payload.error)}`]
@@ -43,6 +46,12 @@ export function progress({ green, red, yellow, dim }: Style = style(false)) {
       }
     },
   }
+}
+
+function reachedText({ host, port, address, calls, refused, sentBytes, receivedBytes }: Reached): string {
+  const place = printable(`${host}:${port}${address === undefined ? '' : ` (${address})`}`)
+  if (calls === 0 && sentBytes + receivedBytes === 0) return `was refused ${place}, ${refused} times`
+  return `reached ${place}: ${calls} calls, ${sentBytes} bytes out, ${receivedBytes} in`
 }
 
 function seconds(ms: number): string {

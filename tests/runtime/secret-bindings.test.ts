@@ -39,6 +39,7 @@ function printing() {
         offered: offer,
         kernelRelease: 'test',
         keep: async () => undefined,
+        reached: () => [],
         close: async () => undefined,
         run: async () => ({ stdout: run.env.TOKEN ?? 'nothing', stderr: '', exitCode: 0 }),
         pipe: () => Promise.reject(new Error('this test starts no program')),

@@ -46,6 +46,7 @@ function sandboxesOf(program: Program, kept: string[] = []): Sandboxes {
         writeFile: async () => undefined,
         readFile: async () => new Uint8Array(),
         listFiles: async () => [],
+        reached: () => [],
         close: async () => undefined,
       }
     },

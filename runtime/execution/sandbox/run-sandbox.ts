@@ -67,7 +67,15 @@ export function sandboxOfRun({
   }
 }
 
-/** Where something ran, for the journal and thereby for the receipt. */
-export function provenance({ offered: { backend, accel }, kernelRelease }: RunSandbox) {
-  return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
+/** Where something ran and what it reached, for the journal and thereby for the receipt. */
+export function provenance(room: RunSandbox) {
+  const { backend, accel } = room.offered
+  const egress = room.reached()
+  const meta = {
+    backend,
+    kernelRelease: room.kernelRelease,
+    ...(accel && { accel }),
+    ...(egress.length > 0 && { egress }),
+  }
+  return { isolationUsed: backend, meta }
 }

@@ -1,4 +1,5 @@
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
+import type { Reached } from '../../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 
 /** On the loopback of a sandbox that may reach hosts: the way out. */
@@ -118,6 +119,8 @@ export interface RunSandbox {
   writeFile(path: string, content: Uint8Array): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>
+  /** Where its programs have been since this was last asked for. */
+  reached(): Reached[]
   /** Keeps the workspace as it is now, for a sandbox that takes over after a wait or a crash. */
   keep(): Promise<void>
   close(): Promise<void>

@@ -59,6 +59,19 @@ export const eventKinds = Object.keys(payloads) as [EventKind, ...EventKind[]]
 
 export type PayloadOf<K extends EventKind> = z.infer<(typeof payloads)[K]>
 
+/** What passed between a sandbox and one place outside of it; refused calls reached nothing. */
+export const reachedPlace = z.object({
+  host: z.string(),
+  port: count,
+  /** The one that was connected to, as the name was resolved for that call. */
+  address: z.string().optional(),
+  calls: count,
+  refused: count,
+  sentBytes: count,
+  receivedBytes: count,
+})
+export type Reached = z.infer<typeof reachedPlace>
+
 /** What the fixed payloads cannot carry; `{}` when there is nothing. */
 export const eventMeta = z.looseObject({
   stepKind: stepKind.optional(),
@@ -76,6 +89,8 @@ export const eventMeta = z.looseObject({
   unpriced: z.boolean().optional(),
   /** Of a call that was cut off: part of its tokens are counted from bytes. */
   estimated: z.boolean().optional(),
+  /** Where the programs of its sandbox have been, for up to a hundred places; the others are one row named `(more)`. */
+  egress: z.array(reachedPlace).optional(),
   /** Of `tokensIn`: read from the provider's cache, and written to it. */
   cacheReadTokens: count.optional(),
   cacheWriteTokens: count.optional(),
