@@ -17,7 +17,7 @@ import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judgeAnswer } from './judge-answer.ts'
 import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
-import { settingToLeaveOut } from './refit.ts'
+import { MOST_LEFT_OUT, settingToLeaveOut } from './refit.ts'
 import { learnRefused, refusedOf } from './refused-settings.ts'
 import { isExpressible } from './render-answer.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
@@ -63,7 +63,7 @@ export async function cascade(
   let next: Next = { rung: plan.start.rung, cause: 'failover' }
   let cause: Cause = 'start'
   /** Settings that rungs refused in this request, and are asked without. */
-  const leftOut = new Map<number, string>()
+  const leftOut = new Map<number, string[]>()
   let ahead: (Asked & { rung: Rung; stop: AbortController }) | undefined
 
   for (;;) {
@@ -87,10 +87,11 @@ export async function cascade(
       return { end: { kind: 'answer', servedFrom: 'attempt', served: { ...one, call: one.call } }, tried, busy }
     }
     if (out?.began) return { end: brokenOff(one), tried, busy }
-    if (one.call.kind === 'refused' && !leftOut.has(rung.rung) && tried.length < route.maxAttempts) {
+    const without = leftOut.get(rung.rung) ?? []
+    if (one.call.kind === 'refused' && without.length < MOST_LEFT_OUT && tried.length < route.maxAttempts) {
       const refused = settingToLeaveOut(one, plan, refusedBy(rung))
       if (refused !== undefined) {
-        leftOut.set(rung.rung, refused)
+        leftOut.set(rung.rung, [...without, refused])
         next = { rung: rung.rung, cause: 'failover' }
         cause = 'retry'
         continue
@@ -149,7 +150,7 @@ export async function cascade(
       })),
       tried: tried.map(one => one.rung.rung),
       escalations: tried.filter(one => one.cause === 'escalation' || one.cause === 'overflow').length,
-      retries: tried.filter(one => one.cause === 'retry').length - leftOut.size,
+      retries: tried.filter(one => one.cause === 'retry').length - [...leftOut.values()].flat().length,
       floor: plan.start.floor,
       ceiling: plan.start.ceiling,
       maxEscalations: plan.knobs.maxEscalations,
@@ -161,7 +162,7 @@ export async function cascade(
     const { refusedSettings: known } = deps
     const before = known.size > 0 ? refusedOf(known, rung, plan, clock.monotonic()) : NONE
     const now = leftOut.get(rung.rung)
-    return now === undefined ? before : new Set([...before, now])
+    return now === undefined ? before : new Set([...before, ...now])
   }
 
   /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
@@ -214,8 +215,7 @@ export async function cascade(
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
     }
-    const setting = leftOut.get(rung.rung)
-    if (setting !== undefined) {
+    for (const setting of leftOut.get(rung.rung) ?? []) {
       // Before the gates, which may ask the same rung again.
       learnRefused(deps.refusedSettings, { model: rung, asker: plan, setting }, clock.monotonic())
       deps.log.info('a model refuses a setting, which is left out of its calls for an hour', {

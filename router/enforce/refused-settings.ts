@@ -1,3 +1,4 @@
+import { settingOf } from '../../shared/dialects/adapt/refused-value.ts'
 import type { Model } from '../config/model.ts'
 
 /** Models and keys remembered at once; what was learned longest ago is forgotten first. */
@@ -26,15 +27,26 @@ export function refusedOf(known: RefusedSettings, model: Model, asker: Asker, no
   return found === undefined || now - found.at > MOST_AGE_MS ? NONE : found.settings
 }
 
-/** Takes down a setting without which the model did answer. */
+/** Takes down a setting, or its value, without which the model did answer. */
 export function learnRefused(
   known: RefusedSettings,
   { model, asker, setting }: { model: Model; asker: Asker; setting: string },
   now: number,
 ): void {
-  const settings = new Set([...refusedOf(known, model, asker, now), setting])
+  const settings = withRefusal(refusedOf(known, model, asker, now), setting)
   const key = keyOf(model, asker)
   known.delete(key)
   known.set(key, { settings, at: now })
   if (known.size > MOST_KNOWN) known.delete(known.keys().next().value!)
+}
+
+/** Values of one setting that are remembered; a model that refuses more of them is taken to refuse the setting. */
+const MOST_VALUES = 3
+
+/** What is remembered, with one more refusal. */
+function withRefusal(before: ReadonlySet<string>, key: string): ReadonlySet<string> {
+  const setting = settingOf(key)
+  const others = [...before].filter(one => one !== setting && settingOf(one) === setting && one !== key)
+  if (key !== setting && others.length < MOST_VALUES - 1) return new Set([...before, key])
+  return new Set([...[...before].filter(one => settingOf(one) !== setting), setting])
 }

@@ -245,16 +245,72 @@ describe('a setting that a provider refuses', () => {
     expect((await receipts())[0]?.attempts[1]?.gates).toMatchObject([{ gate_id: 'agrees', verdict: 'pass' }])
   })
 
-  it('is tried without once in a request, and then it climbs', async () => {
-    upstream.queue(unsupported('safety_identifier'), unsupported('reasoning_effort'), talks())
+  it('may be one of up to three in a request, each left out with a call more and all of them from then on', async () => {
+    const ask = { ...CHAT, user: 'u', seed: 7 }
+    upstream.queue(
+      unsupported('safety_identifier'),
+      unsupported('reasoning_effort'),
+      unsupported('user'),
+      talks(),
+      talks(),
+    )
     const { post, receipts } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
-    const got = await post('/v1/chat/completions', CHAT)
-    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '1'])
-    expect((await receipts())[0]?.attempts.map(({ rung, cause }) => [rung, cause])).toEqual([
+    for (let n = 0; n < 2; n++) {
+      const got = await post('/v1/chat/completions', ask)
+      expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    }
+    expect(Object.keys(JSON.parse(bodies()[4]!) as object)).toEqual(Object.keys(JSON.parse(bodies()[3]!) as object))
+    const [first, second] = await receipts()
+    expect(first?.attempts.map(({ rung, cause }) => [rung, cause])).toEqual([
       [0, 'start'],
       [0, 'retry'],
-      [1, 'failover'],
+      [0, 'retry'],
+      [0, 'retry'],
     ])
+    expect(second?.attempts.map(({ cause }) => cause)).toEqual(['start'])
+    expect(second?.attempts[0]?.adapted?.map(({ path }) => path)).toEqual([
+      'safety_identifier',
+      'reasoning_effort',
+      'user',
+    ])
+  })
+
+  it('is the fourth of a request, or beyond its attempts: that climbs', async () => {
+    const ask = { ...CHAT, user: 'u', seed: 7 }
+    upstream.queue(...['safety_identifier', 'reasoning_effort', 'user', 'seed'].map(unsupported), talks())
+    const { post, receipts } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
+    const got = await post('/v1/chat/completions', ask)
+    expect([got.status, got.headers.get('x-router-served-rung'), upstream.seen.length]).toEqual([200, '1', 5])
+    expect((await receipts())[0]?.attempts.at(-1)).toMatchObject({ rung: 1, cause: 'failover' })
+  })
+
+  it('is left out with the value that was refused, and other values are sent, until three of them were refused', async () => {
+    const notThat = (value: string) =>
+      answer(
+        400,
+        JSON.stringify({
+          error: {
+            message: `Unsupported value: '${value}' is not supported with this model.`,
+            param: 'reasoning_effort',
+            code: 'unsupported_value',
+          },
+        }),
+      )
+    const { post } = await start({ ladder: '"talk/plain"' })
+    const sent = async (effort: string, refuses: boolean) => {
+      upstream.seen.length = 0
+      if (refuses) upstream.queue(notThat(effort))
+      upstream.queue(talks())
+      expect((await post('/v1/chat/completions', { ...CHAT, reasoning_effort: effort })).status).toBe(200)
+      return bodies().map(body => (JSON.parse(body) as { reasoning_effort?: string }).reasoning_effort)
+    }
+    expect(await sent('max', true)).toEqual(['max', undefined])
+    expect(await sent('max', false)).toEqual([undefined])
+    expect(await sent('high', false)).toEqual(['high'])
+    expect(await sent('xhigh', true)).toEqual(['xhigh', undefined])
+    expect(await sent('low', false)).toEqual(['low'])
+    expect(await sent('minimal', true)).toEqual(['minimal', undefined])
+    expect(await sent('low', false)).toEqual([undefined])
   })
 
   it('is forgotten where the model refuses all the same', async () => {

@@ -6,6 +6,7 @@ import type { Change } from './change.ts'
 import { draft } from './draft.ts'
 import { adaptMessages } from './messages-settings.ts'
 import { adaptChat, adaptResponses } from './openai-settings.ts'
+import { refusedNames, valueUnder } from './refused-value.ts'
 import type { Edit } from './splice.ts'
 
 export interface AdaptInput {
@@ -13,7 +14,7 @@ export interface AdaptInput {
   readonly dialect: DialectName
   readonly facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles'>
   readonly accepted: Accepted
-  /** Settings that this provider refused before, by the names of `ADVISORY`. */
+  /** What this provider refused before: names of `ADVISORY`, or one value of such a setting (`refusalKey`). */
   readonly refused: ReadonlySet<string>
   readonly jsonByGate: boolean
   /** Thinking of earlier turns is cut out afterwards. */
@@ -63,9 +64,10 @@ export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
 
 /** How a request has to change for a model: a decision on facts, which touches no byte. */
 export function adaptRequest(input: AdaptInput): Adaptation {
-  const { body, dialect, facts, accepted, refused, jsonByGate } = input
+  const { body, dialect, facts, accepted, jsonByGate } = input
   if (facts.settings.length > MOST_SETTINGS) return { edits: [], changes: [], maxTokens: undefined }
   const book = draft(body, facts.settings)
+  const refused = refusedNames(input.refused, path => valueUnder(path, book.value))
   for (const name of refused) {
     // What goes with thinking depends on whether it is on, so its rule decides.
     if (name === 'thinking' || name === 'context_management') continue

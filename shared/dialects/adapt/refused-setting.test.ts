@@ -6,6 +6,19 @@ const anthropic = (message: string) => ({ type: 'error', error: { type: 'invalid
 const openai = (message: string, more: object = {}) => ({ error: { message, type: 'invalid_request_error', ...more } })
 
 describe('the setting that a provider refused', () => {
+  it.each<[string, boolean]>([
+    ["This model does not support effort level 'xhigh'.", true],
+    ['This model does not support the effort parameter.', false],
+    ["Unsupported value: 'temperature' does not support 0.2 with this model.", true],
+    ["Unsupported parameter: 'temperature' is not supported with this model.", false],
+    ['`reasoning_effort` must be one of `none` or `default`', true],
+    ['`reasoning_effort` is not supported with this model', false],
+    ['"thinking.type.enabled" is not supported for this model.', true],
+    ["'claude-3-5-haiku-20241022' does not support thinking.", false],
+  ])('is refused for its value where the sentence says so: %s', (text, ofValue) => {
+    expect(refusedSetting(400, bytes(openai(text)))?.ofValue).toBe(ofValue)
+  })
+
   it.each<[string, number, unknown, string | undefined]>([
     ['Anthropic', 400, anthropic('adaptive thinking is not supported on this model'), 'thinking'],
     ['Anthropic', 400, anthropic("'claude-3-5-haiku-20241022' does not support thinking."), 'thinking'],
@@ -110,7 +123,7 @@ describe('the setting that a provider refused', () => {
     ['HTML', 400, '<html>temperature is not supported</html>', undefined],
     ['nothing', 400, '', undefined],
   ])('is read from an error of %s (%i)', (_, status, body, setting) => {
-    expect(refusedSetting(status, bytes(body))).toBe(setting)
+    expect(refusedSetting(status, bytes(body))?.setting).toBe(setting)
   })
 
   it('is found within a time that grows with the text alone, whatever a provider writes', () => {

@@ -23,10 +23,17 @@ const SPELLINGS: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_completion_tokens',
 }
 
+export interface RefusedSetting {
+  readonly setting: string
+  /** The provider refused the value that it has, and may take another one. */
+  readonly ofValue: boolean
+}
+
 interface Recogniser {
   readonly text: RegExp
   /** The setting that the sentence is about; without it the group names it. */
   readonly setting?: string
+  readonly ofValue?: true
 }
 
 /** A name in quotes, backticks or none; long enough for any setting, and too short to make matching slow. */
@@ -34,11 +41,16 @@ const NAME = '[`\'"]?([A-Za-z_][A-Za-z0-9_.]{0,60})[`\'"]?'
 
 /** Sentences of Anthropic, Bedrock, OpenAI, Azure, Groq, Mistral, xAI, Ollama, vLLM and servers that copy them. */
 const RECOGNISERS: readonly Recogniser[] = [
-  { text: /adaptive thinking is not supported/i, setting: 'thinking' },
+  { text: /adaptive thinking is not supported/i, setting: 'thinking', ofValue: true },
   { text: /does not support (?:adaptive |extended )?thinking/i, setting: 'thinking' },
-  { text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled)["`']? is not supported/i, setting: 'thinking' },
-  { text: /^thinking: Input tag /, setting: 'thinking' },
+  {
+    text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled)["`']? is not supported/i,
+    setting: 'thinking',
+    ofValue: true,
+  },
+  { text: /^thinking: Input tag /, setting: 'thinking', ofValue: true },
   { text: /^context_management\.edits\./, setting: 'context_management' },
+  { text: /does not support effort level/i, setting: 'output_config.effort', ofValue: true },
   { text: /does not support (?:the )?effort/i, setting: 'output_config.effort' },
   { text: /`?temperature`? and `?top_p`? cannot both be specified/, setting: 'top_p' },
   { text: /encrypted content is not supported/i, setting: 'include' },
@@ -49,10 +61,12 @@ const RECOGNISERS: readonly Recogniser[] = [
   { text: new RegExp(`extraneous key \\[${NAME}\\] is not permitted`) },
   { text: new RegExp(`unknown (?:field|name|parameter):? ${NAME}`, 'i') },
   { text: new RegExp(`unrecognized request arguments? supplied: ${NAME}`, 'i') },
-  { text: new RegExp(`unsupported (?:parameter|value):? ${NAME}`, 'i') },
+  { text: new RegExp(`unsupported parameter:? ${NAME}`, 'i') },
+  { text: new RegExp(`unsupported value:? ${NAME}`, 'i'), ofValue: true },
   { text: new RegExp(`property ${NAME} is unsupported`) },
   { text: new RegExp(`does not support (?:the )?parameter ${NAME}`) },
-  { text: new RegExp(`^${NAME} (?:is not supported|is deprecated|must be one of)`) },
+  { text: new RegExp(`^${NAME} (?:is not supported|is deprecated)`) },
+  { text: new RegExp(`^${NAME} must be one of`), ofValue: true },
   { text: new RegExp(`'extra_forbidden', 'loc': \\('body', ${NAME}`) },
 ]
 
@@ -60,7 +74,7 @@ const RECOGNISERS: readonly Recogniser[] = [
  * The advisory setting that a provider refused, by the word of its error; undefined for any other refusal. What the error says is foreign
  * text: it is compared with fixed sentences and names, and nothing of it goes further.
  */
-export function refusedSetting(status: number, body: Uint8Array): string | undefined {
+export function refusedSetting(status: number, body: Uint8Array): RefusedSetting | undefined {
   if (!STATUSES.has(status) || body.length > MOST_BODY) return undefined
   const said = tryParsePlain(body)
   if (!isObject(said)) return undefined
@@ -80,27 +94,28 @@ const textOf = (value: Json | undefined): string | undefined => {
 const CODES: ReadonlySet<string> = new Set(['unsupported_parameter', 'unsupported_value', 'unknown_parameter'])
 
 /** OpenAI names the parameter beside its sentence. */
-function byParameter({ param, code }: JsonObject): string | undefined {
-  return CODES.has(String(code)) ? knownSetting(asString(param)) : undefined
+function byParameter({ param, code }: JsonObject): RefusedSetting | undefined {
+  const setting = CODES.has(String(code)) ? knownSetting(asString(param)) : undefined
+  return setting === undefined ? undefined : { setting, ofValue: code === 'unsupported_value' }
 }
 
 /** Mistral, vLLM and what else reads a body with pydantic say where the member stands. */
-function byPlace(said: JsonObject): string | undefined {
+function byPlace(said: JsonObject): RefusedSetting | undefined {
   const details = [said.detail, asObject(said.message).detail].flatMap(asArray).map(asObject)
   for (const { type, loc } of details) {
     const place = asArray(loc)
     const found = type === 'extra_forbidden' && place.length === 2 ? knownSetting(asString(place[1])) : undefined
-    if (found !== undefined) return found
+    if (found !== undefined) return { setting: found, ofValue: false }
   }
   return undefined
 }
 
-function bySentence(text: string | undefined): string | undefined {
+function bySentence(text: string | undefined): RefusedSetting | undefined {
   if (text === undefined) return undefined
-  for (const { text: sentence, setting } of RECOGNISERS) {
+  for (const { text: sentence, setting, ofValue = false } of RECOGNISERS) {
     const match = sentence.exec(text)
     const found = match && (setting ?? knownSetting(match[1] ?? null))
-    if (found) return found
+    if (found) return { setting: found, ofValue }
   }
   return undefined
 }
