@@ -170,6 +170,11 @@ const REPLACED = new Set([
   'x-api-key',
   'api-key',
   'x-goog-api-key',
+  'x-goog-user-project',
+  // A signature of the client is over what it sent, and its token is a key.
+  'x-amz-content-sha256',
+  'x-amz-date',
+  'x-amz-security-token',
 ])
 
 /** The client's end-to-end headers for one attempt: credentials exchanged, the other dialect's own names left out. */

@@ -4382,6 +4382,7 @@ function summaryOf({
     ['Asked for', \`\${features.requested_model} by \${features.agent || 'an unnamed agent'} (\${request.api})\`],
     ['Policy', \`\${policy.id}, start rung \${policy.start_rung}\${share}\`],
     ['Overrides', policy.overrides.join(', ') || 'none'],
+    ...(policy.stay === undefined ? [] : [stayRow(policy.stay)]),
     ...(policy.dropped ?? []).map(({ rung, model, because })                   => [
       \`Rung \${rung} left out\`,
       \`\${model}: \${because}\`,
@@ -4393,6 +4394,11 @@ function summaryOf({
     ['Escalations, failovers', \`\${final.escalations}, \${final.failovers}\`],
     ['Time', \`\${milliseconds(final.wall_ms)}, of it the router \${milliseconds(final.overhead_ms)}\`],
   ]
+}
+
+function stayRow({ from, to, stays, cached_tokens, stay_usd, go_usd }                             )                   {
+  const where = stays ? \`stayed on rung \${from}\` : \`went to rung \${to}\`
+  return ['For the cache', \`\${where}: \${cached_tokens} tokens, \${usd(stay_usd)} to stay, \${usd(go_usd)} to go\`]
 }
 
 function attemptView(attempt         , i        )              {

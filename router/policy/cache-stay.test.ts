@@ -89,7 +89,7 @@ describe('stayForCache', () => {
   it('counts no cache at a rung of another dialect that was never seen to have one', () => {
     const chat = rungOf(0, 0.4, 1.6, 'chat')
     const ledger = first({ cache_write_5m: 100_000, output: 100 })!
-    // 101,000 at 0.40 there, for every turn of the session.
+    // 101,000 at 0.40 there.
     expect(stayForCache(ledger, { on: dear, to: chat, turn })).toMatchObject({ stays: true, goCost: 40_560_000 })
   })
 
@@ -119,6 +119,15 @@ interface Play {
   away?: readonly boolean[]
 }
 
+/** In messages what is new is written to the cache, elsewhere it is cached by itself. */
+const billed = (
+  { dialect }: CachingRung,
+  { read, rest, output }: { read: number; rest: number; output: number },
+): Tokens =>
+  dialect === 'messages'
+    ? { ...NONE, cache_read: read, cache_write_5m: rest, output }
+    : { ...NONE, cache_read: read, uncached: rest, output }
+
 /** A session as its providers bill it, with staying and without: the first turn is on the dear rung, and answers of the cheap one pass. */
 function play({ prefix, growth, outputs, gaps, away = [] }: Play, [low, high]: readonly [CachingRung, CachingRung]) {
   const money = { withIt: 0, without: 0 }
@@ -135,10 +144,9 @@ function play({ prefix, growth, outputs, gaps, away = [] }: Play, [low, high]: r
     const held = caches[who].get(rung.rung)
     const read = held !== undefined && held.until > now ? Math.min(held.tokens, size) : 0
     caches[who].set(rung.rung, { tokens: size, until: now + 300_000 })
-    const tokens = { ...NONE, cache_read: read, cache_write_5m: size - read, output }
-    const cost = attemptCost(rung.price!, tokens)
-    money[who] += cost
-    dearest = Math.max(dearest, attemptCost(low.price!, { ...NONE, cache_write_5m: size, output }))
+    const tokens = billed(rung, { read, rest: size - read, output })
+    money[who] += attemptCost(rung.price!, tokens)
+    dearest = Math.max(dearest, attemptCost(low.price!, billed(low, { read: 0, rest: size, output })))
     return tokens
   }
   let worstTurn = 0
@@ -152,7 +160,7 @@ function play({ prefix, growth, outputs, gaps, away = [] }: Play, [low, high]: r
     const rung = isAway || stay?.stays ? high : low
     if (stay?.stays) stayed++
     const served = call(rung, bill('withIt', rung, output), now)
-    worstTurn = Math.max(worstTurn, attemptCost(high.price!, { ...NONE, cache_write_5m: size, output }))
+    worstTurn = Math.max(worstTurn, attemptCost(high.price!, billed(high, { read: 0, rest: size, output })))
     ledger = afterTurn(ledger, { ...at, calls: [served], served, insteadOf: stay?.stays ? low : undefined })
     bill('without', isAway ? high : low, output)
     now += gaps[index] ?? 0
@@ -175,38 +183,61 @@ const session = (turns: number, outputs: fc.Arbitrary<number[]>) =>
     away: fc.array(fc.boolean(), { minLength: turns, maxLength: turns }),
     outputs,
   })
-const ladder = ({ low, high, times }: { low: number; high: number; times: number }) =>
-  [rungOf(0, low / 10, (low / 10) * times), rungOf(1, high / 10, (high / 10) * times)] as const
+type Dialects = readonly [CachingRung['dialect'], CachingRung['dialect']]
+const chatRung = (rung: number, input: number, output: number): CachingRung => ({
+  rung,
+  dialect: 'chat',
+  price: {
+    base: classPrices({ input, output, cacheRead: Math.round(input * 250_000) / 1_000_000 }, 'chat'),
+    tiers: [],
+  },
+})
+const ladder = ({ low, high, times }: { low: number; high: number; times: number }, [one, other]: Dialects) => {
+  const made = (dialect: CachingRung['dialect']) => (dialect === 'messages' ? rungOf : chatRung)
+  return [made(one)(0, low / 10, (low / 10) * times), made(other)(1, high / 10, (high / 10) * times)] as const
+}
+const DIALECTS: Dialects[] = [
+  ['messages', 'messages'],
+  ['chat', 'chat'],
+  ['chat', 'messages'],
+  ['messages', 'chat'],
+]
 
 describe('a session that may stay', () => {
-  it('is never dearer than one that does not, but for one cache that it fills, where turns are as long as they are taken to be', () => {
-    fc.assert(
-      fc.property(
-        prices,
-        session(
-          25,
-          fc.integer({ min: 0, max: 8000 }).map(output => Array<number>(25).fill(output)),
+  it.each(DIALECTS)(
+    'from %s to %s is never dearer than one that does not, but for one cache that it fills, where turns are as long as they are taken to be',
+    (...dialects) => {
+      fc.assert(
+        fc.property(
+          prices,
+          session(
+            25,
+            fc.integer({ min: 0, max: 8000 }).map(output => Array<number>(25).fill(output)),
+          ),
+          (price, one) => {
+            const { withIt, without, dearest } = play(one, ladder(price, dialects))
+            expect(withIt - without).toBeLessThanOrEqual(dearest)
+          },
         ),
-        (price, one) => {
-          const { withIt, without, dearest } = play(one, ladder(price))
-          expect(withIt - without).toBeLessThanOrEqual(dearest)
-        },
-      ),
-      { numRuns: 500 },
-    )
-  })
+        { numRuns: 500 },
+      )
+    },
+  )
 
-  it('is dearer by one turn more at most, where answers are longer than the ones before', () => {
-    fc.assert(
-      fc.property(
-        prices,
-        session(25, fc.array(fc.integer({ min: 0, max: 16_000 }), { minLength: 25, maxLength: 25 })),
-        (price, one) => {
-          const { withIt, without, dearest, worstTurn } = play(one, ladder(price))
-          expect(withIt - without).toBeLessThanOrEqual(dearest + worstTurn)
-        },
-      ),
-      { numRuns: 500 },
-    )
-  })
+  it.each(DIALECTS)(
+    'from %s to %s is dearer by one turn more at most, where answers are longer than the ones before',
+    (...dialects) => {
+      fc.assert(
+        fc.property(
+          prices,
+          session(25, fc.array(fc.integer({ min: 0, max: 16_000 }), { minLength: 25, maxLength: 25 })),
+          (price, one) => {
+            const { withIt, without, dearest, worstTurn } = play(one, ladder(price, dialects))
+            expect(withIt - without).toBeLessThanOrEqual(dearest + worstTurn)
+          },
+        ),
+        { numRuns: 500 },
+      )
+    },
+  )
 })

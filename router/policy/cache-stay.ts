@@ -15,6 +15,8 @@ export interface CachedPrefix {
   readonly until: number
   /** How long it is kept from a use on. */
   readonly lifeMs: number
+  /** It was not called: this is what its cache would be. */
+  readonly isSupposed?: true
 }
 
 /** What is kept of a session's caches and money: numbers alone. */
@@ -71,11 +73,11 @@ export function stayForCache(
   if (held === undefined || held.until <= turn.now || !goesOn || on.price === null || to.price === null)
     return undefined
   const next = nextTokens(ledger.last, turn)
-  const costOn = (rung: CachingRung, caches: ReadonlyMap<number, CachedPrefix>) =>
-    attemptCost(rung.price!, billedOn(rung, next, { ledger, caches, now: turn.now }))
+  const costOn = (rung: CachingRung, caches: ReadonlyMap<number, CachedPrefix>, atBest = false) =>
+    attemptCost(rung.price!, billedOn(rung, next, { ledger, caches, now: turn.now, atBest }))
   const stayCost = costOn(on, ledger.byRung)
   const goCost = costOn(to, ledger.byRung)
-  const withoutCost = costOn(to, ledger.without)
+  const withoutCost = costOn(to, ledger.without, true)
   return {
     from: on.rung,
     to: to.rung,
@@ -107,11 +109,14 @@ interface Billing {
   ledger: Pick<CacheLedger, 'byRung' | 'last'>
   caches: ReadonlyMap<number, CachedPrefix>
   now: number
+  /** A rung of whose cache nothing is known is taken to have the best one: the comparison is with the least that it can have cost. */
+  atBest?: boolean
 }
 
 /** The tokens of one turn as a rung would bill them, by what its provider has in its cache. */
-function billedOn(rung: CachingRung, tokens: Tokens, { ledger, caches, now }: Billing): Tokens {
-  const style = styleOf(rung, ledger)
+function billedOn(rung: CachingRung, tokens: Tokens, { ledger, caches, now, atBest = false }: Billing): Tokens {
+  const known = styleOf(rung, ledger)
+  const style = known === 'none' && atBest ? 'automatic' : known
   const all = inputTokens(tokens)
   if (style === 'none') return { ...NONE, uncached: all, output: tokens.output }
   const prefix = caches.get(rung.rung)
@@ -185,7 +190,7 @@ export function afterTurn(before: CacheLedger | undefined, ended: EndedTurn): Ca
     messages,
   }
   const ledger = { byRung, last, without: new Map(before?.without), balance: before?.balance ?? 0 }
-  return insteadOf === undefined ? afterGoing(before, ledger, ended) : afterStaying(ledger, ended, insteadOf)
+  return insteadOf === undefined ? afterGoing(ledger, ended) : afterStaying(ledger, ended, insteadOf)
 }
 
 type Ledger = CacheLedger & { without: Map<number, CachedPrefix> }
@@ -194,26 +199,29 @@ type Ledger = CacheLedger & { without: Map<number, CachedPrefix> }
 function afterStaying(ledger: Ledger, { calls, served, now }: EndedTurn, other: CachingRung): CacheLedger {
   if (other.price === null) return ledger
   const { without } = ledger
-  const billed = billedOn(other, served.tokens, { ledger, caches: without, now })
+  const billed = billedOn(other, served.tokens, { ledger, caches: without, now, atBest: true })
   const style = styleOf(other, ledger)
-  const kept = style === 'none' ? 0 : style === 'marked' ? cachedBy(billed) : inputTokens(billed)
+  const kept = style === 'marked' ? cachedBy(billed) : inputTokens(billed)
   const { startedAt } = served
-  without.set(other.rung, heldAfter(without.get(other.rung), kept, { billed, startedAt }))
+  const before = style === 'none' ? { tokens: 0, until: 0, lifeMs: LONG_MS } : without.get(other.rung)
+  without.set(other.rung, { ...heldAfter(before, kept, { billed, startedAt }), isSupposed: true })
   const spent = calls.reduce((sum, { cost }) => sum + cost, 0)
   return { ...ledger, balance: ledger.balance + spent - attemptCost(other.price, billed) }
 }
 
 /** A call to a rung whose cache would be fuller pays for filling it now. */
-function afterGoing(before: CacheLedger | undefined, ledger: Ledger, { calls, now }: EndedTurn): CacheLedger {
+function afterGoing(ledger: Ledger, { calls, now }: EndedTurn): CacheLedger {
   let { balance } = ledger
   const { without } = ledger
-  for (const { rung, tokens, cost } of calls) {
-    const would = without.get(rung.rung)?.tokens ?? 0
-    if (rung.price !== null && would > (before?.byRung.get(rung.rung)?.tokens ?? 0)) {
-      const billed = billedOn(rung, tokens, { ledger, caches: without, now })
+  for (const { rung, tokens, cost, startedAt } of calls) {
+    if (rung.price !== null && without.get(rung.rung)?.isSupposed) {
+      const billed = billedOn(rung, tokens, { ledger, caches: without, now, atBest: true })
       balance += Math.max(0, cost - attemptCost(rung.price, billed))
     }
-    without.set(rung.rung, ledger.byRung.get(rung.rung)!)
+    // In messages the usage says all that is held. Elsewhere a provider may hold what it has not been asked for again.
+    const held = ledger.byRung.get(rung.rung)!
+    const best = { tokens: inputTokens(tokens), until: startedAt + LONG_MS, lifeMs: LONG_MS }
+    without.set(rung.rung, rung.dialect === 'messages' ? held : best)
   }
   return { ...ledger, balance }
 }

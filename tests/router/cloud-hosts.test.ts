@@ -167,6 +167,32 @@ describe('a host that wants signed requests', () => {
     expect((await running.receipts())[0]).toMatchObject({ final: { served_rung: 1, failovers: 1 } })
   })
 
+  it('gets the signature of the router alone, whatever the client has signed', async () => {
+    const running = await start(bedrock(), `aws/${MODEL}`, AWS)
+    upstream.always(answer(200, JSON.stringify(messagesAnswer('x'))))
+    const own = {
+      authorization: 'AWS4-HMAC-SHA256 Credential=AKIACLIENT/20260101/eu-west-1/bedrock/aws4_request',
+      'x-amz-date': '20260101T000000Z',
+      'x-amz-security-token': 'of-client',
+    }
+    expect((await running.post('/v1/messages', ask, own)).status).toBe(200)
+    expect(signatureProblem(upstream.seen[0]!, AWS)).toBeUndefined()
+    expect(upstream.seen[0]!.rawHeaders.join(' ')).not.toMatch(/AKIACLIENT|of-client|20260101/)
+  })
+
+  it('gets what the client has signed as it came, where the call is observed', async () => {
+    running = await testRouter({ env: { ...AWS, ROUTER_UPSTREAM_MESSAGES: upstream.origin } })
+    upstream.always(answer(200, JSON.stringify(messagesAnswer('x'))))
+    const own = {
+      authorization: 'AWS4-HMAC-SHA256 Credential=AKIACLIENT/20260101/eu-west-1/bedrock/aws4_request',
+      'x-amz-date': '20260101T000000Z',
+      'x-amz-security-token': 'of-client',
+    }
+    expect((await running.post('/v1/messages', ask, own)).status).toBe(200)
+    const seen = headersOf(upstream.seen[0]!)
+    for (const [name, value] of Object.entries(own)) expect(seen.get(name)).toBe(value)
+  })
+
   it('is no rung for who has no credentials', async () => {
     const running = await start(bedrock(), `aws/${MODEL}`, {})
     expect((await running.post('/v1/messages', ask)).status).toBe(502)

@@ -1,7 +1,7 @@
 import { el, part, table } from '../../../shared/browser/dom.ts'
 import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
-import type { Attempt, TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
+import type { Attempt, Policy, TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { TraceDetail } from '../../../shared/wire/router/traces.ts'
 import type { PanelApi } from './api.ts'
 import { feedbackButtons, reportsOf } from './feedback.ts'
@@ -99,6 +99,7 @@ function summaryOf({
     ['Asked for', `${features.requested_model} by ${features.agent || 'an unnamed agent'} (${request.api})`],
     ['Policy', `${policy.id}, start rung ${policy.start_rung}${share}`],
     ['Overrides', policy.overrides.join(', ') || 'none'],
+    ...(policy.stay === undefined ? [] : [stayRow(policy.stay)]),
     ...(policy.dropped ?? []).map(({ rung, model, because }): [string, string] => [
       `Rung ${rung} left out`,
       `${model}: ${because}`,
@@ -110,6 +111,11 @@ function summaryOf({
     ['Escalations, failovers', `${final.escalations}, ${final.failovers}`],
     ['Time', `${milliseconds(final.wall_ms)}, of it the router ${milliseconds(final.overhead_ms)}`],
   ]
+}
+
+function stayRow({ from, to, stays, cached_tokens, stay_usd, go_usd }: NonNullable<Policy['stay']>): [string, string] {
+  const where = stays ? `stayed on rung ${from}` : `went to rung ${to}`
+  return ['For the cache', `${where}: ${cached_tokens} tokens, ${usd(stay_usd)} to stay, ${usd(go_usd)} to go`]
 }
 
 function attemptView(attempt: Attempt, i: number): HTMLElement {
