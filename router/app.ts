@@ -3,6 +3,7 @@ import { announcedBodyLimit } from '../shared/http/body-limit.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { mount } from '../shared/http/operation.ts'
 import { requestId } from '../shared/http/request-id.ts'
+import { wantsHtml } from '../shared/http/wants-html.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type AuditDeps, auditOperations } from './audit/route.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
@@ -30,6 +31,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
 /** The router's own HTTP surface, beside the calls to providers; every feature is mounted here and nowhere else. */
 export function routerApp(deps: AppDeps) {
   const app = new Hono<RouterHttpEnv>()
+  // Before the key: a person who opens the address that a start prints is led to the panel, which asks for it.
+  app.use('/', async (c, next) => (wantsHtml(c.req.raw) ? c.redirect('./panel', 303) : next()))
   app.use(requestId(), announcedBodyLimit(deps.maxBodyBytes), guard(deps.guard))
   const operations = [
     ...healthOperations(deps),

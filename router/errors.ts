@@ -3,6 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ApiError } from '../shared/http/api-error.ts'
 import { allowedMethods } from '../shared/http/routes.ts'
+import { wantsHtml } from '../shared/http/wants-html.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
@@ -12,6 +13,7 @@ import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire
 import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
 import { isOtherDialect } from './observe/target.ts'
+import { PANEL_POLICY } from './panel/policy.ts'
 
 /** Codes of the shared HTTP layer, in this service's words. */
 const SHARED_CODES: Record<string, RouterErrorCase> = {
@@ -81,10 +83,22 @@ export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean
       return refusal(c, 'not_found', message)
     }
     const allowed = methodsOf(path)
-    if (allowed.length === 0) return refusal(c, 'not_found', `no such path: ${path}`)
+    if (allowed.length === 0) {
+      if (wantsHtml(c.req.raw)) return unknownPage(c)
+      return refusal(c, 'not_found', `no such path: ${path}`)
+    }
     const message = `${path} does not take ${method}: use ${allowed.join(' or ')}`
     return refusal(c, 'method_not_allowed', message, { allow: allowed.join(', ') })
   }
+}
+
+/** For a person at a browser. The page is loaded at the first miss, since hardly any router has one. */
+async function unknownPage(c: Context): Promise<Response> {
+  const { notFoundPage } = await import('./panel/not-found-page.ts')
+  const { path } = c.req
+  c.header('content-security-policy', PANEL_POLICY)
+  c.header('x-content-type-options', 'nosniff')
+  return c.html(notFoundPage(path, '../'.repeat(path.split('/').length - 2) || './'), 404)
 }
 
 /** Answers a refusal; on the provider paths under the id that a trace of the call would have. */

@@ -26,6 +26,7 @@ import { type OAuthDeps, oauthCallbackRoute, oauthOperations } from './connector
 import { type ConnectorsDeps, connectorOperations } from './connectors/route.ts'
 import { cors } from './cors.ts'
 import type { PagesDeps } from './dashboard/deps.ts'
+import { answerUnknownPage } from './dashboard/not-found-page.ts'
 import { pagesRoute } from './dashboard/route.ts'
 import { answerErrors, answerUnknownRoute, stopping } from './errors.ts'
 import { type HealthDeps, healthOperations } from './health/route.ts'
@@ -152,7 +153,7 @@ export function runtimeApp(deps: AppDeps) {
   ])
   app.route('/', api)
   app.route(DASHBOARD_API, api)
-  app.notFound(answerUnknownRoute)
+  app.notFound(answerUnknownPage(answerUnknownRoute))
   app.onError(answerErrors(deps.log))
   return app
 }

@@ -1,13 +1,7 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { panelPage } from './page.ts'
-
-/**
- * Nothing but this service's own files runs, and no text can become markup: the browser refuses it, whatever a module does. Frames are
- * refused because a page in one could be clicked without being seen.
- */
-const POLICY =
-  "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'"
+import { PANEL_POLICY } from './policy.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -21,7 +15,7 @@ export function panelRoute() {
   return new Hono()
     .use('/panel/*', async (c, next) => {
       await next()
-      c.header('content-security-policy', POLICY)
+      c.header('content-security-policy', PANEL_POLICY)
       c.header('x-content-type-options', 'nosniff')
       c.header('referrer-policy', 'no-referrer')
       // A new version of the router must not meet modules of the old one.

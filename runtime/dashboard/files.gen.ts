@@ -2025,8 +2025,17 @@ dialog.palette {
     display: none;
   }
   .top {
+    flex-wrap: nowrap;
     gap: 0.4rem;
     padding: 0.5rem;
+  }
+  .who {
+    flex-wrap: nowrap;
+  }
+  /* The sign stays; its name is read out as before. */
+  .brand {
+    gap: 0;
+    font-size: 0;
   }
 }
 .diff.wrapped {

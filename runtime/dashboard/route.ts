@@ -27,17 +27,11 @@ import { checkManifest, manifestCheck } from './manifest-check.ts'
 import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
 import { isRange, overviewBody } from './overview-body.ts'
 import type { Page } from './page.ts'
+import { guard, rootOf } from './page-headers.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
 import { sharedFragments } from './shared-fragments.ts'
 import { type MenuCounts, shell, type Theme } from './shell.ts'
-
-/**
- * Nothing but this service's own files runs, and no text becomes markup but the pages that the service itself made: the browser refuses
- * it, whatever a module does. Frames are refused because a page in one could be clicked without being seen.
- */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types waybill-pages"
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -271,18 +265,6 @@ interface LoginForm {
 function themeOf(c: Context): Theme | undefined {
   const chosen = getCookie(c, 'wb_theme')
   return chosen === 'light' || chosen === 'dark' ? chosen : undefined
-}
-
-function guard(c: Context): void {
-  c.header('content-security-policy', POLICY)
-  c.header('x-content-type-options', 'nosniff')
-  c.header('referrer-policy', 'same-origin')
-  c.header('cache-control', 'no-store')
-}
-
-/** How a page names the folder that the dashboard stands in, from where it stands itself. */
-function rootOf(c: Context): string {
-  return '../'.repeat(c.req.path.split('/').length - 2) || './'
 }
 
 /** Relative, so that it holds behind a proxy that serves this under a path. */

@@ -20,6 +20,23 @@ function common(call: Call): void {
     }
   })
 
+  it('answers a browser at an unknown address with a page, and a program with JSON', async () => {
+    const headers = { ...authorization, accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+    const page = await call('/no/such/<b>page', { headers })
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, expect.stringContaining('text/html')])
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+    const text = await page.text()
+    expect(text).toContain('There is no such page')
+    expect(text).not.toContain('<b>page')
+    for (const accept of ['*/*', 'application/json']) {
+      const answer = await call('/no/such/page', { headers: { ...authorization, accept } })
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([
+        404,
+        expect.stringContaining('application/json'),
+      ])
+    }
+  })
+
   it('serves metrics as Prometheus text', async () => {
     const answer = await call('/metrics', { headers: authorization })
     expect(answer.status).toBe(200)

@@ -32,9 +32,10 @@ export const agentPage: Page = {
     ])
     const { name, manifest, description = '' } = agent
     const text = JSON.stringify(manifest, null, 2)
-    const body = html`<h1>${name}</h1>${description === '' ? '' : html`<p>${description}</p>`}
+    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">New run</a> <a class="button" href="${root}sessions">Chat</a></span></div>${description === '' ? '' : html`<p>${description}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
 ${other === undefined ? '' : difference(root, name, other, text)}
+${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
 <div class="cards">
 ${live('agent-versions', card('Versions', html`${versionRows(root, name, versions.items)}${pager(root, `agents/${name}`, { cursor }, versions.next)}`))}
 ${live('agent-budget', card('Budget', budgetForm(name, budget)))}
@@ -49,7 +50,6 @@ ${form(
 <label><input type="checkbox" name="promote" checked> Runs that begin from now on use it</label>
 <button class="main">Publish</button>`,
 )}</section>
-${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
 ${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
     return { title: name, body }
   },
