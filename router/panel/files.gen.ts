@@ -3173,6 +3173,42 @@ export const oidNist = (suffix) => ({
   "overview.js": `import { el, svg, table } from './dom.js'
 import { count, many, milliseconds, percent, usd } from './figures.js'
 
+/** Beyond this part of calls without an answer something is wrong. */
+const MOST_FAILED = 0.05
+
+/** What part of the calls was served nothing, before anything is said of what was saved. */
+export function healthView({ requests, served_by_rung, escalations, failovers }       )                {
+  if (requests === 0) return [hint('There is no call in this time.')]
+  const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
+  const failed = Math.max(0, requests - served)
+  const part = failed / requests
+  const tile = (name        , value        , note        , look         ) =>
+    el('div', {}, el('dt', {}, name), el('dd', { class: look }, value), el('dd', { class: 'hint' }, note))
+  return [
+    el(
+      'dl',
+      { class: 'figures' },
+      tile(
+        'Failure rate',
+        percent(part),
+        failed === 0 ? 'every call was served' : \`\${many(failed, 'call')} served nothing\`,
+        part > MOST_FAILED ? 'bad' : undefined,
+      ),
+      tile('Calls', count(requests), \`\${count(served)} served\`),
+      tile('Escalations', count(escalations), 'to a higher rung'),
+      tile('Failovers', count(failovers), 'to another provider'),
+    ),
+    el(
+      'div',
+      {},
+      share([
+        [served / requests, 'saved'],
+        [part, 'lost'],
+      ]),
+    ),
+  ]
+}
+
 /** Which rung served how much, and what made calls move. */
 export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }       )                {
   if (requests === 0) return [hint('There is no call in this time.')]
@@ -3434,7 +3470,12 @@ button[aria-pressed="true"] {
   background: var(--card);
   color: var(--link);
 }
-.figures dd {
+.figures .hint {
+  margin: 0;
+  font-weight: normal;
+  font-size: 0.85rem;
+}
+.figures dd:not(.hint) {
   margin: 0;
   font-size: 1.25rem;
   font-weight: 600;
@@ -3610,7 +3651,7 @@ dialog h2 {
 import { ApiFault, panelApi } from './api.js'
 import { exportView } from './export-view.js'
 import { flowView } from './flow.js'
-import { calibrationView, gatesView, ladderView } from './overview.js'
+import { calibrationView, gatesView, healthView, ladderView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
 import { traceDetail } from './trace-detail.js'
@@ -3658,9 +3699,10 @@ function since()                     {
 
 async function showFigures()                {
   const window = { since: since() }
+  const evals = await api.evals(window)
+  bodyOf('health').replaceChildren(...healthView(evals))
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
-  const evals = await api.evals(window)
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))

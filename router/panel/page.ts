@@ -45,6 +45,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 </form>
 <p id="problem" class="notice bad" role="alert" hidden></p>
 <section id="empty" class="notice" hidden></section>
+<section id="health" class="card wide" aria-labelledby="health-title"><h2 id="health-title">Is it well?</h2><div class="body"></div></section>
 <section id="savings" class="card wide" aria-labelledby="savings-title"><h2 id="savings-title">Savings over time</h2><div class="body"></div></section>
 <section id="ladder" class="card" aria-labelledby="ladder-title"><h2 id="ladder-title">Ladder</h2><div class="body"></div></section>
 <section id="gates" class="card" aria-labelledby="gates-title"><h2 id="gates-title">Gates</h2><div class="body"></div></section>

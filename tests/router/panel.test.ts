@@ -113,6 +113,11 @@ if (hasChromium()) {
       await browser.look({})
       await browser.goto(panel())
       await loaded()
+      // First of all whether calls were served.
+      expect(await browser.text('main > section:not([hidden]) h2')).toBe('Is it well?')
+      expect(await browser.text('#health')).toMatch(
+        /Failure rate\s+\d+(?:\.\d)?\s%\s+(?:every call was served|[\d,]+ calls? served nothing)/,
+      )
       expect(await browser.text('#savings')).toMatch(/Saved\s+\$0\.4692 \(68\s%\)/)
       expect(await browser.run('return document.querySelectorAll("#savings .chart rect").length')).toBe(12)
       expect(await browser.text('#ladder')).toMatch(/Rung 1\s+12 \(20\s%\)\s+Rung 0\s+48 \(80\s%\)\s+12 escalations/)

@@ -3,6 +3,42 @@ import { count, many, milliseconds, percent, usd } from '../../../shared/browser
 import type { CalibrationState } from '../../../shared/wire/router/calibration.ts'
 import type { Evals, GateStats } from '../../../shared/wire/router/evals.ts'
 
+/** Beyond this part of calls without an answer something is wrong. */
+const MOST_FAILED = 0.05
+
+/** What part of the calls was served nothing, before anything is said of what was saved. */
+export function healthView({ requests, served_by_rung, escalations, failovers }: Evals): HTMLElement[] {
+  if (requests === 0) return [hint('There is no call in this time.')]
+  const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
+  const failed = Math.max(0, requests - served)
+  const part = failed / requests
+  const tile = (name: string, value: string, note: string, look?: string) =>
+    el('div', {}, el('dt', {}, name), el('dd', { class: look }, value), el('dd', { class: 'hint' }, note))
+  return [
+    el(
+      'dl',
+      { class: 'figures' },
+      tile(
+        'Failure rate',
+        percent(part),
+        failed === 0 ? 'every call was served' : `${many(failed, 'call')} served nothing`,
+        part > MOST_FAILED ? 'bad' : undefined,
+      ),
+      tile('Calls', count(requests), `${count(served)} served`),
+      tile('Escalations', count(escalations), 'to a higher rung'),
+      tile('Failovers', count(failovers), 'to another provider'),
+    ),
+    el(
+      'div',
+      {},
+      share([
+        [served / requests, 'saved'],
+        [part, 'lost'],
+      ]),
+    ),
+  ]
+}
+
 /** Which rung served how much, and what made calls move. */
 export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }: Evals): HTMLElement[] {
   if (requests === 0) return [hint('There is no call in this time.')]

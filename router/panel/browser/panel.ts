@@ -2,7 +2,7 @@ import { el, part } from '../../../shared/browser/dom.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
-import { calibrationView, gatesView, ladderView } from './overview.ts'
+import { calibrationView, gatesView, healthView, ladderView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
 import { sessionKey } from './session-key.ts'
 import { traceDetail } from './trace-detail.ts'
@@ -50,9 +50,10 @@ function since(): string | undefined {
 
 async function showFigures(): Promise<void> {
   const window = { since: since() }
+  const evals = await api.evals(window)
+  bodyOf('health').replaceChildren(...healthView(evals))
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
-  const evals = await api.evals(window)
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
