@@ -54,6 +54,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       publicUrl,
       heartbeatMs,
       routerPanel: options.routerPanel,
+      gzip: options.gzip,
     },
     agents: {
       agents,

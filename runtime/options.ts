@@ -50,6 +50,8 @@ export interface RuntimeOptions {
   masterKey?: Uint8Array<ArrayBuffer> | undefined
   /** AES-256-GCM of this host, under which run data is sealed at rest; without a master key it stands in clear. Default: in JavaScript. */
   cipher?: RecordCipher | undefined
+  /** Compresses the modules and style sheets of the dashboard; without it they go out as they are, as before a host that compresses itself. */
+  gzip?: ((text: string) => Uint8Array<ArrayBuffer>) | undefined
   /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
   defaultTimezone?: string | undefined
   /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */

@@ -337,6 +337,11 @@ describe('what a browser loads', () => {
     expect((await here.runtime.fetch(new Request('http://localhost/ui/files/dashboard.js', { headers }))).status).toBe(
       304,
     )
+    const packed = await here.runtime.fetch(
+      new Request('http://localhost/ui/files/dashboard.js', { headers: { 'accept-encoding': 'gzip' } }),
+    )
+    // A host that compresses by itself, as this one stands for, gets the text.
+    expect(packed.headers.get('content-encoding')).toBe(null)
     expect((await here.runtime.fetch(new Request('http://localhost/ui/files/constructor'))).status).toBe(404)
     expect((await here.runtime.fetch(new Request('http://localhost/ui/live'))).status).toBe(401)
   })

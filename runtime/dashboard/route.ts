@@ -59,6 +59,7 @@ export function pagesRoute({
 }) {
   const logins = loginAccess(users, now)
   const fragments = sharedFragments(monotonic)
+  const compressed = new Map<string, Uint8Array<ArrayBuffer>>()
   const files = async () => (await import('./files.gen.ts')).dashboardFiles
 
   async function loginOf(c: Context): Promise<Login | undefined> {
@@ -128,13 +129,20 @@ export function pagesRoute({
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
       if (type === undefined || !Object.hasOwn(known, name)) throw new ApiError('not_found', `there is no file ${name}`)
       const text = known[name]!
-      const etag = `"${sha256Hex(text).slice(0, 16)}"`
+      // Weak: it names the text, compressed or not.
+      const etag = `W/"${sha256Hex(text).slice(0, 16)}"`
       guard(c)
       // A new version must not meet modules of the old one.
       c.header('cache-control', 'no-cache')
       c.header('etag', etag)
       if (c.req.header('if-none-match') === etag) return c.body(null, 304)
-      return c.body(text, 200, { 'content-type': type })
+      c.header('vary', 'accept-encoding')
+      if (deps.gzip === undefined || !/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\b)/.test(c.req.header('accept-encoding') ?? '')) {
+        return c.body(text, 200, { 'content-type': type })
+      }
+      const packed = compressed.get(name) ?? deps.gzip(text)
+      compressed.set(name, packed)
+      return c.body(packed, 200, { 'content-type': type, 'content-encoding': 'gzip' })
     })
     .get('/setup', async c => {
       guard(c)

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
@@ -86,6 +87,7 @@ export async function serveRuntime(
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
+    gzip: text => new Uint8Array(gzipSync(text, { level: 9 })),
     telemetry: collectorOf(env),
     egress,
     providers,

@@ -210,6 +210,24 @@ if (hasChromium()) {
       expect(await page.textContent('#step h2')).toContain('model-1')
     })
 
+    it('costs a browser that has seen nothing of it less than 120 kB', async () => {
+      const protocol = await seen.context.newCDPSession(page)
+      await protocol.send('Network.enable')
+      await protocol.send('Network.setCacheDisabled', { cacheDisabled: true })
+      let bytes = 0
+      protocol.on('Network.loadingFinished', ({ encodedDataLength }) => {
+        bytes += encodedDataLength
+      })
+      for (const path of ['runs', '']) {
+        bytes = 0
+        await page.goto(at(path), { waitUntil: 'load' })
+        await page.waitForSelector('text=● live')
+        process.stderr.write(`dashboard: /${path} costs ${bytes} bytes of the network\n`)
+        expect(bytes, path).toBeLessThan(120_000)
+      }
+      await protocol.detach()
+    })
+
     it('sorts by cost and duration, with what is asked for in the address', async () => {
       await page.goto(at('runs?agentName=echo&since=1h'))
       await page.click('th >> text=Duration')
