@@ -2,6 +2,7 @@ import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import { uuidsBy } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
+import { type CurveKeys, portableCurveKeys } from '../shared/sign/curve-keys.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
 import { type Db, STUCK } from '../shared/sql/db.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
@@ -24,6 +25,7 @@ export interface Core {
   clock: Clock
   metrics: Metrics
   sha256: Sha256
+  curveKeys: CurveKeys
   newId: () => string
   /** Seals and opens the data of runs, once the store is ready. */
   records: Records
@@ -75,6 +77,7 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
       clock,
       metrics,
       sha256,
+      curveKeys: options.curveKeys ?? portableCurveKeys,
       newId: uuidsBy(clock),
       records: later.records,
       sealing: async () => box,

@@ -1,6 +1,7 @@
 import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
+import type { CurveKeys } from '../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Collector } from '../shared/telemetry/collector.ts'
@@ -63,6 +64,8 @@ export interface RuntimeOptions {
   /** A native scrypt, where the host has one. */
   scrypt?: Scrypt | undefined
   sha256?: Sha256
+  /** Signatures and sealed boxes without WebCrypto, where the host has them. */
+  curveKeys?: CurveKeys
   /** How this process is called in the leases of its runs. */
   owner?: string
   isGone?: (owner: string) => boolean

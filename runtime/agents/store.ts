@@ -57,6 +57,11 @@ export interface Saved {
   version: VersionRow
 }
 
+/** With the labels that its agent has now. */
+export interface CurrentVersion extends VersionRow {
+  agentLabels: Labels
+}
+
 /** What a new agent or version is made with. */
 type SavingDeps = Required<Pick<AgentStoreDeps, 'now' | 'newId' | 'sealTexts'>>
 
@@ -122,9 +127,9 @@ export function agentStore(db: Db, options: AgentStoreDeps) {
     },
 
     /** The version that a new run of this agent gets. */
-    async currentByName(tenantId: string, name: string): Promise<VersionRow | undefined> {
+    async currentByName(tenantId: string, name: string): Promise<CurrentVersion | undefined> {
       const agent = await getByName(db, tenantId, name)
-      return agent && current(agent)
+      return agent && { ...(await current(agent)), agentLabels: agent.labels }
     },
 
     /** A version of one tenant; undefined for one of another tenant. */

@@ -1,4 +1,5 @@
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -67,7 +68,8 @@ export async function openKeyChest(vars: Record<string, string | undefined>, { c
       }
       const box = vault(await masterKey(await masterKeyOf(env, silentLog())))
       await checkMasterKey(db, box)
-      return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, clock: systemClock }).rotate()
+      const { signer } = nativeCurveKeys
+      return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, signer, clock: systemClock }).rotate()
     },
     async revoke(id: string): Promise<void> {
       const key = await keys.get(id)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
@@ -99,6 +100,7 @@ export async function serveRuntime(
     demo: env.PLATFORM_DEMO !== 'off',
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     sha256: nativeSha256,
+    curveKeys: nativeCurveKeys,
     owner: writerName(),
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,

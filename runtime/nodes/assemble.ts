@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { toHex, utf8 } from '../../shared/sign/bytes.ts'
+import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -54,6 +55,7 @@ export interface NodesOptions {
   clock: Clock
   metrics: Metrics
   sha256: Sha256
+  curveKeys: CurveKeys
   newId: () => string
   dayOf: (ms: number) => string
   maxBodyBytes: number
@@ -145,6 +147,7 @@ export function assembleNodes(options: NodesOptions) {
     now,
     dayOf,
     signRemoteRun: options.signRemoteRun,
+    verifySignature: options.curveKeys.verifySignature,
     enqueueEvent: options.enqueueStatusEvents,
     ended: options.ended,
     watched: options.watched,
@@ -320,6 +323,7 @@ export function assembleNodes(options: NodesOptions) {
         dispatchMs,
         embedded,
         sha256: options.sha256,
+        sealTo: options.curveKeys.sealTo,
         versionOf: options.versionOf,
         labelsOf: options.labelsOf,
         sessions,

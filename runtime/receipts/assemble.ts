@@ -1,4 +1,5 @@
 import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -15,6 +16,7 @@ export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' 
   clock: Clock
   metrics: Metrics
   sha256: Sha256
+  curveKeys: CurveKeys
   sealing: Sealing
   seed?: Uint8Array<ArrayBuffer> | undefined
 }
@@ -26,6 +28,7 @@ export function assembleReceipts({
   clock,
   metrics,
   sha256,
+  curveKeys,
   sealing,
   seed,
   ...rest
@@ -37,7 +40,7 @@ export function assembleReceipts({
     now: clock.now,
     ...rest,
     store: receiptStore(db, records, sha256),
-    signing: signingKeys({ keys, sealing, clock, seed }),
+    signing: signingKeys({ keys, sealing, signer: curveKeys.signer, clock, seed }),
     issued: metrics.counter('waybill_receipts_issued_total', 'Receipts that were signed.'),
   })
 }

@@ -1,5 +1,6 @@
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
-import { type Signer, signer } from '../../shared/sign/ed25519.ts'
+import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
+import type { Signer } from '../../shared/sign/ed25519.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
@@ -9,6 +10,7 @@ import type { ActiveKey, KeyStore } from './key-store.ts'
 export interface SigningKeysDeps {
   keys: KeyStore
   sealing: Sealing
+  signer: CurveKeys['signer']
   clock: Clock
   /** A seed that the operator keeps; it goes before any that is stored. */
   seed?: Uint8Array<ArrayBuffer> | undefined
@@ -34,7 +36,7 @@ export const RECEIPT_KEY_SEALED: SealedColumn = {
 }
 
 /** The key of this moment. The seed is sealed under the master key; without one, and without a given seed, nothing is signed. */
-export function signingKeys({ keys, sealing, clock, seed }: SigningKeysDeps) {
+export function signingKeys({ keys, sealing, signer, clock, seed }: SigningKeysDeps) {
   let held: { signer: Signer | undefined; sinceMs: number } | undefined
   let loading: Promise<Signer | undefined> | undefined
 

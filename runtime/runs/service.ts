@@ -18,6 +18,8 @@ export interface AgentVersion {
   agentName: string
   versionId: string
   manifest: Manifest
+  /** Of the agent, where they were read with it. */
+  agentLabels?: Readonly<Record<string, string>> | undefined
 }
 
 /** What a run would be of; the input as canonical text. */
@@ -46,7 +48,10 @@ export interface RunServiceDeps {
 }
 
 /** A run as it is asked for, before it has an id and a day. */
-type Creation = Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>
+type Creation = Omit<
+  NewRun,
+  'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName' | 'agentLabels'
+>
 
 /** What the caller's transaction adds to a creation. */
 export type Also = (runId: string) => InStatement[]
@@ -145,7 +150,7 @@ async function createRun(
   also: Also,
   id: string = deps.newId(),
 ): Promise<Run> {
-  const { agentId, agentName, versionId, manifest } = version
+  const { agentId, agentName, agentLabels, versionId, manifest } = version
   const { sealedInput } = given
   const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
   const input = sealedInput ? asLongAs(sealedInput) : run.input
@@ -156,6 +161,7 @@ async function createRun(
       id,
       agentId,
       agentName,
+      agentLabels,
       versionId,
       isolation: manifest.isolation,
       budgetExceeded: exceeded,

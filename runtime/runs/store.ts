@@ -22,6 +22,8 @@ export interface NewRun {
   tenantId: string
   agentName: string
   agentId: string
+  /** Of its agent, where they are known: they say where it is executed. */
+  agentLabels?: Readonly<Record<string, string>> | undefined
   versionId: string
   createdMs: number
   /** The canonical text of the input. */

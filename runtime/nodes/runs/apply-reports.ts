@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Counter } from '../../../shared/metrics/metrics.ts'
 import { toBase64, toHex } from '../../../shared/sign/bytes.ts'
-import { verifySignature } from '../../../shared/sign/ed25519.ts'
+import type { CurveKeys } from '../../../shared/sign/curve-keys.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { ChildAsk, Complete, Event, NodeFrame } from '../../../shared/tunnel/gateway.gen.ts'
 import { completeMessage } from '../../../shared/tunnel/protocol.ts'
@@ -28,6 +28,7 @@ export interface ApplyReportsDeps {
   now: () => Date
   dayOf: (ms: number) => string
   signRemoteRun: SignRemoteRun
+  verifySignature: CurveKeys['verifySignature']
   /** The webhook deliveries of runs that moved; last in the commit. */
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
@@ -272,7 +273,7 @@ async function addComplete(
   const { $typeName: _, nodeSignature, ...said } = told
   const key = batch.node.signKey
   const signed =
-    key !== undefined && (await verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
+    key !== undefined && (await deps.verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
   if (!signed) {
     drop(deps, 'bad_signature', frame, batch.node)
     return

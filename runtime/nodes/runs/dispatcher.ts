@@ -58,9 +58,10 @@ export function dispatcher({ db, log, now, links, remote, nodes, versionOf }: Di
   async function offer(link: NodeLink, runs: readonly RemoteRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
     const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
     const limits = await remote.runLimits(runs.map(({ agentId }) => agentId))
+    const inputs = await remote.inputsOf(runs.map(({ id }) => id))
     const statements = await Promise.all(
       runs.map(async run => {
-        const input = await remote.inputOf(run.id)
+        const input = inputs.get(run.id)
         if (input === undefined) return []
         const limit = limits.get(run.agentId)
         const sealed = (await versionOf(run.versionId))?.sealed
@@ -100,7 +101,7 @@ export function dispatcher({ db, log, now, links, remote, nodes, versionOf }: Di
         .all()
         .filter(link => room(link) > 0)
         .sort((a, b) => (load.get(a.nodeId) ?? 0) / (a.slots || 1) - (load.get(b.nodeId) ?? 0) / (b.slots || 1))
-      let given = 0
+      let isCut = false
       for (const link of candidates) {
         // A run that goes on at a node which is drained may still call others.
         const able = isolationValues.filter(value => takes(link, value, nowMs))
@@ -111,9 +112,10 @@ export function dispatcher({ db, log, now, links, remote, nodes, versionOf }: Di
         if (poolKey === undefined) continue
         await offer(link, runs, poolKey)
         load.set(link.nodeId, (load.get(link.nodeId) ?? 0) + runs.length)
-        given += runs.length
+        isCut ||= runs.length === most
       }
-      if (given === 0) return
+      // Each got all that there was for it; what comes meanwhile wakes this again.
+      if (!isCut) return
     }
   }
 

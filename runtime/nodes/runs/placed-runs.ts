@@ -1,8 +1,8 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
+import type { CurveKeys } from '../../../shared/sign/curve-keys.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Db } from '../../../shared/sql/db.ts'
-import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
@@ -22,7 +22,7 @@ import { commandTarget } from './fallback-node.ts'
 import { type Placement, place } from './placement.ts'
 import type { remoteReads } from './remote-reads.ts'
 import { offline, withData } from './remote-reads.ts'
-import type { RemoteRun } from './remote-run.ts'
+import type { RemoteRun, RunPlace } from './remote-run.ts'
 import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface PlacedRunsDeps {
@@ -38,11 +38,19 @@ export interface PlacedRunsDeps {
   embedded: { on: boolean; backends: readonly Backend[] }
   dispatchMs: number
   sha256: Sha256
+  sealTo: CurveKeys['sealTo']
   versionOf: (
     versionId: string,
   ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
   sessions: Pick<RemoteSessions, 'placeOf'>
+}
+
+interface PlacedVersion {
+  manifest: Manifest
+  sealed: SealedTexts | undefined
+  /** Of its agent, where they were read with it. */
+  agentLabels?: Readonly<Record<string, string>> | undefined
 }
 
 type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
@@ -66,11 +74,8 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     ...runs,
     remoteRunOf: (id: string) => remoteRunOf(deps, id),
 
-    placementFor: (
-      tenantId: string,
-      agentName: string,
-      version: { manifest: Manifest; sealed: SealedTexts | undefined },
-    ) => placementFor(deps, tenantId, agentName, version),
+    placementFor: (tenantId: string, agentName: string, version: PlacedVersion) =>
+      placementFor(deps, tenantId, agentName, version),
 
     async create(run: NewRun): Promise<NewRun> {
       if (await allHere(deps, [run])) return runs.create(run)
@@ -133,19 +138,19 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     },
 
     async events(runId: string, fromSeq: number, most: number) {
-      const found = await remoteRunOf(deps, runId)
+      const found = await placeOf(deps, runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
     },
 
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
-      const found = await remoteRunOf(deps, runId)
+      const found = await placeOf(deps, runId)
       if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
       // Its node is asked by the stream: only once it is known whose run it is.
       return { tenantId: found.tenantId, status: found.status }
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
-      const found = await remoteRunOf(deps, runId)
+      const found = await placeOf(deps, runId)
       return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
     },
 
@@ -184,7 +189,9 @@ async function placementOf(deps: PlacedRunsDeps, run: NewRun): Promise<PinnedPla
     const session = await deps.sessions.placeOf(run.sessionId)
     return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
   }
-  return placementFor(deps, run.tenantId, run.agentName, version, run.sealedInput)
+  const { manifest, sealed } = version
+  const { agentLabels } = run
+  return placementFor(deps, run.tenantId, run.agentName, { manifest, sealed, agentLabels }, run.sealedInput)
 }
 
 /** Where a run of that version goes that nothing binds to a place. */
@@ -192,10 +199,10 @@ async function placementFor(
   deps: PlacedRunsDeps,
   tenantId: string,
   agentName: string,
-  version: { manifest: Manifest; sealed: SealedTexts | undefined },
+  version: PlacedVersion,
   input?: SealedInput,
 ): Promise<Placement> {
-  const labels = await deps.labelsOf(tenantId, agentName)
+  const labels = version.agentLabels ?? (await deps.labelsOf(tenantId, agentName))
   const wanted = labels[POOL_LABEL] ?? version.sealed?.pool ?? input?.pool
   if (version.sealed && wanted !== version.sealed.pool) {
     const { pool } = version.sealed
@@ -238,7 +245,7 @@ async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
     ...(sealedInput
       ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
       : {
-          inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
+          inputSealed: poolKey ? await deps.sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
           inputHash: sha256Hex(utf8(run.input), deps.sha256),
         }),
     genesis: genesis(run.id, deps.sha256).hash,
@@ -263,6 +270,11 @@ async function allHere(deps: PlacedRunsDeps, list: readonly NewRun[]): Promise<b
     if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
   }
   return true
+}
+
+/** The same, as far as it takes to ask its node. */
+async function placeOf(deps: PlacedRunsDeps, id: string): Promise<RunPlace | undefined> {
+  return deps.engaged() ? deps.remote.placeOf(id) : undefined
 }
 
 /** The run on a node; undefined for one that is here. */

@@ -12,7 +12,7 @@ import type { ReadAsked } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import type { RemoteApproval, RemoteEventText, RemoteRunData } from '../sealed-payloads.ts'
 import { fallbackNode } from './fallback-node.ts'
-import type { RemoteRun } from './remote-run.ts'
+import type { RemoteRun, RunPlace } from './remote-run.ts'
 
 const decoder = new TextDecoder()
 const MOST_EVENTS = 500
@@ -39,7 +39,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       return found && new Map(found.map(one => [one.id, one]))
     },
 
-    async events({ id, nodeId, state }: RemoteRun, fromSeq: number, most: number): Promise<JournalEntry[]> {
+    async events({ id, nodeId, state }: RunPlace, fromSeq: number, most: number): Promise<JournalEntry[]> {
       if (state === 'queued' || nodeId === undefined) return []
       const limit = Math.min(most, MOST_EVENTS)
       const found: JournalEntry[] = []
@@ -54,7 +54,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     },
 
     /** An output that stands beside a journal; undefined: there is none of that digest. */
-    async blob({ id, nodeId, state }: RemoteRun, sha256: string): Promise<Uint8Array | undefined> {
+    async blob({ id, nodeId, state }: RunPlace, sha256: string): Promise<Uint8Array | undefined> {
       if (state === 'queued' || nodeId === undefined) return undefined
       const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read({
         kind: 'blob',
@@ -65,7 +65,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     },
 
     /** What a model step sent and got, as its node rebuilds it; undefined: there is no such step. */
-    async request({ id, nodeId, state }: RemoteRun, stepId: string, before = 0): Promise<StepRequest | undefined> {
+    async request({ id, nodeId, state }: RunPlace, stepId: string, before = 0): Promise<StepRequest | undefined> {
       if (state === 'queued' || nodeId === undefined) return undefined
       const node = await fallbackNode(reachableNodes, nodes, nodeId)
       const answer = await node?.read({ kind: 'request', id: `${id}/${stepId}`, from: before })

@@ -9,7 +9,7 @@ import type { budgets, remoteRuns } from '../../schema/tables.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import { releaseHolds, unreportedHolds } from './remote-holds.ts'
-import { REMOTE_RUN_COLUMNS, type RemoteRun, type StoredRemoteRun, toRemoteRun } from './remote-run.ts'
+import { REMOTE_RUN_COLUMNS, type RemoteRun, type RunPlace, type StoredRemoteRun, toRemoteRun } from './remote-run.ts'
 
 const FAR = `select ${REMOTE_RUN_COLUMNS} from remote_runs f join runs r on r.id = f.run_id`
 const OPEN = "status in ('queued', 'running', 'waiting')"
@@ -97,6 +97,8 @@ export interface RemoteRunEnd {
   spent?: RemoteRun['spent']
   day: string
 }
+
+type InputRow = Pick<RowOf<typeof remoteRuns>, 'run_id' | 'input_schedule'> & { input_sealed: ArrayBuffer }
 
 /** What an agent's budget means for its runs on nodes. */
 export interface RunLimit {
@@ -350,6 +352,19 @@ export function remoteRunStore(db: Db) {
       return remoteRunsIn(await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] }))[0]
     },
 
+    /** Where it is, and whose: enough to ask its node. */
+    async placeOf(id: string): Promise<RunPlace | undefined> {
+      const found = await db.execute({
+        sql: `select r.tenant_id, r.status, f.node_id, f.state from remote_runs f join runs r on r.id = f.run_id
+          where f.run_id = ?`,
+        args: [id.toWellFormed()],
+      })
+      const [row] = rowsOf<Pick<StoredRemoteRun, 'tenant_id' | 'status' | 'node_id' | 'state'>>(found)
+      return (
+        row && { id, tenantId: row.tenant_id, status: row.status, nodeId: row.node_id ?? undefined, state: row.state }
+      )
+    },
+
     async these(ids: readonly string[]): Promise<Map<string, RemoteRun>> {
       const found = await db.execute({
         sql: `${FAR} where f.run_id in (select value from json_each(?))`,
@@ -394,14 +409,19 @@ export function remoteRunStore(db: Db) {
       )
     },
 
-    async inputOf(id: string): Promise<{ sealed: Uint8Array; schedule: string | undefined } | undefined> {
+    /** What these runs were given, as it was sealed for them. */
+    async inputsOf(ids: readonly string[]): Promise<Map<string, { sealed: Uint8Array; schedule: string | undefined }>> {
       const found = await db.execute({
-        sql: 'select input_sealed, input_schedule from remote_runs where run_id = ?',
-        args: [id],
+        sql: `select run_id, input_sealed, input_schedule from remote_runs
+          where run_id in (select value from json_each(?)) and input_sealed is not null`,
+        args: [JSON.stringify(ids)],
       })
-      const [row] = rowsOf<Pick<RowOf<typeof remoteRuns>, 'input_sealed' | 'input_schedule'>>(found)
-      if (!row?.input_sealed) return undefined
-      return { sealed: new Uint8Array(row.input_sealed), schedule: row.input_schedule ?? undefined }
+      return new Map(
+        rowsOf<InputRow>(found).map(({ run_id, input_sealed, input_schedule }) => [
+          run_id,
+          { sealed: new Uint8Array(input_sealed), schedule: input_schedule ?? undefined },
+        ]),
+      )
     },
 
     async overdue(nowMs: number, most: number): Promise<RemoteRun[]> {
