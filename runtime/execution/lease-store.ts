@@ -245,9 +245,24 @@ async function loaded(
   )
 }
 
-/** Input and journal of these runs. */
-async function storedRuns({ db, records }: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
+/** Input and journal of these runs: at once where one answer of the store holds them. */
+async function storedRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
   if (ids.length === 0) return new Map()
+  try {
+    return await readRuns(deps, ids)
+  } catch (error) {
+    if (ids.length === 1 || !isTooLarge(error)) throw error
+    const middle = ids.length >> 1
+    const first = await storedRuns(deps, ids.slice(0, middle))
+    return new Map([...first, ...(await storedRuns(deps, ids.slice(middle)))])
+  }
+}
+
+/** A libSQL server answers with 10 MB at most. */
+const isTooLarge = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'RESPONSE_TOO_LARGE'
+
+async function readRuns({ db, records }: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
   const args = [JSON.stringify(ids)]
   const [data, stored] = await db.read([
     { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args },
