@@ -24,6 +24,7 @@ const SHARE = 50
 /** The end of a run may be reported late, by a node that was away. After that a slot is read again only now and then, for deleted runs. */
 const LATE_MS = 10 * MINUTE_MS
 const SETTLED_MS = HOUR_MS
+const LONGEST_MS = 30_000
 const MOST_SLOTS = 4000
 const MOST_ANSWERS = 1000
 const MOST_PARTS = 6
@@ -78,7 +79,8 @@ export function overviewService({ store, clock }: { store: OverviewStore; clock:
       const known = answers.get(key)
       if (known && known.untilMs > startedMs) return known.answer
       const answer = compute(tenantId, range)
-      const entry = { untilMs: Number.POSITIVE_INFINITY, answer }
+      // Not for ever: on a host that ends what a request does with its connection, this one may never come to an end.
+      const entry = { untilMs: startedMs + LONGEST_MS, answer }
       answers.delete(key)
       remember(answers, MOST_ANSWERS, key, entry)
       answer.then(

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest'
+import type { Overview } from '../../shared/wire/runtime/overview.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
+import { eventually } from '../eventually.ts'
 import { matrix, RUNTIME_KEY } from '../matrix.ts'
 import { sseReader } from '../runtime/sse.ts'
 
@@ -96,5 +98,27 @@ matrix('runtime', call => {
     await json(201, 'POST', '/v1/agents', { name: 'foreign', manifest })
     const started = await run('foreign', '/call exec {"command":"id"}')
     expect(await ended(started.id)).toMatchObject({ status: 'failed', error: { code: 'isolation_unavailable' } })
+  })
+
+  it('says how the runs went, the same to all who ask at once, and lists them with titles', async () => {
+    await agent('counted')
+    const { id } = await run('counted', 'Count this one')
+    await ended(id)
+    const all = await Promise.all(Array.from({ length: 5 }, () => json<Overview>(200, 'GET', '/v1/overview?range=1h')))
+    for (const one of all) expect(one.total).toEqual(all[0]!.total)
+    // An answer of a moment ago may be from before the end of the run.
+    await eventually(async () => {
+      const { agents } = await json<Overview>(200, 'GET', '/v1/overview?range=7d')
+      expect(agents.some(({ agentName, succeeded }) => agentName === 'counted' || succeeded > 0)).toBe(true)
+    })
+    const path = '/v1/runs?agentName=counted&fields=title&subRuns=folded&count=true'
+    const [listed] = await json<Run[]>(200, 'GET', path)
+    expect(listed).toMatchObject({ id, title: 'Count this one', agentVersion: 1, subRuns: 0 })
+    expect((await json<Run[]>(200, 'GET', '/v1/runs?sort=durationMs&agentName=counted')).map(one => one.id)).toEqual([
+      id,
+    ])
+    const trial = { fromStepId: 'model-1', onlyStep: true }
+    const forked = await json<Run>(201, 'POST', `/v1/runs/${id}/fork`, trial)
+    expect(await ended(forked.id)).toMatchObject({ status: 'succeeded', forkedFrom: { onlyStep: true } })
   })
 })
