@@ -15,7 +15,9 @@ export async function pathProxy(path: string, target: () => string) {
       redirect: 'manual',
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     })
-    response.writeHead(answer.status, [...answer.headers].flat())
+    // What came compressed is plain by now.
+    const kept = [...answer.headers].filter(([name]) => !/^content-(?:encoding|length)$/.test(name))
+    response.writeHead(answer.status, kept.flat())
     try {
       for await (const chunk of answer.body ?? []) response.write(chunk)
     } finally {
