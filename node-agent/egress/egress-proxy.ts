@@ -1,5 +1,5 @@
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
-import { connect, isIP } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Egress } from '../../runtime/execution/sandbox/sandboxes.ts'
@@ -74,12 +74,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       if (!URL.canParse(`https://${request.url}`)) throw new OutboundDenied('CONNECT needs a host and a port')
       const url = new URL(`https://${request.url}`)
       const address = await decide(url, 'CONNECT')
-      const remote = connect({ host: address, port: targetOf(url).port, timeout: connectMs })
-      await new Promise<void>((done, failed) => {
-        remote.once('connect', done)
-        remote.once('error', failed)
-        remote.once('timeout', () => failed(new Error('no answer came in time')))
-      })
+      const remote = await connected(address, targetOf(url).port, connectMs)
       places?.connected({ ...targetOf(url), address }, remote)
       remote.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
@@ -138,6 +133,16 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
   server.on('request', (request, response) => void forward(request, response))
   server.on('connect', (request, guest, head) => void tunnel(request, guest, head))
   return stream => void server.emit('connection', stream)
+}
+
+async function connected(host: string, port: number, timeout: number): Promise<Socket> {
+  const remote = connect({ host, port, timeout })
+  await new Promise<void>((done, failed) => {
+    remote.once('connect', done)
+    remote.once('error', failed)
+    remote.once('timeout', () => failed(new Error('no answer came in time')))
+  })
+  return remote
 }
 
 /**

@@ -33,6 +33,12 @@ interface Room {
   telling: boolean
 }
 
+/** How far runs have come that are executed elsewhere. */
+const PROGRESS = `select id, status in ('succeeded', 'failed', 'cancelled') as terminal,
+    max((select coalesce(max(seq), 0) from events where run_id = id),
+      coalesce((select event_seq from remote_runs where run_id = id), 0)) as seq
+  from runs where id in (select value from json_each(?))`
+
 /**
  * Tells those who watch a run what was just kept. What this process keeps is handed on as it is; for runs of other processes
  * one query every 200 ms asks for all of them how far they have come. Costs nothing without watchers. With many, what
@@ -54,13 +60,7 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
   async function poll(): Promise<void> {
     const elsewhere = [...rooms.keys()].filter(id => !isHere(id))
     if (elsewhere.length === 0) return
-    const answer = await db.execute({
-      sql: `select id, status in ('succeeded', 'failed', 'cancelled') as terminal,
-          max((select coalesce(max(seq), 0) from events where run_id = id),
-            coalesce((select event_seq from remote_runs where run_id = id), 0)) as seq
-        from runs where id in (select value from json_each(?))`,
-      args: [JSON.stringify(elsewhere)],
-    })
+    const answer = await db.execute({ sql: PROGRESS, args: [JSON.stringify(elsewhere)] })
     const rows = rowsOf<{ id: string; terminal: number; seq: number }>(answer)
     for (const { id, seq, terminal } of rows) tell(id, one => one.moved(seq, terminal === 1))
     const found = new Set(rows.map(({ id }) => id))

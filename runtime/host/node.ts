@@ -46,6 +46,16 @@ export interface RuntimeParts {
   routerPanel?: () => string | undefined
 }
 
+/** A log that knows every secret which it must not write. */
+function logOf(env: RuntimeEnv, secrets: readonly (string | undefined)[]) {
+  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: stderrLines(env.PLATFORM_LOG_FORMAT) })
+  const { PLATFORM_DATABASE_TOKEN, PLATFORM_METRICS_TOKEN, PLATFORM_BOOTSTRAP_KEY } = env
+  for (const secret of [PLATFORM_DATABASE_TOKEN, PLATFORM_METRICS_TOKEN, PLATFORM_BOOTSTRAP_KEY, ...secrets]) {
+    log.redact.register(secret)
+  }
+  return log
+}
+
 /** The runtime on Node: environment and files in, a listening socket out. */
 export async function serveRuntime(
   vars: Record<string, string | undefined>,
@@ -54,14 +64,9 @@ export async function serveRuntime(
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
-  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: stderrLines(env.PLATFORM_LOG_FORMAT) })
-  for (const name of ['PLATFORM_DATABASE_TOKEN', 'PLATFORM_METRICS_TOKEN', 'PLATFORM_BOOTSTRAP_KEY'] as const) {
-    log.redact.register(env[name])
-  }
-  log.redact.register(vars.PLATFORM_MASTER_KEY)
+  const secrets = [...oauthClients.values()].map(({ secret }) => secret)
+  const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
   for (const line of unknownNames(vars)) log.warn(line)
-  for (const { secret } of oauthClients.values()) log.redact.register(secret)
-  log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env, { create: true })
   const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)

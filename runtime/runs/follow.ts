@@ -117,9 +117,7 @@ export async function* follow(
         yield unsent
         next = (unsent.at(-1)?.seq ?? next) + 1
       }
-      if (gone.aborted) return
-      if (told.length > 0) continue
-      if (known >= next) continue
+      if (told.length > 0 || known >= next) continue
       if (!live) return
       if (terminal) {
         // Of a thousand followers the last has what it was told before the first is closed, which is most of the work.
@@ -132,7 +130,6 @@ export async function* follow(
         if (told.length > 0 || terminal || gone.aborted) resolve()
       })
       waits = false
-      wake = () => {}
     }
   } finally {
     gone.removeEventListener('abort', onGone)

@@ -127,7 +127,8 @@ async function remains(folder: string, store = join(folder, 'run.db')): Promise<
     const runs = runStore(db, clearRecords)
     const run = await runs.get(RUN_ID)
     if (!run) throw new Error('the run is gone')
-    const all = await db.execute('select id from runs order by created_ms, id')
+    // As they were inserted: the clock may have been set back between them.
+    const all = await db.execute('select id from runs order by rowid')
     const steps: Record<string, unknown[]> = {}
     let chain = checkJournal(RUN_ID, [])
     const stepIds: string[] = []

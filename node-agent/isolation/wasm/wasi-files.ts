@@ -17,17 +17,9 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
   const written = new Set<File>()
   let taken = 0
 
-  function* tree(folder: Directory = root.dir, prefix = ''): Generator<[string, File]> {
-    for (const [name, entry] of folder.contents) {
-      if (prefix.length + name.length > MAX_PATH_CHARACTERS) throw new LimitMet('disk')
-      if (entry instanceof Directory) yield* tree(entry, `${prefix}${name}/`)
-      else if (entry instanceof File) yield [prefix + name, entry]
-    }
-  }
-
   function* allFiles(): Generator<[string, File]> {
     let found = 0
-    for (const one of tree()) {
+    for (const one of filesBelow(root.dir)) {
       if (++found > MAX_FILES) throw new LimitMet('disk')
       yield one
     }
@@ -108,6 +100,15 @@ export function wasiFiles(maxBytes: number, fds: readonly (Fd | undefined)[]) {
       known = now
       return changed
     },
+  }
+}
+
+/** Each file with its path. */
+function* filesBelow(folder: Directory, prefix = ''): Generator<[string, File]> {
+  for (const [name, entry] of folder.contents) {
+    if (prefix.length + name.length > MAX_PATH_CHARACTERS) throw new LimitMet('disk')
+    if (entry instanceof Directory) yield* filesBelow(entry, `${prefix}${name}/`)
+    else if (entry instanceof File) yield [prefix + name, entry]
   }
 }
 

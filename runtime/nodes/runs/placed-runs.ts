@@ -63,6 +63,11 @@ interface Placed {
 
 export type PlacedRuns = ReturnType<typeof placedRuns>
 
+function trialElsewhere(): ApiError {
+  const message = 'the run is executed by a node, which forks runs as a whole'
+  return new ApiError('validation_failed', `onlyStep: ${message}`, { details: [{ path: 'onlyStep', message }] })
+}
+
 /**
  * The store of runs as the routes and services see it, where some of the runs are on nodes: creations are placed, and what only a
  * node has is asked of it. A run that is here goes straight to the store that is wrapped.
@@ -80,10 +85,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async create(run: NewRun): Promise<NewRun> {
       if (await allHere(deps, [run])) return runs.create(run)
       const one = await placed(deps, run)
-      if (run.onlyStep !== undefined && one.run.elsewhere) {
-        const message = 'the run is executed by a node, which forks runs as a whole'
-        throw new ApiError('validation_failed', `onlyStep: ${message}`, { details: [{ path: 'onlyStep', message }] })
-      }
+      if (run.onlyStep !== undefined && one.run.elsewhere) throw trialElsewhere()
       const made = await runs.create(one.run)
       await settle(deps, one)
       return made

@@ -394,35 +394,9 @@ export function remoteRunStore(db: Db) {
       return (await db.execute("select 1 from remote_runs where state = 'queued' limit 1")).rows.length > 0
     },
 
-    /** What a run of each of these agents may cost, where its budget says so. */
-    async runLimits(agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
-      const found = await db.execute({
-        sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null as of_day
-          from budgets where agent_id in (select value from json_each(?))`,
-        args: [JSON.stringify([...new Set(agentIds)])],
-      })
-      return new Map(
-        rowsOf<LimitRow>(found).map(row => [
-          row.agent_id,
-          { costNano: row.cost_nano_run ?? undefined, hard: row.hard_fail === 1, ofDay: row.of_day === 1 },
-        ]),
-      )
-    },
+    runLimits: (agentIds: readonly string[]) => runLimits(db, agentIds),
 
-    /** What these runs were given, as it was sealed for them. */
-    async inputsOf(ids: readonly string[]): Promise<Map<string, { sealed: Uint8Array; schedule: string | undefined }>> {
-      const found = await db.execute({
-        sql: `select run_id, input_sealed, input_schedule from remote_runs
-          where run_id in (select value from json_each(?)) and input_sealed is not null`,
-        args: [JSON.stringify(ids)],
-      })
-      return new Map(
-        rowsOf<InputRow>(found).map(({ run_id, input_sealed, input_schedule }) => [
-          run_id,
-          { sealed: new Uint8Array(input_sealed), schedule: input_schedule ?? undefined },
-        ]),
-      )
-    },
+    inputsOf: (ids: readonly string[]) => inputsOf(db, ids),
 
     async overdue(nowMs: number, most: number): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.dispatch_by_ms <= ? and f.state in ('queued', 'offered') order by f.dispatch_by_ms limit ?`
@@ -490,4 +464,34 @@ function endOfTurn(
       args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
     },
   ]
+}
+
+/** What a run of each of these agents may cost, where its budget says so. */
+async function runLimits(db: Db, agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
+  const found = await db.execute({
+    sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null as of_day
+      from budgets where agent_id in (select value from json_each(?))`,
+    args: [JSON.stringify([...new Set(agentIds)])],
+  })
+  return new Map(
+    rowsOf<LimitRow>(found).map(row => [
+      row.agent_id,
+      { costNano: row.cost_nano_run ?? undefined, hard: row.hard_fail === 1, ofDay: row.of_day === 1 },
+    ]),
+  )
+}
+
+/** What these runs were given, as it was sealed for them. */
+async function inputsOf(db: Db, ids: readonly string[]) {
+  const found = await db.execute({
+    sql: `select run_id, input_sealed, input_schedule from remote_runs
+      where run_id in (select value from json_each(?)) and input_sealed is not null`,
+    args: [JSON.stringify(ids)],
+  })
+  return new Map(
+    rowsOf<InputRow>(found).map(({ run_id, input_sealed, input_schedule }) => [
+      run_id,
+      { sealed: new Uint8Array(input_sealed), schedule: input_schedule ?? undefined },
+    ]),
+  )
 }

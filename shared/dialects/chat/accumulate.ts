@@ -39,11 +39,8 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
 
   function takeChoice(piece: JsonObject): void {
     const index = indexOf(piece.index)
-    let choice = choices.get(index)
-    if (choice === undefined) {
-      choice = choiceParts(index)
-      choices.set(index, choice)
-    }
+    const choice = choices.get(index) ?? choiceParts(index)
+    choices.set(index, choice)
     choice.add(piece)
     if (choice.finish === 'error') throw new Undecodable(upstreamFailed(UNNAMED_ERROR))
   }
