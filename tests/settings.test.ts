@@ -198,7 +198,7 @@ describe.each([
   ['runtime', runtimeProgram, 'runtime/cli'],
   ['node-agent', nodeProgram, 'node-agent/cli'],
 ] as const)('the commands of %s', (_name, program, folder) => {
-  it('stand in its help, each once, and their exit codes are told', async () => {
+  it('stand in its help, each once, and their exit codes are documented', async () => {
     const loaded = await Promise.all(Object.values(program.commands).map(load => load()))
     const paths = [...new Set(loaded.flat())].map(command => command.paths!.map(words => words.join(' '))[0]!)
     const listed = program.groups.flatMap(([, commands]) => commands)

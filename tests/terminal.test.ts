@@ -107,7 +107,7 @@ describe('a person at a terminal', () => {
     expect(stripVTControlCharacters(listed)).toMatch(/^AGENT .*\nworker /)
   })
 
-  it.runIf(there)('leaves a run with Ctrl-C, is told how to see it again, and the run goes on', async () => {
+  it.runIf(there)('leaves a run with Ctrl-C, reads how to see it again, and the run goes on', async () => {
     const watching = runtime(['run', 'worker', '/call wait {"seconds":3}'])
     const [, id] = await watching.seen(/run ([0-9a-f-]{36})/)
     await watching.seen(/model-1/)
@@ -122,7 +122,7 @@ describe('a person at a terminal', () => {
     expect(again).toContain('\u001b[32mok\u001b[39m')
   })
 
-  it.runIf(there)('reads a secret from a file, and is told so where it would be typed', async () => {
+  it.runIf(there)('gives a secret in a file, and is refused where it would be typed', async () => {
     await writeFile(join(folder, 'token'), 's3cret\n')
     const typed = await runtime(['secrets', 'set', 'token']).ended
     expect(typed).toContain('Give the value on standard input')

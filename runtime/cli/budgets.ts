@@ -38,8 +38,8 @@ export const BudgetsSetCommand = verb('budgets set', {
     usdPerRun: 'Dollars per run with all that it starts, or none.',
     tokensPerDay: 'Tokens per day, or none.',
     runsPerDay: 'Runs per day, or none.',
-    notifyAt: 'At how many per cent of a limit webhooks are told, 1 to 100.',
-    atLimit: 'stop: calls are refused; notify: they go on and webhooks are told.',
+    notifyAt: 'At how many per cent of a limit webhooks are notified, 1 to 100.',
+    atLimit: 'stop: calls are refused; notify: they go on and webhooks are notified.',
   },
   act: async (client, { agent, usdPerDay, usdPerRun, tokensPerDay, runsPerDay, notifyAt, atLimit }) => {
     const params = { name: agent }

@@ -5,7 +5,7 @@ const STARTER = `# An agent. \`runtime agents apply helper.yaml\` publishes it; 
 name: helper
 description: Answers in a sentence or two.
 manifest:
-  # Needs no key and repeats what it is told. Another model, such as anthropic/claude-sonnet-4-5, needs the key of its provider.
+  # Needs no key and repeats its prompt. Another model, such as anthropic/claude-sonnet-4-5, needs the key of its provider.
   model: demo/echo
   systemPrompt: Answer in a sentence or two.
 `

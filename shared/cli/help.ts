@@ -43,7 +43,7 @@ export function groupHelp(
 export function commandHelp(definition: Definition, exits: ProgramExits, name: string, { bold, dim }: Style): string {
   const { path, description = '', details, examples = [], options } = definition
   const given = options.map(one => ({ name: withValueNames(one.definition), about: one.description?.trim() ?? '' }))
-  const width = Math.min(30, Math.max(0, ...given.map(one => one.name.length)))
+  const width = Math.min(36, Math.max(0, ...given.map(one => one.name.length)))
   const codes = Object.entries({ ...everyExit, ...exits[path.replace(`${name} `, '')] })
   const part = (title: string, lines: readonly string[]) =>
     lines.length > 0 ? [`${bold(title)}\n${lines.join('')}`] : []
