@@ -125,9 +125,10 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
       default: 'kvm',
     },
     PLATFORM_WARM_POOL: {
-      about: 'Machines that wait, paused, for each kind that sessions have asked for.',
+      about:
+        'The most virtual machines that wait, paused, of all kinds together: of a kind as many as were asked for within one second of the last five minutes.',
       form: '0 to 64',
-      default: '0',
+      default: '2',
     },
     NODE_AGENT_PIP_INDEX: {
       about: 'The registry of `install_packages` with pip. The egress rules of an agent must name its host.',

@@ -19,12 +19,12 @@ export const nodeEnv = z.object({
   NODE_AGENT_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
   /** A folder of the operator's that containers see read-only as /opt: programs, such as Node and MCP servers. */
   NODE_AGENT_SANDBOX_TOOLS: z.string().regex(/^\//, 'expected an absolute path').optional(),
-  /** Machines that wait, paused, for each kind that sessions have asked for. */
+  /** The most machines that wait, paused, for what was asked for in the last five minutes. */
   PLATFORM_WARM_POOL: z
     .string()
     .regex(/^(\d|[1-5]\d|6[0-4])$/, 'expected 0 to 64 machines')
     .transform(Number)
-    .default(0),
+    .default(2),
   /** The registry of install_packages with pip; the egress rules of an agent must name its host. */
   NODE_AGENT_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   /** The same for npm. */

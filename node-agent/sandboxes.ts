@@ -104,7 +104,7 @@ export function nodeSandboxes({
 }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
   let opened: Promise<Machine> | undefined
   const open = new Set<RunSandbox>()
-  const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
+  const machines = sessionMachines({ log })
 
   async function begin() {
     const image = await openImage(env.NODE_AGENT_IMAGE_DIR)

@@ -28,7 +28,7 @@ const START_MS = 30_000
  * One machine for each session: it stays between turns, is saved when the session is idle for a while, and resumes with
  * the next turn. What can neither stay nor be written down begins anew from the workspace as it was kept.
  */
-export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
+export function sessionMachines({ log }: { log: Log }) {
   const all = new Map<string, Held>()
 
   function hold(id: string, wanted: Wanted): Held {
@@ -62,7 +62,7 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
   }
 
   return {
-    /** A machine for a session that begins; where there is a pool, the next such session finds one waiting. */
+    /** A machine for a session that begins. */
     async acquire(id: string, wanted: Wanted): Promise<SessionVm> {
       const held = hold(id, wanted)
       try {
@@ -72,11 +72,6 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
         throw error
       }
       rest(log, held)
-      if (warm > 0) {
-        void wanted.driver
-          .prepare(wanted.limits)
-          .catch((error: unknown) => log.warn('a pool was not filled', { error }))
-      }
       return held.vm
     },
 

@@ -113,14 +113,18 @@ export interface Driver {
   readonly backend: Backend
   /** Runs the backend for real, within the deadline. */
   probe(deadlineMs: number): Promise<Probe>
-  /** Does ahead of time what makes `start` fast for sandboxes of this kind. */
-  prepare(limits: SandboxLimits): Promise<void>
   start(limits: SandboxLimits, deadlineMs: number): Promise<Sandbox>
   restore(ref: SnapshotRef, deadlineMs: number): Promise<Sandbox>
   /** Removes what an earlier process of this node left behind; called before the first `start`. */
   reap(): Promise<Reaped[]>
   /** Ends every sandbox, pool and template of this driver. */
   close(): Promise<void>
+}
+
+/** A driver that has machines waiting for the next start. */
+export interface PooledDriver extends Driver {
+  /** As if one of this kind had been asked for; settles when as many wait as shall. */
+  prepare(limits: SandboxLimits): Promise<void>
 }
 
 export type IsolationErrorCode =

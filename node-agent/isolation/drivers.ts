@@ -13,16 +13,18 @@ import { wasmDriver } from './wasm/wasm-driver.ts'
 export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
   const stateDir = env.NODE_AGENT_STATE_DIR
   const tools = env.NODE_AGENT_SANDBOX_TOOLS
+  const poolSize = env.PLATFORM_WARM_POOL
   const oci = { image, stateDir, ...(tools !== undefined && { tools }) }
   return [
     wasmDriver(),
     ociDriver(runc(), oci),
     ociDriver(gvisor(), oci),
-    qemuDriver({ image, stateDir, accel: env.NODE_AGENT_QEMU_ACCEL, poolSize: env.PLATFORM_WARM_POOL }),
+    qemuDriver({ image, stateDir, accel: env.NODE_AGENT_QEMU_ACCEL, poolSize }),
     kataDriver({ image }),
     firecrackerDriver({
       image,
       stateDir,
+      poolSize,
       ...(env.FIRECRACKER_BIN !== undefined && { binary: env.FIRECRACKER_BIN }),
       ...(env.FIRECRACKER_JAILER !== undefined && { jailer: env.FIRECRACKER_JAILER }),
       ...(env.FIRECRACKER_KERNEL !== undefined && { kernel: env.FIRECRACKER_KERNEL }),

@@ -14,6 +14,8 @@ import type { Bench } from './harness.ts'
 
 const LIMITS = { memoryMb: 64, cpus: 2, pids: 32, diskMb: 16 }
 const DEADLINE_MS = 30_000
+const WARM = 'QEMU/TCG, from the pool to the end of the first command'
+const WARM_STARTS = 60
 const WHOLE = 'all of it, with its image built and its sandboxes started'
 
 /** Rows of the table, in the order of the variants. */
@@ -30,6 +32,9 @@ const ROWS = [
 const median = (row: (typeof ROWS)[number]) => (report: { variants: { name: string; median: number }[] }) =>
   report.variants.find(({ name }) => name === row)?.median ?? Number.NaN
 
+const named = (row: string) => (report: { figures: { name: string; value: number }[] }) =>
+  report.figures.find(({ name }) => name === row)?.value ?? Number.NaN
+
 /** How long foreign code waits for its sandbox. */
 export const isolationBench: Bench = {
   title: 'Isolation backends',
@@ -45,11 +50,13 @@ export const isolationBench: Bench = {
     { says: 'a container of gVisor is quick enough', value: median(ROWS[2]), atMost: 450 },
     { says: 'gVisor, warm, is quick', value: median(ROWS[3]), atMost: 60 },
     { says: 'a paused machine is at hand', value: median(ROWS[4]), atMost: 10 },
+    { says: 'the first command of a fresh machine, median', value: named(`${WARM}, median`), atMost: 50 },
+    { says: 'the first command of a fresh machine, late', value: named(`${WARM}, 95th percentile`), atMost: 150 },
     { says: 'a machine is restored in time', value: median(ROWS[6]), atMost: 150 },
     { says: 'a script starts at once', value: median(ROWS[7]), atMost: 5 },
     {
       says: 'the bench itself ends in time, in seconds',
-      value: ({ figures }) => figures.find(({ name }) => name === WHOLE)?.value ?? Number.NaN,
+      value: named(WHOLE),
       atMost: 90,
     },
   ],
@@ -108,7 +115,18 @@ export const isolationBench: Bench = {
     ]
     return {
       variants: ROWS.map((name, index) => ({ name, round: rounds[index]! })),
-      figures: async () => [{ name: WHOLE, value: (performance.now() - began) / 1000, unit: 's' }],
+      async figures() {
+        const times: number[] = []
+        for (let start = 0; start < WARM_STARTS; start++) {
+          times.push(await fromPool(async (sandbox, handedOut) => handedOut + (await ran(sandbox, ['echo', 'hi']))))
+        }
+        times.sort((a, b) => a - b)
+        return [
+          { name: `${WARM}, median`, value: times[WARM_STARTS / 2]!, unit: 'ms' },
+          { name: `${WARM}, 95th percentile`, value: times[Math.ceil(WARM_STARTS * 0.95) - 1]!, unit: 'ms' },
+          { name: WHOLE, value: (performance.now() - began) / 1000, unit: 's' },
+        ]
+      },
       async close() {
         for (const driver of drivers) await driver.close()
         await rm(folder, { recursive: true, force: true })

@@ -46,6 +46,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'sandboxes of each backend: a new one, a warm one, a paused machine, a restored one',
     load: async () => (await import('./isolation.ts')).isolationBench,
   },
+  density: {
+    about: 'what a hundred idle machines of sessions cost alive and put away (takes three minutes)',
+    load: async () => (await import('./density.ts')).densityBench,
+  },
   sessions: {
     about: 'sessions with a machine of their own, from the request that opens one to the answer of its first turn',
     load: async () => (await import('./sessions.ts')).sessionsBench,

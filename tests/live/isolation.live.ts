@@ -4,7 +4,7 @@ import { chmod, mkdtemp, open, readdir, readFile, rm, stat } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Driver, Sandbox, SandboxLimits, SnapshotRef } from '../../node-agent/isolation/driver.ts'
+import type { Driver, PooledDriver, Sandbox, SandboxLimits, SnapshotRef } from '../../node-agent/isolation/driver.ts'
 import { groupMembers, listGroups } from '../../node-agent/isolation/oci/cgroups.ts'
 import { isOrphan } from '../../node-agent/isolation/owned-id.ts'
 import { escapeProbes } from '../../node-agent/isolation/testing/escape-probes.ts'
@@ -18,6 +18,7 @@ const LIMITS: SandboxLimits = { memoryMb: 64, cpus: 1, pids: 24, diskMb: 16 }
 const SESSION: SandboxLimits = { memoryMb: 512, cpus: 1, pids: 128, diskMb: 1024 }
 const START_MS = 30_000
 const RESTORES = 12
+const WARM_STARTS = 40
 const TICKS_A_SECOND = 100
 
 let stateDir: string
@@ -44,7 +45,8 @@ async function timed<T>(work: Promise<T>): Promise<{ value: T; ms: number }> {
 const say = async (sandbox: Sandbox, line: string) => (await shell(sandbox, line)).stdout
 const spread = (times: readonly number[]) => {
   const sorted = times.toSorted((a, b) => a - b)
-  return `median ${sorted[Math.floor(sorted.length / 2)]} ms (${sorted[0]} to ${sorted.at(-1)}, n=${sorted.length})`
+  const late = sorted[Math.ceil(sorted.length * 0.95) - 1]
+  return `median ${sorted[Math.floor(sorted.length / 2)]} ms (${sorted[0]} to ${sorted.at(-1)}, 95th percentile ${late}, n=${sorted.length})`
 }
 const mountsIn = (folder: string) =>
   readFileSync('/proc/mounts', 'utf8')
@@ -180,7 +182,7 @@ it.runIf(!isMachine)('says that it takes no snapshot', async () => {
 })
 
 it.runIf(isMachine)('keeps the machine of a session between turns, and beyond its being put away', async () => {
-  const sessions = sessionMachines({ log: silentLog(), warm: 0 })
+  const sessions = sessionMachines({ log: silentLog() })
   const wanted = { driver, limits: SESSION, idleMs: 500 }
   const opened = await timed(sessions.acquire('one', wanted))
   const turn = async (line: string) => {
@@ -201,6 +203,20 @@ it.runIf(isMachine)('keeps the machine of a session between turns, and beyond it
   )
   await sessions.release('one')
   await sessions.close()
+})
+
+it.runIf(isMachine)(`has one waiting for each of ${WARM_STARTS} starts, one after another`, async () => {
+  const pooled = raw as PooledDriver
+  const times: number[] = []
+  for (let round = 0; round < WARM_STARTS; round++) {
+    await pooled.prepare(LIMITS)
+    const { value: sandbox, ms } = await timed(driver.start(LIMITS, START_MS))
+    const command = await timed(say(sandbox, 'echo here'))
+    expect([sandbox.pooled, command.value]).toEqual([true, 'here\n'])
+    times.push(ms + command.ms)
+    await sandbox.stop()
+  }
+  await note(`- from the pool, start and first command: ${spread(times)}`)
 })
 
 it('of a process that was killed is ended and removed by the next', async () => {

@@ -30,6 +30,7 @@ export async function liveDriver(stateDir: string): Promise<Driver> {
     image,
     stateDir,
     slowness,
+    poolSize: 1,
     ...(env.FIRECRACKER_BIN !== undefined && { binary: env.FIRECRACKER_BIN }),
     ...(env.FIRECRACKER_JAILER !== undefined && { jailer: env.FIRECRACKER_JAILER }),
   })

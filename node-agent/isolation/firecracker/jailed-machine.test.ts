@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { requireBackend } from '../../../tests/backends/require.ts'
-import type { Driver, Sandbox } from '../driver.ts'
+import type { PooledDriver, Sandbox } from '../driver.ts'
 import { cgroupVersion, groupMembers, listGroups } from '../oci/cgroups.ts'
 import { isOrphan } from '../owned-id.ts'
 import { FAKE_DATA_MB } from '../testing/fake-firecracker.ts'
@@ -21,7 +21,7 @@ const isLimited = process.getuid?.() === 0 && (await cgroupVersion()) !== undefi
 const here = requireBackend('control groups', isLimited, 'run as root on Linux with control groups mounted')
 
 let folder: string
-let drivers: Driver[]
+let drivers: PooledDriver[]
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-jail-'))
   drivers = []
@@ -42,7 +42,12 @@ const mountsIn = (path: string) =>
     .map(line => line.split(' ')[1] ?? '')
     .filter(at => at.startsWith(path))
 
-async function driverOf({ behaviour = 'plain', stateDir = join(folder, 'state'), binary = 'firecracker' } = {}) {
+async function driverOf({
+  behaviour = 'plain',
+  stateDir = join(folder, 'state'),
+  binary = 'firecracker',
+  poolSize = 0,
+} = {}) {
   const jailer = join(folder, `jailer-${behaviour}`)
   await writeFile(jailer, `#!/bin/sh\nexec "${process.execPath}" "${FAKE}" ${behaviour} "$@"\n`, { mode: 0o755 })
   const image = join(folder, 'image')
@@ -52,11 +57,13 @@ async function driverOf({ behaviour = 'plain', stateDir = join(folder, 'state'),
     binary: join(folder, binary),
     jailer,
     device: '/dev/null',
+    poolSize,
   })
   drivers.push(driver)
   return driver
 }
 
+/** The template of a machine has run one command. */
 const said = async (sandbox: Sandbox) => (await shell(sandbox, 'x')).stdout
 const jailsIn = (stateDir: string) => readdir(join(stateDir, 'firecracker'), { recursive: true }).catch(() => [])
 
@@ -69,7 +76,7 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     await symlink(join(folder, 'release', name), join(folder, 'link'))
     const driver = await driverOf({ stateDir: long, binary: 'link' })
     const sandbox = await driver.start(LIMITS, START_MS)
-    expect(await said(sandbox)).toBe('command 1\n')
+    expect(await said(sandbox)).toBe('command 2\n')
     expect((await jailsIn(long)).some(path => path.includes(`${name}/${sandbox.id}`))).toBe(true)
     await sandbox.stop()
     expect((await jailsIn(long)).join()).not.toContain(sandbox.id)
@@ -103,19 +110,19 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
   it('goes on after a snapshot, from which another begins where it was', async () => {
     const driver = await driverOf()
     const first = await driver.start(LIMITS, START_MS)
-    expect(await said(first)).toBe('command 1\n')
-    const ref = await first.snapshot()
     expect(await said(first)).toBe('command 2\n')
-    const other = await driver.restore(ref, START_MS)
-    expect(await said(other)).toBe('command 2\n')
+    const ref = await first.snapshot()
     expect(await said(first)).toBe('command 3\n')
+    const other = await driver.restore(ref, START_MS)
+    expect(await said(other)).toBe('command 3\n')
+    expect(await said(first)).toBe('command 4\n')
     await Promise.all([first.stop(), other.stop()])
   })
 
   it('takes commands that come while it is written down, after that', async () => {
     const sandbox = await (await driverOf()).start(LIMITS, START_MS)
     const taken = sandbox.snapshot()
-    expect([await said(sandbox), await said(sandbox)]).toEqual(['command 1\n', 'command 2\n'])
+    expect([await said(sandbox), await said(sandbox)]).toEqual(['command 2\n', 'command 3\n'])
     const { folder: written } = await taken
     expect(existsSync(written)).toBe(true)
     const command = sandbox.exec({ argv: ['x'], deadlineMs: 5000, outputBytes: 100 })
@@ -128,9 +135,9 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     const driver = await driverOf({ behaviour: 'late-reset' })
     const first = await driver.start(LIMITS, START_MS)
     const ref = await first.snapshot()
-    expect(await said(first)).toBe('command 1\n')
+    expect(await said(first)).toBe('command 2\n')
     const other = await driver.restore(ref, START_MS)
-    expect(await said(other)).toBe('command 1\n')
+    expect(await said(other)).toBe('command 2\n')
     await Promise.all([first.stop(), other.stop()])
   })
 
@@ -146,6 +153,47 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     expect(sharedMb).toBeLessThan(FAKE_DATA_MB + 2)
     expect((await stat(join(ref.folder, 'memory'))).size).toBeLessThan((FAKE_DATA_MB + 1) * 2 ** 20)
     await Promise.all([first.stop(), other.stop()])
+  })
+
+  it('waits paused where a pool was asked for, is at hand at once, and another takes its place', async () => {
+    const driver = await driverOf({ poolSize: 1 })
+    await driver.prepare(LIMITS)
+    const began = performance.now()
+    const [one, two] = [await driver.start(LIMITS, START_MS), await driver.start(LIMITS, START_MS)]
+    expect([one.pooled, two.pooled]).toEqual([true, true])
+    // One in the template, one while it waited.
+    expect([await said(one), await said(two)]).toEqual(['command 3\n', 'command 3\n'])
+    expect(performance.now() - began).toBeLessThan(20_000)
+    expect(one.id).not.toBe(two.id)
+    await Promise.all([one.stop(), two.stop()])
+  })
+
+  it('that died while it waited is replaced by a new one', async () => {
+    const driver = await driverOf({ poolSize: 1 })
+    await driver.prepare(LIMITS)
+    const [waiting] = (await listGroups()).filter(id => id.startsWith(`wb-firecracker-${process.pid}-`))
+    for (const pid of await groupMembers(waiting!)) process.kill(pid, 'SIGKILL')
+    await expect.poll(() => groupMembers(waiting!)).toEqual([])
+    const sandbox = await driver.start(LIMITS, START_MS)
+    expect(await said(sandbox)).toBe('command 2\n')
+    await sandbox.stop()
+  })
+
+  it('begins from files of a template that no machine can change', async () => {
+    const driver = await driverOf()
+    const [one, other] = [await driver.start(LIMITS, START_MS), await driver.start({ ...LIMITS, pids: 8 }, START_MS)]
+    const [mount] = mountsIn(join(folder, 'state'))
+    const templates = join(mount!, 'templates')
+    const [size, ...others] = await readdir(templates)
+    // Another number of processes is no other template.
+    expect(others).toEqual([])
+    for (const name of ['state', 'memory']) {
+      const { mode, uid, nlink, blocks, size: bytes } = await stat(join(templates, size!, name))
+      expect([mode & 0o777, uid, nlink]).toEqual([0o444, 0, 1])
+      if (name === 'memory') expect(blocks * 512).toBeLessThan(bytes / 2)
+    }
+    expect((await stat(join(templates, size!))).mode & 0o777).toBe(0o700)
+    await Promise.all([one.stop(), other.stop()])
   })
 
   it('is not followed out of its jail by a link in place of its socket', async () => {

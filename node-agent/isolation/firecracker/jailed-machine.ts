@@ -31,6 +31,13 @@ const REMOVAL_MS = 5000
 /** Names a file without opening it; Node has no name for this flag of Linux. */
 const O_PATH = 0x200000
 
+/** Something was put in its place; trying again is of no use. */
+export class NoSocketError extends IsolationError {
+  constructor(message: string) {
+    super('start_failed', message)
+  }
+}
+
 /**
  * A socket in the jail, under a path that is short however long that of the jail is: a socket takes 107 bytes. The machine's
  * process may put a link in its place that leads out of the jail; such a one is not followed.
@@ -41,8 +48,7 @@ async function withSocket<T>(jail: FileHandle, name: string, use: (path: string)
     throw new NoAnswerError(cause.message, { cause })
   })
   try {
-    if (!(await socket.stat()).isSocket())
-      throw new IsolationError('start_failed', `What stands at ${name} in the jail is no socket.`)
+    if (!(await socket.stat()).isSocket()) throw new NoSocketError(`What stands at ${name} in the jail is no socket.`)
     return await use(`/proc/self/fd/${socket.fd}`)
   } finally {
     await socket.close()
@@ -67,6 +73,8 @@ export interface JailFiller {
   args: readonly string[]
   files: readonly string[]
   input?: Uint8Array
+  /** Other machines read them too, so they stay root's. */
+  isShared?: boolean
 }
 
 const failure = (reason: string) => new IsolationError('start_failed', `Firecracker started no machine: ${reason}`)
@@ -107,7 +115,7 @@ async function retried<T>(
 /** Files for the jail, written by a process of the machine's group, which pays for their memory. */
 async function fillJail(
   { id, root, limits }: { id: string; root: string; limits: CgroupLimits },
-  { command, args, files, input }: JailFiller,
+  { command, args, files, input, isShared = false }: JailFiller,
   until: number,
 ): Promise<void> {
   const filler = gatedProcess(command, args)
@@ -120,7 +128,7 @@ async function fillJail(
     const { code, words } = await filler.ended
     if (code !== 0) throw failure(words)
     await limitProcessors(id, limits.cpuQuota)
-    for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
+    if (!isShared) for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
   } finally {
     clearTimeout(late)
     filler.child.kill('SIGKILL')

@@ -9,7 +9,7 @@ import { type GuestChannel, guestChannel } from '../guest-channel.ts'
 import { TMP_MB } from '../oci/cgroups.ts'
 import { newOwnedId } from '../owned-id.ts'
 import { sandboxFiles } from '../sandbox-files.ts'
-import type { JailedMachine } from './jailed-machine.ts'
+import { type JailedMachine, NoSocketError } from './jailed-machine.ts'
 import { snapshotRequests } from './requests.ts'
 import { newSealKey, SNAPSHOT_FILES, sealFiles } from './sealed-files.ts'
 
@@ -19,11 +19,18 @@ const RETRY_MS = 5
 const KILL_GRACE_MS = 1000
 const FILE_MS = 20_000
 
-export interface MachineSandboxOptions {
+export interface Timing {
+  heartbeatMs: number
+  /** How many times longer than on hardware the host waits for what a guest's kernel does. */
+  slowness: number
+}
+
+interface Greeting extends Timing {
   machine: JailedMachine
   limits: SandboxLimits
-  heartbeatMs: number
-  slowness: number
+}
+
+export interface MachineSandboxOptions extends Greeting {
   /** When its agent must have answered. */
   until: number
   /** What must be the same to bring it back. */
@@ -133,6 +140,15 @@ export async function machineSandbox(options: MachineSandboxOptions): Promise<Sa
   }
 }
 
+/** A first command, which brings what each needs into memory; then nothing is connected to the machine. */
+export async function runOnce(machine: JailedMachine, limits: SandboxLimits, timing: Timing, until: number) {
+  const { made } = await greetedChannel({ machine, limits, ...timing }, until, new Map(), () => undefined)
+  const command = await made.exec({ argv: ['true'], deadlineMs: until - performance.now(), outputBytes: 1 })
+  await command.exit
+  await made.ping()
+  await made.close('it waits')
+}
+
 interface Greeted {
   made: GuestChannel
   kernelRelease: string
@@ -143,7 +159,7 @@ interface Greeted {
  * come behind a connection that is made as soon as it runs again: such a one is lost, and the next is not.
  */
 async function greetedChannel(
-  options: MachineSandboxOptions,
+  options: Greeting,
   until: number,
   ports: ReadonlyMap<number, (stream: Duplex) => void>,
   ended: (channel: GuestChannel, reason: string) => void,
@@ -154,7 +170,8 @@ async function greetedChannel(
       for (const [port, accept] of ports) await greeted.made.serve(port, accept)
       return greeted
     } catch (error) {
-      const isFinal = error instanceof IsolationError && error.code !== 'start_failed'
+      const isFinal =
+        error instanceof NoSocketError || (error instanceof IsolationError && error.code !== 'start_failed')
       if (isFinal || options.machine.hasEnded() || performance.now() > until) throw error
       await wait(RETRY_MS)
     }
@@ -162,7 +179,7 @@ async function greetedChannel(
 }
 
 async function greetOnce(
-  { machine, limits, heartbeatMs, slowness }: MachineSandboxOptions,
+  { machine, limits, heartbeatMs, slowness }: Greeting,
   until: number,
   ended: (channel: GuestChannel, reason: string) => void,
 ): Promise<Greeted> {

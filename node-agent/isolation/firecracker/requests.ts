@@ -79,11 +79,14 @@ const BOOT_ARGS = `panic=-1 quiet loglevel=0 reboot=k random.trust_cpu=on 8250.n
 
 const put = (path: string, body: object): FirecrackerRequest => ({ method: 'PUT', path, body })
 
+/** A machine has whole ones; its share of them is its group's. */
+export const processorsOf = ({ cpus }: SandboxLimits) => Math.max(1, Math.ceil(cpus))
+
 /** From nothing to a machine that boots, in the order that the API asks for. No network interface is ever added. */
 export function bootRequests(limits: SandboxLimits, image: Pick<GuestImage, 'rootMb'>): FirecrackerRequest[] {
   return [
     put('/machine-config', {
-      vcpu_count: Math.max(1, Math.ceil(limits.cpus)),
+      vcpu_count: processorsOf(limits),
       mem_size_mib: ramMbOf(limits, image),
       smt: false,
       track_dirty_pages: false,

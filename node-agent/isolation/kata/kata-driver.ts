@@ -88,7 +88,6 @@ export function kataDriver({ image, socket = '/run/containerd/containerd.sock', 
         install: reasons.length > 0 ? ['Install containerd and Kata Containers 2 or newer.'] : [],
       }
     },
-    async prepare() {},
     start: refuse,
     restore: refuse,
     reap: async () => [],

@@ -85,7 +85,6 @@ export function ociDriver(flavour: OciFlavour, options: OciOptions): Driver {
   const driver: Driver = {
     backend,
     probe: deadlineMs => flavour.probe(driver, deadlineMs),
-    async prepare() {},
 
     async start(limits, deadlineMs) {
       const until = performance.now() + deadlineMs

@@ -57,8 +57,9 @@ export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineO
       : `memory-backend-file,id=m0,size=${ramMb}M,mem-path=${ram.path},share=${ram.kind === 'shared' ? 'on' : 'off'}`
   return [
     ...['-name', id],
-    // Under TCG `microvm` hung in most boots, and needs ACPI for its devices; a plain PC without ACPI did not.
-    ...['-M', 'pc,acpi=off,hpet=off,usb=off,vmport=off,smbus=off,memory-backend=m0'],
+    // Under TCG `microvm` hung in most boots; a plain PC did not. The clock of ACPI lets an idle kernel stop its ticks: without
+    // it a hundred idle machines take two processors.
+    ...['-M', 'pc,acpi=on,hpet=off,usb=off,vmport=off,smbus=off,memory-backend=m0'],
     ...['-object', backend],
     ...(accel === 'tcg' ? ['-accel', 'tcg,tb-size=64', '-cpu', 'max'] : ['-accel', 'kvm', '-cpu', 'host']),
     ...['-m', String(ramMb), '-smp', '1'],

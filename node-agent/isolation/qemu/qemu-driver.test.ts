@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireBackend } from '../../../tests/backends/require.ts'
 import { MODULES } from '../../guest/image-inputs.ts'
-import type { Driver, SandboxLimits } from '../driver.ts'
+import type { PooledDriver, SandboxLimits } from '../driver.ts'
 import { escapeProbes } from '../testing/escape-probes.ts'
 import { shell } from '../testing/run-command.ts'
 import { hasGuestInputs, testImage } from '../testing/test-image.ts'
@@ -33,7 +33,7 @@ const pidsOf = (id: string) =>
 
 describe.runIf(here)('a virtual machine under software emulation', () => {
   let stateDir: string
-  let driver: Driver
+  let driver: PooledDriver
   beforeAll(async () => {
     stateDir = await mkdtemp(join(tmpdir(), 'waybill-qemu-'))
     driver = qemuDriver({ image: await testImage(), accel: 'tcg', stateDir, poolSize: 1 })

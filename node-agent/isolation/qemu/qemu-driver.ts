@@ -5,6 +5,7 @@ import { makeFolder } from '../../../shared/host/make-folder.ts'
 import {
   type Driver,
   IsolationError,
+  type PooledDriver,
   type Reaped,
   type Sandbox,
   type SandboxLimits,
@@ -16,9 +17,10 @@ import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { probeByRun } from '../probe-by-run.ts'
 import { runTool } from '../run-tool.ts'
 import { sandboxFiles } from '../sandbox-files.ts'
+import { standbyPool } from '../standby-pool.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { ramMbOf, stateKey } from './machine.ts'
-import { machinePool } from './machine-pool.ts'
+import { machineClones } from './machine-clones.ts'
 import { killNamed } from './named-process.ts'
 import { type Machine, type QemuOptions, qemuMachines } from './qemu-machines.ts'
 import { ramFolder } from './qemu-process.ts'
@@ -26,11 +28,13 @@ import { saveState } from './saved-state.ts'
 
 const FILE_MS = 20_000
 
-export function qemuDriver(options: QemuOptions): Driver {
+export function qemuDriver(options: QemuOptions): PooledDriver {
   const { image, accel, binary = 'qemu-system-x86_64', slowness = 1 } = options
   const snapshots = join(options.stateDir, 'qemu', 'snapshots')
   const machines = qemuMachines(options)
-  const pool = machinePool(machines, options)
+  const clones = machineClones(machines, options)
+  const { waiting: make, keyOf: kindOf } = clones
+  const pool = standbyPool({ places: options.poolSize ?? 2, keyOf: kindOf, make, drop: machines.drop })
   let version: Promise<string> | undefined
 
   async function keyOf(limits: SandboxLimits): Promise<string> {
@@ -70,7 +74,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     }
   }
 
-  const driver: Driver = {
+  const driver: PooledDriver = {
     backend: 'qemu',
     probe: deadlineMs => probe(driver, options, deadlineMs),
     prepare: pool.prepare,
@@ -79,13 +83,13 @@ export function qemuDriver(options: QemuOptions): Driver {
       const until = performance.now() + deadlineMs
       const waiting = pool.take(limits)
       const late = `no machine within ${Math.round(deadlineMs)} ms`
-      const coming = waiting ?? pool.clone(limits)
+      const coming = waiting ?? clones.clone(limits)
       const machine = await withDeadline(coming, deadlineMs, late).catch((error: unknown) => {
         void coming.then(machines.drop, () => undefined)
         throw error
       })
       const sandbox = await wake(machine, limits, until - performance.now())
-      void pool.refill(limits).catch(() => undefined)
+      void pool.refill().catch(() => undefined)
       return { ...sandbox, pooled: waiting !== undefined }
     },
 
@@ -107,7 +111,9 @@ export function qemuDriver(options: QemuOptions): Driver {
     reap: () => reap(snapshots),
 
     async close() {
-      await pool.close()
+      // One that still boots would otherwise take its whole deadline.
+      machines.killAll()
+      await Promise.all([pool.close(), clones.settled()])
       await machines.dropAll()
     },
   }

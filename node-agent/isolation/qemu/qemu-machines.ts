@@ -20,7 +20,7 @@ export interface QemuOptions {
   heartbeatMs?: number
   /** How many times longer than on hardware the host waits for what a guest's kernel does: it may be emulated. */
   slowness?: number
-  /** Machines that wait, paused, for each set of limits that was prepared. */
+  /** The most machines that wait, paused, of all kinds together. */
   poolSize?: number
   /** For snapshots that outlive a sandbox. */
   stateDir: string

@@ -65,7 +65,6 @@ export function wasmDriver(): Driver {
   return {
     backend: 'wasm',
     probe: deadlineMs => probe(start, deadlineMs),
-    async prepare() {},
     start,
     async restore() {
       throw new IsolationError('unsupported', 'A wasm sandbox cannot be restored.')

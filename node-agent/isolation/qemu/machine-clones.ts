@@ -10,12 +10,10 @@ interface Template {
   state: SavedState
 }
 
-/** Machines that wait, paused, and the templates that they are clones of. */
-export function machinePool(machines: QemuMachines, { image, poolSize = 2 }: Pick<QemuOptions, 'image' | 'poolSize'>) {
+/** Machines that begin where another had booted: one template for each size of memory. */
+export function machineClones(machines: QemuMachines, { image }: Pick<QemuOptions, 'image'>) {
   const { bootMs, cloneMs, launch, drop, greet, runOnce } = machines
   const templates = new Map<number, Promise<Template>>()
-  const pools = new Map<string, Promise<Machine>[]>()
-  let closed = false
 
   /** Boots once, and keeps the memory and the state of the machine at the moment in which its agent answered. */
   async function bootTemplate(ramMb: number): Promise<Template> {
@@ -49,47 +47,24 @@ export function machinePool(machines: QemuMachines, { image, poolSize = 2 }: Pic
     return machines.bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
   }
 
-  /** Ahead of its use, so that what it will run next is translated already: 40 ms of a hand-out become a few. */
-  async function warmUp(machine: Machine, limits: SandboxLimits): Promise<Machine> {
-    try {
-      await greet(machine, limits, cloneMs, `${machine.id}-waiting`)
-      await runOnce(machine)
-      await machine.qemu.qmp.run('stop')
-      return machine
-    } catch (error) {
-      await drop(machine)
-      throw error
-    }
-  }
-
-  const keyOf = (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits, image)}`
-
-  function refill(limits: SandboxLimits): Promise<unknown> {
-    const pool = pools.get(keyOf(limits))
-    if (pool === undefined || closed) return Promise.resolve()
-    while (pool.length < poolSize) {
-      const machine = clone(limits).then(machine => warmUp(machine, limits))
-      pool.push(machine)
-      machine.catch(() => pool.splice(pool.indexOf(machine), 1))
-    }
-    return Promise.all(pool)
-  }
-
   return {
     clone,
-    refill,
-    async prepare(limits: SandboxLimits): Promise<void> {
-      const key = keyOf(limits)
-      if (!pools.has(key)) pools.set(key, [])
-      await refill(limits)
+
+    /** One that waits, paused. It has run a command already, so that what the next one needs is translated: 40 ms become a few. */
+    async waiting(limits: SandboxLimits): Promise<Machine> {
+      const machine = await clone(limits)
+      try {
+        await greet(machine, limits, cloneMs, `${machine.id}-waiting`)
+        await runOnce(machine)
+        await machine.qemu.qmp.run('stop')
+        return machine
+      } catch (error) {
+        await drop(machine)
+        throw error
+      }
     },
-    /** One that waits, if there is one. */
-    take: (limits: SandboxLimits): Promise<Machine> | undefined => pools.get(keyOf(limits))?.shift(),
-    async close(): Promise<void> {
-      closed = true
-      machines.killAll()
-      await Promise.allSettled([...pools.values()].flat())
-      await Promise.allSettled([...templates.values()])
-    },
+
+    keyOf: (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits, image)}`,
+    settled: async () => void (await Promise.allSettled([...templates.values()])),
   }
 }
