@@ -14,6 +14,7 @@ import type { RuntimeOptions } from './options.ts'
 import { overviewService } from './overview/service.ts'
 import { overviewStore } from './overview/store.ts'
 import { redactionOf } from './privacy/redaction.ts'
+import type { RunIndex } from './runs/search/run-index.ts'
 import type { Scheduling } from './schedules/assemble.ts'
 import { manifestSecrets } from './secrets/manifest-check.ts'
 import { sessionService } from './sessions/service.ts'
@@ -25,12 +26,13 @@ export interface AppParts extends Pick<AppDeps, 'readiness' | 'draining'> {
   work: Execution
   schedules: Scheduling['schedules']
   live: LiveFigures
+  index: RunIndex
 }
 
 /** The HTTP surface over the features: each route gets what it needs of them. */
 export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts) {
   const { log, clock, metrics, sha256, publicUrl, dayOf, db } = core
-  const { features, nodes, work, schedules, live, readiness, draining } = parts
+  const { features, nodes, work, schedules, live, index, readiness, draining } = parts
   const { access, agents, audit, budgets, connectors, prices, provided, receipts } = features
   const { maxBodyBytes = DEFAULT_BODY_BYTES, sseHeartbeatMs: heartbeatMs = 15_000, embeddedNode = true } = options
   const clients = streamClients(metrics)
@@ -74,7 +76,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
         ]
       }),
     },
-    runs: { runs: work.runs, service: work.service },
+    runs: { runs: work.runs, service: work.service, index },
     journals: {
       clients,
       runs: work.runs,

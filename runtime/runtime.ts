@@ -15,6 +15,7 @@ import type { BudgetRequests } from './nodes/worker/budget-requests.ts'
 import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { checkProvider } from './providers/check-provider.ts'
 import { retention } from './retention/sweep.ts'
+import { runIndex } from './runs/search/run-index.ts'
 import { assembleSchedules } from './schedules/assemble.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { masterKeyLease } from './vault/master-key-lease.ts'
@@ -39,6 +40,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { webhookDelivery } = features.webhooks
   const holding = keyLease(core, options, owner)
   const live = liveFigures(markStore(db))
+  const index = runIndex({ db, clock: core.clock, log: core.log.target('runtime.search') })
   const calls = inFlight()
   const app = assembleApp(core, options, {
     features,
@@ -46,6 +48,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     work,
     schedules: timed.schedules,
     live,
+    index,
     readiness: readinessOf({ db, ready, checkKey: keys.check, phase: () => phase }),
     draining: () => phase === 'draining',
   })
@@ -67,6 +70,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (!learnt || timers) await timed.start({ timers })
     if (timers) webhookDelivery.start()
     if (timers) timed.keeping?.start()
+    // A node is asked for no list.
+    if (timers && !options.worker) index.start()
     if (phase === 'starting') phase = 'ready'
     return known
   }
@@ -86,6 +91,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (embedded) work.engine.wake()
       await webhookDelivery.once()
       await timed.keeping?.once()
+      await index.once()
     },
     advance: ms => work.engine.idle(ms),
     drain() {
@@ -101,7 +107,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await timed.stop()
       await nodes.close()
       // What was taken before the service was told to stop is answered before its writers close.
-      await Promise.all([work.engine.close(ms), webhookDelivery.stop(ms), calls.settled(ms), timed.keeping?.close()])
+      await Promise.all([
+        work.engine.close(ms),
+        webhookDelivery.stop(ms),
+        calls.settled(ms),
+        timed.keeping?.close(),
+        index.close(),
+      ])
       await work.engine.close(ms)
       features.sessions.live.close()
       await work.runs.close()

@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { sameRecord } from '../../shared/http/validate.ts'
 import type { Agent, AgentCreated, AgentVersionWithManifest } from '../../shared/wire/runtime/agent.ts'
+import { readLabel } from '../../shared/wire/runtime/conventions.ts'
 import { agentEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { withoutKey } from '../http/idempotency.ts'
@@ -70,7 +71,7 @@ function agentReads(deps: AgentsDeps) {
   }
 
   async function check(agent: Publisher, manifest: Manifest): Promise<void> {
-    checkOutputSchema(manifest)
+    checkSchemas(manifest)
     await deps.checkPriced(agent.tenantId, agent.name, manifest)
     await deps.checkSecrets(agent, manifest)
   }
@@ -86,7 +87,8 @@ export function agentOperations(deps: AgentsDeps): Operation[] {
   return [
     operation(endpoints.list, async call => {
       const page = pageOf(call)
-      const rows = await agents.list(call.principal.tenantId, page, readLabel(call.query.label))
+      const { label } = call.query
+      const rows = await agents.list(call.principal.tenantId, page, label === undefined ? undefined : readLabel(label))
       return page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toAgentItem)
     }),
     keyedOperation(
@@ -161,16 +163,13 @@ function unsealedFor({ labels }: AgentRow, { manifest, sealed }: VersionRow): st
   return sealed === undefined && pool !== EMBEDDED_POOL && hasTexts(manifest) ? pool : undefined
 }
 
-function readLabel(label: string | undefined): { key: string; value: string } | undefined {
-  if (label === undefined) return undefined
-  const colon = label.indexOf(':')
-  return { key: label.slice(0, colon), value: label.slice(colon + 1) }
-}
-
-/** Refuses a manifest whose answers could not be held against its schema. */
-function checkOutputSchema({ outputSchema }: Manifest): void {
-  const message = outputSchema && schemaProblem(outputSchema)
-  if (message === undefined) return
-  const path = 'manifest.outputSchema'
-  throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+/** Refuses a manifest whose inputs or answers could not be held against its schemas. */
+function checkSchemas(manifest: Manifest): void {
+  for (const member of ['inputSchema', 'outputSchema'] as const) {
+    const schema = manifest[member]
+    const message = schema && schemaProblem(schema)
+    if (message === undefined) continue
+    const path = `manifest.${member}`
+    throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+  }
 }

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import { visible } from './browser/text/foreign-text.ts'
 import type { Html } from './page.ts'
 import { badge, facts, folded, form, when } from './parts.ts'
 
@@ -12,7 +13,7 @@ const REASONS: Readonly<Record<Approval['reason'], string>> = {
 }
 
 /** What is asked, by which step, what will happen, and the decision. */
-export function approvalCard(root: string, approval: Approval): Html {
+export function approvalCard(root: string, approval: Approval, choosable = false): Html {
   const { id, runId, agentName, stepId, reason, prompt, action, createdAt, expiresAt } = approval
   const asked = reason === 'question'
   const uncertain = reason === 'uncertain_step'
@@ -24,9 +25,14 @@ export function approvalCard(root: string, approval: Approval): Html {
 <label><input type="radio" name="resolution" value="completed"> It has happened; its result, as JSON:</label>
 <textarea class="code" name="output" data-as="json" rows="2" aria-label="Result of the step"></textarea></fieldset>`
   const path = `POST /v1/approvals/${id}`
-  return html`<section class="card" data-card aria-label="Approval for ${agentName}">
-<h2>${asked ? 'A question' : 'A decision'} for <a href="${root}runs/${runId}">${agentName}</a></h2>
-<p>${prompt ?? ''}</p>
+  const title = html`${asked ? 'A question' : 'A decision'} for <a href="${root}runs/${runId}">${agentName}</a>`
+  const choice =
+    asked || uncertain || !choosable
+      ? ''
+      : html` <input type="checkbox" class="needs-script" data-choose="${id}" aria-label="Choose the decision about ${stepId} of ${agentName}">`
+  return html`<section class="card" data-card="${id}" aria-label="Approval for ${agentName}">
+<div class="row spread"><h2>${title}</h2>${choice}</div>
+<p>${visible(prompt ?? '')}</p>
 ${facts([
   ['Why', REASONS[reason]],
   ['Step', stepId],
@@ -35,10 +41,35 @@ ${facts([
 ])}
 ${action === undefined ? '' : folded(`What will happen: ${action.name}`, action.arguments, true)}
 ${form(
-  { send: `${path}/approve`, after: 'refresh:Decided.', label: `Decision about ${stepId} of ${agentName}` },
+  { send: `${path}/approve`, after: 'gone:Decided.', label: `Decision about ${stepId} of ${agentName}` },
   html`${uncertain ? resolution : ''}${extra}<div class="row"><button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button></div>`,
 )}</section>`
+}
+
+/** The same in a few lines, for pages that are about more; what needs more than a word is decided on the page of its run. */
+export function approvalBrief(root: string, approval: Approval): Html {
+  const { id, runId, agentName, stepId, reason, prompt, action, expiresAt } = approval
+  const asked = reason === 'question'
+  const words = (prompt ?? REASONS[reason]).slice(0, 300).toWellFormed()
+  const path = `POST /v1/approvals/${id}`
+  const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
+<button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`
+  return html`<li class="brief" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${action?.name ?? stepId}, until ${when(expiresAt)}</small></p>
+<p class="clamped">${visible(words)}</p>
+${
+  reason === 'uncertain_step'
+    ? html`<p><a class="button" href="${root}runs/${runId}">Say what happened</a></p>`
+    : form(
+        {
+          send: `${path}/approve`,
+          after: 'gone:Decided.',
+          label: `Decision about ${stepId} of ${agentName}`,
+          className: 'row',
+        },
+        deciding,
+      )
+}</li>`
 }
 
 export function decided({ status, decidedAt, comment }: Approval): Html {

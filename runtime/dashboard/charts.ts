@@ -66,10 +66,16 @@ export function lines(plot: Plot): Html {
       if (value === null) return ''
       const place = `${rounded((at + 0.5) * step)} ${rounded(HEIGHT - (value / top) * HEIGHT)}`
       const isFirst = (values[at - 1] ?? null) === null
-      // A line of no length is a dot.
-      return isFirst ? `M${place}h0.01` : `L${place}`
+      return isFirst ? `M${place}` : `L${place}`
     })
-    return html`<path class="curve ${className}" d="${parts.join('')}"></path>`
+    const points = values.map((value, at) => {
+      const isAlone = value !== null && [at - 1, at + 1].every(beside => (values[beside] ?? null) === null)
+      // A line of no length has no ends that could be seen: a number without neighbours is a bar across its slot.
+      if (!isAlone) return ''
+      const y = rounded(HEIGHT - (value / top) * HEIGHT)
+      return html`<path class="curve alone ${className}" d="M${rounded(at * step)} ${y}h${rounded(step)}"></path>`
+    })
+    return html`<path class="curve ${className}" d="${parts.join('')}"></path>${points}`
   })
   return plotFrame(plot, top, all.length > 0, paths)
 }

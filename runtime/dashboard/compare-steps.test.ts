@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { TimelineStep } from './browser/timeline.ts'
+import type { TimelineStep } from './browser/run/timeline.ts'
 import { alignSteps } from './compare-steps.ts'
 
 const step = (stepId: string): TimelineStep => ({

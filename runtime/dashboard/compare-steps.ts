@@ -1,4 +1,4 @@
-import type { TimelineStep } from './browser/timeline.ts'
+import type { TimelineStep } from './browser/run/timeline.ts'
 
 export interface StepPair {
   left: TimelineStep | undefined

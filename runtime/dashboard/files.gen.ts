@@ -1,5 +1,46 @@
 // Written by `npm run generate` from browser/.
 export const dashboardFiles: Readonly<Record<string, string>> = {
+  "approvals.js": `import { part } from './dom.js'
+import { many } from './figures.js'
+import { askFirst } from './ask-first.js'
+import { sendEach } from './send-each.js'
+
+const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
+const chosen = () => boxes().filter(box => box.checked)
+
+function showBulk()       {
+  const all = chosen()
+  part('#bulk').hidden = all.length === 0
+  part('#bulk-count').replaceChildren(\`\${many(all.length, 'decision')} chosen\`)
+}
+
+function chooseNone()       {
+  for (const box of boxes()) {
+    box.checked = false
+    delete box.dataset.typed
+  }
+  showBulk()
+}
+
+async function decide(verb                      , done        , sure        )                {
+  const ids = chosen().map(({ dataset }) => dataset.choose ?? '')
+  if (!(await askFirst(sure.replace('{n}', many(ids.length, 'decision'))))) return
+  chooseNone()
+  await sendEach({ ids, path: id => \`ui/api/v1/approvals/\${id}/\${verb}\`, one: 'decision', done })
+}
+
+document.addEventListener('change', event => {
+  if (event.target instanceof HTMLInputElement && event.target.dataset.choose !== undefined) showBulk()
+})
+document.addEventListener('refreshed', showBulk)
+part('#bulk-approve').addEventListener('click', () =>
+  decide('approve', 'approved', 'Approve {n}? What each asks for is done at once.'),
+)
+part('#bulk-reject').addEventListener('click', () =>
+  decide('reject', 'rejected', 'Reject {n}? Most runs fail by that.'),
+)
+part('#bulk-none').addEventListener('click', chooseNone)
+`,
   "ask-first.js": `import { el } from './dom.js'
 
 /** Asks in a dialog of the page itself; false: rather not. */
@@ -198,6 +239,7 @@ export function joined(chunks                       )                          {
 import { money } from './figures.js'
 import { root, send } from './page-api.js'
 import { refresh } from './refresh.js'
+import { textView } from './text-view.js'
 
 const page = part('#session')
 const at = \`ui/api/v1/sessions/\${page.dataset.session}\`
@@ -230,7 +272,7 @@ function listen()       {
   on                                                                               ('message_completed', end => {
     const { turnId, text, usage, finish } = end
     const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
-    answerOf(turnId).replaceChildren(text, el('small', {}, \`\${money(usage.costUsd)}\${cut}\`))
+    answerOf(turnId).replaceChildren(textView(text), el('small', {}, \`\${money(usage.costUsd)}\${cut}\`))
     void done()
   })
   on                                                 ('message_error', ({ turnId, error, code }) => {
@@ -249,6 +291,18 @@ async function done()                {
   writing.clear()
 }
 
+/** What was sent, until the conversation as it is recorded has it: it stands once. */
+let unrecorded
+
+const lastTurn = ()                     =>
+  [...document.querySelectorAll             ('#talk li.user')].at(-1)?.dataset.turn
+
+document.addEventListener('refreshed', () => {
+  if (unrecorded === undefined || lastTurn() === unrecorded.after) return
+  unrecorded.own.remove()
+  unrecorded = undefined
+})
+
 form?.addEventListener('submit', async event => {
   event.preventDefault()
   const field = part                     ('textarea', form)
@@ -256,17 +310,19 @@ form?.addEventListener('submit', async event => {
   if (content.trim() === '') return
   const said = part('output', form)
   said.replaceChildren()
-  const own = el('li', { class: 'user' }, content)
+  const own = el('li', { class: 'user' }, textView(content))
   pending.append(own)
+  unrecorded = { own, after: lastTurn() }
   field.value = ''
   delete field.dataset.typed
   try {
     const { status } = await send       ('POST', \`\${at}/messages\`, { content })
     if (status === 'completed') await done()
-    else said.replaceChildren(\`The turn is \${status}; its answer comes here when it is there.\`)
+    else await refresh()
   } catch (error) {
     // Taken back: it was not said.
     own.remove()
+    unrecorded = undefined
     field.value = content
     said.replaceChildren(
       el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
@@ -281,6 +337,170 @@ form?.addEventListener('keydown', event => {
   }
 })
 if (page.dataset.over === undefined) listen()
+`,
+  "complete-names.js": `import { el } from './dom.js'
+
+import {                  completionAt } from './completion.js'
+
+const MOST = 12
+
+/** Offers names and values of a manifest below its editor: Ctrl+Space asks for them, and what is typed narrows them down. */
+export function completeNames(editor                     , members                   )       {
+  const list = el('ul', {
+    class: 'completion plain',
+    id: 'completion',
+    role: 'listbox',
+    'aria-label': 'What can stand here',
+    hidden: true,
+  })
+  editor.after(list)
+  let found
+  let at = 0
+
+  function close()       {
+    found = undefined
+    list.hidden = true
+    editor.removeAttribute('aria-activedescendant')
+  }
+
+  function draw()       {
+    found = completionAt(editor.value, editor.selectionStart, members)
+    if (found === undefined) {
+      close()
+      return
+    }
+    const options = found.options.slice(0, MOST)
+    at = Math.min(at, options.length - 1)
+    list.replaceChildren(
+      ...options.map(({ words, about }, i) => {
+        const item = el(
+          'li',
+          { id: \`completion-\${i}\`, role: 'option', 'aria-selected': String(i === at) },
+          el('code', {}, words),
+          ' ',
+          el('small', {}, about),
+        )
+        // Before the editor loses the focus, and with it the place.
+        item.addEventListener('mousedown', event => {
+          event.preventDefault()
+          take(i)
+        })
+        return item
+      }),
+    )
+    list.hidden = false
+    editor.setAttribute('aria-controls', list.id)
+    editor.setAttribute('aria-activedescendant', \`completion-\${at}\`)
+  }
+
+  function take(nth        )       {
+    const option = found?.options[nth]
+    if (found === undefined || option === undefined) return
+    editor.setRangeText(option.text, found.from, found.to, 'end')
+    close()
+    editor.dispatchEvent(new Event('input', { bubbles: true }))
+  }
+
+  editor.addEventListener('input', event => {
+    // A change that no key made, such as a completion that was taken, opens nothing.
+    if (!(event instanceof InputEvent)) return
+    at = 0
+    const isBegun = /"[\\w-]*$/.test(editor.value.slice(0, editor.selectionStart))
+    if (isBegun || found !== undefined) draw()
+  })
+  editor.addEventListener('keydown', event => {
+    if (event.key === ' ' && event.ctrlKey) {
+      event.preventDefault()
+      at = 0
+      draw()
+      return
+    }
+    if (found === undefined) return
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (by !== undefined) at = (at + by + list.children.length) % list.children.length
+    else if (event.key === 'Enter') take(at)
+    else if (event.key === 'Escape') close()
+    else return
+    event.preventDefault()
+    if (by !== undefined) draw()
+  })
+  editor.addEventListener('blur', close)
+}
+`,
+  "completion.js": `/** The names or values that can stand at a place of a manifest's text; undefined where nothing is known of it. */
+export function completionAt(text        , caret        , members                   )                         {
+  const place = placeAt(text, caret)
+  if (place === undefined) return undefined
+  const { path, from, typed, isValue } = place
+  let here = members
+  for (const name of isValue ? path.slice(0, -1) : path) {
+    const found = here.find(one => one.name === name)
+    if (found === undefined) return undefined
+    here = found.inside
+  }
+  const to = caret + /^[\\w-]*"?/.exec(text.slice(caret)) [0].length
+  const begins = (word        ) => word.replaceAll('"', '').startsWith(typed)
+  const own = here.find(({ name }) => name === path.at(-1))
+  const options = isValue
+    ? (own?.values ?? []).filter(begins).map(value => ({ text: value, words: value, about: '' }))
+    : here
+        .filter(({ name }) => begins(name))
+        .map(({ name, about }) => {
+          const isNamed = /^\\s*:/.test(text.slice(to))
+          return { text: \`"\${name}"\${isNamed ? '' : ': '}\`, words: name, about }
+        })
+  return options.length === 0 ? undefined : { from, to, options }
+}
+
+/** Where the caret is: the names that lead there, and the word that was started. The text before it need not be whole. */
+function placeAt(text        , caret        )                    {
+  const levels          = []
+  let name
+  let isValue = false
+  let at = 0
+  while (at < caret) {
+    const letter = text[at]
+    if (letter === '"') {
+      const end = endOfString(text, at)
+      if (end >= caret) return placeOfWord(at, text.slice(at + 1, caret))
+      if (!isValue && !levels.at(-1)?.isList) name = text.slice(at + 1, end)
+      at = end + 1
+      continue
+    }
+    if (letter === '{' || letter === '[') {
+      levels.push({ name, isList: letter === '[' })
+      name = undefined
+      isValue = false
+    } else if (letter === '}' || letter === ']') {
+      name = levels.pop()?.name
+    } else if (letter === ':') isValue = true
+    else if (letter === ',') {
+      isValue = false
+      name = undefined
+    }
+    at++
+  }
+  const word = /[\\w-]*$/.exec(text.slice(0, caret)) [0]
+  return placeOfWord(caret - word.length, word)
+
+  function placeOfWord(from        , typed        )                    {
+    if (levels.length === 0 || typed.includes('\\n')) return undefined
+    const isItem = levels.at(-1)?.isList === true
+    const above = levels.slice(1).flatMap(level => (level.name === undefined ? [] : [level.name]))
+    if (isItem) return undefined
+    return { path: isValue ? [...above, name ?? ''] : above, from, typed, isValue }
+  }
+}
+
+function endOfString(text        , from        )         {
+  for (let at = from + 1; at < text.length; at++) {
+    if (text[at] === '\\\\') at++
+    else if (text[at] === '"') return at
+    // A text that was not closed ends with its line.
+    else if (text[at] === '\\n') return text.length
+  }
+  return text.length
+}
 `,
   "conversation-view.js": `import { el } from './dom.js'
 import { count, many, usd } from './figures.js'
@@ -1270,7 +1490,6 @@ details + .needs-script {
   border: 1px solid var(--line);
   border-radius: 10px;
   background: var(--card);
-  white-space: pre-wrap;
   overflow-wrap: anywhere;
 }
 .talk li.user {
@@ -1425,6 +1644,7 @@ dialog {
 }
 `,
   "dashboard.js": `import { part } from './dom.js'
+import { copyButtons } from './copy-button.js'
 import { keys } from './keys.js'
 import { logInAgain, root } from './page-api.js'
 import { palette } from './palette.js'
@@ -1487,6 +1707,7 @@ document.addEventListener('visibilitychange', () => {
 setInterval(() => {
   if (!document.hidden && every() > 0) void renew()
 }, 60_000)
+copyButtons()
 sendForms()
 followTimes()
 themeSwitch()
@@ -1496,9 +1717,9 @@ listen()
 `,
   "demo-run.js": `import { el, part } from './dom.js'
 import { duration } from './figures.js'
-import { root, send } from './page-api.js'
 import { followRun } from './run-events.js'
 import { stepName,                     timelineOf, tookMs } from './timeline.js'
+import { root, send } from './page-api.js'
 
 const DEMO = 'demo'
 /** The demo model calls a tool for each such line, and says something at the end. */
@@ -1773,6 +1994,9 @@ th a {
   stroke-linejoin: round;
   vector-effect: non-scaling-stroke;
 }
+.curve.alone {
+  stroke-width: 4;
+}
 .plot details > summary {
   color: var(--quiet);
   font-size: 0.8rem;
@@ -1854,6 +2078,7 @@ table.runs tbody tr:hover {
   content: "";
 }
 .row-link {
+  overflow-wrap: anywhere;
   color: var(--text);
   font-weight: 600;
   text-decoration: none;
@@ -2044,6 +2269,178 @@ dialog.palette {
 .diff.wrapped span {
   width: auto;
 }
+.briefs {
+  display: grid;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr));
+  gap: 1rem 2rem;
+}
+.brief form {
+  margin-top: 0.4rem;
+}
+.brief input {
+  flex: 1 1 8rem;
+  min-width: 0;
+}
+/* Enough of a text to know it by. */
+.clamped {
+  display: -webkit-box;
+  overflow: hidden;
+  -webkit-box-orient: vertical;
+  -webkit-line-clamp: 3;
+}
+.composer {
+  position: sticky;
+  bottom: 0;
+  z-index: 2;
+  padding: 0.75rem 0;
+  background: var(--page);
+}
+.talk .call {
+  margin: 0 0 0.5rem;
+  padding: 0.35rem 0.6rem;
+}
+.talk .call > summary {
+  overflow: hidden;
+  text-overflow: ellipsis;
+  white-space: nowrap;
+}
+.talk .text > :first-child {
+  margin-top: 0;
+}
+.typing {
+  color: var(--quiet);
+}
+/* Its words come: they say it themselves. */
+#pending:has(.assistant) + #turn > .typing {
+  display: none;
+}
+.dots > i {
+  display: inline-block;
+  width: 0.4rem;
+  height: 0.4rem;
+  margin-right: 0.2rem;
+  border-radius: 50%;
+  background: var(--link);
+}
+@media (prefers-reduced-motion: no-preference) {
+  .dots > i {
+    animation: typing 1.2s infinite;
+  }
+  .dots > i:nth-child(2) {
+    animation-delay: 0.2s;
+  }
+  .dots > i:nth-child(3) {
+    animation-delay: 0.4s;
+  }
+}
+@keyframes typing {
+  0%,
+  60%,
+  100% {
+    opacity: 0.25;
+  }
+  30% {
+    opacity: 1;
+  }
+}
+.labels {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.25rem;
+  margin-top: 0.2rem;
+}
+.label {
+  max-width: 16rem;
+  padding: 0 0.4rem;
+  overflow: hidden;
+  border-radius: 4px;
+  background: var(--plain-soft);
+  color: var(--quiet);
+  font-size: 0.8rem;
+  text-decoration: none;
+  text-overflow: ellipsis;
+}
+a.label:hover {
+  color: var(--link);
+}
+.views {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem;
+  align-items: center;
+  margin-bottom: 1rem;
+}
+.views:empty {
+  display: none;
+}
+.view {
+  display: inline-flex;
+  gap: 0.3rem;
+  align-items: center;
+  padding: 0.15rem 0.3rem 0.15rem 0.6rem;
+  border: 1px solid var(--line);
+  border-radius: 999px;
+  background: var(--card);
+}
+.view > a[aria-current] {
+  font-weight: 600;
+}
+.beside {
+  table-layout: fixed;
+}
+.beside td {
+  padding: 0 0.6rem;
+  border: 0;
+}
+.beside td + td,
+.beside th + th {
+  border-left: 1px solid var(--line);
+}
+.beside code {
+  white-space: pre-wrap;
+  overflow-wrap: anywhere;
+}
+.beside .gone {
+  background: var(--bad-soft);
+}
+.beside .added {
+  background: var(--good-soft);
+}
+.beside .none {
+  background: var(--page);
+}
+.beside tr.omitted > td {
+  color: var(--quiet);
+  text-align: center;
+}
+.completion {
+  max-height: 16rem;
+  margin: 0;
+  padding: 0.25rem;
+  overflow: auto;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+  font-weight: normal;
+}
+.completion > li {
+  padding: 0.2rem 0.5rem;
+  border-radius: 4px;
+  cursor: pointer;
+}
+.completion > li[aria-selected="true"],
+.completion > li:hover {
+  background: var(--plain-soft);
+}
+.snippets h3 {
+  margin-top: 0.75rem;
+}
+.filter :is(input, select, button) {
+  min-height: 2.3rem;
+}
+.filter .grow > input {
+  width: 100%;
+}
 `,
   "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
 export function usd(value                           )         {
@@ -2191,6 +2588,8 @@ function readValue(name        , value        , as        )          {
       return hostsIn(value)
     case 'hosts-or-null':
       return hostsIn(value) ?? null
+    case 'labels':
+      return labelsIn(value)
     case 'flag':
       return value === 'true'
     case 'many-json':
@@ -2218,6 +2617,22 @@ function hostsIn(value        )                                                 
   })
 }
 
+/** \`team:north, ticket:42\`; nothing where nothing was typed. */
+function labelsIn(value        )                                     {
+  const parts = value
+    .split(/[,\\n]/)
+    .map(part => part.trim())
+    .filter(part => part !== '')
+  if (parts.length === 0) return undefined
+  return Object.fromEntries(
+    parts.map(part => {
+      const colon = part.indexOf(':')
+      if (colon < 1) throw new Error(\`labels: expected key:value, got \${part}\`)
+      return [part.slice(0, colon).trim(), part.slice(colon + 1).trim()]
+    }),
+  )
+}
+
 /** The fields of a form that are sent; a checkbox is its flag, or one of many. */
 export function bodyOf(form                 )                          {
   const fields          = []
@@ -2237,6 +2652,101 @@ export function bodyOf(form                 )                          {
 }
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
+`,
+  "input-fields.js": `/** One member of an input, as a field of a form asks for it. */
+
+/** More members than that are typed faster as JSON. */
+const MOST_FIELDS = 40
+const LONG_TEXT = 200
+
+const isObject = (value         )                  =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * The fields that ask for what a schema wants: the required ones first, in the order in which it lists them. Undefined where a form cannot
+ * say all that the schema allows to be said; the input is given as JSON then.
+ */
+export function inputFields(schema         )                           {
+  if (!isObject(schema) || !isObject(schema.properties)) return undefined
+  const all = Object.entries(schema.properties)
+  if (all.length === 0 || all.length > MOST_FIELDS) return undefined
+  const required = Array.isArray(schema.required) ? schema.required.map(String) : []
+  // A name with a dot would be read as a path, and the others as members of every object.
+  if (all.some(([name]) => name === '' || name.includes('.') || name in Object.prototype)) return undefined
+  const place = (name        ) => (required.includes(name) ? required.indexOf(name) : required.length)
+  return all
+    .toSorted(([a], [b]) => place(a) - place(b))
+    .map(([name, member]) => fieldOf(name, isObject(member) ? member : {}, required.includes(name)))
+}
+
+function fieldOf(name        , schema        , required         )             {
+  const field = {
+    name,
+    title: textOf(schema.title) ?? name,
+    about: textOf(schema.description),
+    required,
+    choices: [],
+    limits: {},
+  }
+  const type = typeOf(schema)
+  if (Array.isArray(schema.enum)) return choiceOf(field, schema.enum, schema.default)
+  if (type === 'boolean') return choiceOf(field, [true, false], schema.default)
+  if (type === 'string') return { ...field, ...textField(schema), as: '', value: textOf(schema.default) ?? '' }
+  const value = schema.default === undefined ? '' : JSON.stringify(schema.default)
+  if (type === 'number' || type === 'integer') {
+    const limits = { step: type === 'integer' ? 1 : 'any', ...numbers({ min: schema.minimum, max: schema.maximum }) }
+    return { ...field, look: 'number', as: 'number', value, limits }
+  }
+  return { ...field, look: 'json', as: 'json', value }
+}
+
+/** The values of a text go as they are, and all others as JSON. */
+function choiceOf(
+  field                                           ,
+  values                    ,
+  chosen         ,
+)             {
+  const isText = values.every(value => typeof value === 'string' && value !== '')
+  const written = (value         ) => (isText ? String(value) : JSON.stringify(value))
+  const choices = values.map(value => ({ value: written(value), words: WORDS.get(value) ?? String(written(value)) }))
+  return {
+    ...field,
+    look: 'choice',
+    as: isText ? '' : 'json',
+    value: chosen === undefined ? '' : written(chosen),
+    choices,
+  }
+}
+
+const WORDS = new Map                 ([
+  [true, 'yes'],
+  [false, 'no'],
+])
+
+const TYPES                                   = { date: 'date', email: 'email', uri: 'url' }
+
+function textField({ maxLength, minLength, pattern, format }        )                                      {
+  const type = typeof format === 'string' ? TYPES[format] : undefined
+  const limits = { ...numbers({ maxlength: maxLength, minlength: minLength }), ...(type && { type }) }
+  const isLine =
+    type !== undefined || typeof pattern === 'string' || (typeof maxLength === 'number' && maxLength <= LONG_TEXT)
+  return { look: isLine ? 'line' : 'text', limits }
+}
+
+function numbers(limits                                   )                         {
+  return Object.fromEntries(
+    Object.entries(limits).filter((entry)                            => typeof entry[1] === 'number'),
+  )
+}
+
+/** The one type that a value may have beside null. */
+function typeOf({ type }        )          {
+  if (!Array.isArray(type)) return type
+  const others = type.filter(one => one !== 'null')
+  return others.length === 1 && others.length === type.length ? others[0] : undefined
+}
+
+const textOf = (value         )                     => (typeof value === 'string' && value !== '' ? value : undefined)
 `,
   "invite.js": `import { el, part } from './dom.js'
 import { root } from './page-api.js'
@@ -2615,7 +3125,10 @@ export function lanesOf(steps                         , span      )        {
 export const across = (x        )         => \`\${(x / BAR_WIDTH) * 100}%\`
 `,
   "manifest.js": `import { el, part } from './dom.js'
+
 import { send } from './page-api.js'
+import { completeNames } from './complete-names.js'
+import { plainFields } from './plain-fields.js'
 
 const QUIET_MS = 300
 const text = part                     ('#manifest')
@@ -2679,6 +3192,8 @@ text.addEventListener('input', () => {
   clearTimeout(waiting)
   waiting = setTimeout(() => void check(), QUIET_MS)
 })
+completeNames(text, JSON.parse(text.dataset.members ?? '[]')            )
+plainFields(text)
 void check()
 `,
   "markdown.js": `/** A mark without its end is looked for no farther, so that a text of marks alone is read in one pass. */
@@ -2924,6 +3439,89 @@ function unknownInList(values                    , members         , path       
   return undefined
 }
 `,
+  "new-run.js": `import { el, part } from './dom.js'
+
+import { send } from './page-api.js'
+import { visible } from './foreign-text.js'
+import {                  inputFields } from './input-fields.js'
+
+/** The dialog that starts a run: a message, the fields of the agent's schema of inputs, or JSON. */
+export function newRun()       {
+  const dialog = document.querySelector                   ('#new-run')
+  if (dialog === null) return
+  const agent = part                   ('[name=agentName]', dialog)
+  const asJson = part                  ('#input-as-json')
+  let fields
+  let asked = 0
+
+  function show()       {
+    const kind = asJson.checked ? 'json' : fields === undefined ? 'message' : 'fields'
+    for (const box of document.querySelectorAll             ('[data-input]')) {
+      const isShown = box.dataset.input === kind
+      box.hidden = !isShown
+      for (const field of box.querySelectorAll                  ('input, select, textarea')) field.disabled = !isShown
+    }
+  }
+
+  async function read()                {
+    const turn = ++asked
+    const path = \`ui/api/v1/agents/\${encodeURIComponent(agent.value)}\`
+    const found = await send       ('GET', path).catch(() => undefined)
+    if (turn !== asked) return
+    const schema = found?.manifest.inputSchema
+    fields = inputFields(schema)
+    part('#input-fields').replaceChildren(...(fields ?? []).map(fieldView))
+    // A schema that no form can draw is met by JSON alone.
+    asJson.checked = schema !== undefined && fields === undefined
+    show()
+  }
+
+  function open()       {
+    dialog?.showModal()
+    void read()
+  }
+
+  document.querySelector('[data-open=new-run]')?.addEventListener('click', open)
+  dialog.querySelector('[data-close]')?.addEventListener('click', () => dialog.close())
+  agent.addEventListener('change', () => void read())
+  asJson.addEventListener('change', show)
+  if (dialog.dataset.openNow !== undefined) open()
+}
+
+function fieldView(field            )              {
+  const { title, about, required } = field
+  return el(
+    'label',
+    {},
+    visible(title),
+    required ? '' : el('small', {}, ' optional'),
+    controlOf(field),
+    about !== undefined && el('small', {}, visible(about)),
+  )
+}
+
+function controlOf({ name, look, as, required, value, choices, limits }            )              {
+  const common = { name: \`input.\${name}\`, 'data-as': as, required }
+  if (look === 'choice') {
+    const options = choices.map(one =>
+      el('option', { value: one.value, selected: one.value === value }, visible(one.words)),
+    )
+    const none = required && value !== '' ? [] : [el('option', { value: '' }, required ? 'Choose …' : 'not given')]
+    return el('select', common, ...none, ...options)
+  }
+  if (look === 'line' || look === 'number')
+    return el('input', { type: look === 'number' ? 'number' : 'text', ...common, ...limits, value })
+  const text = el('textarea', {
+    ...common,
+    ...limits,
+    rows: look === 'json' ? 3 : 4,
+    class: look === 'json' ? 'code' : undefined,
+    placeholder: look === 'json' ? 'JSON' : undefined,
+  })
+  text.value = value
+  return text
+}
+`,
   "no-script.css": `/* What needs a module is not shown where none runs: reading does not. */
 form[data-send],
 .needs-script {
@@ -2933,8 +3531,8 @@ form[data-send],
   display: block;
 }
 `,
-  "overview.js": `import { startDemo } from './demo-run.js'
-import { root, toast } from './page-api.js'
+  "overview.js": `import { root, toast } from './page-api.js'
+import { startDemo } from './demo-run.js'
 
 // The part of the page with the button is drawn anew when something changes.
 document.addEventListener('click', async event => {
@@ -3249,6 +3847,7 @@ import { visible } from './foreign-text.js'
 import { root } from './page-api.js'
 
 const MOST_SHOWN = 12
+const QUIET_MS = 150
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function palette()       {
@@ -3271,11 +3870,17 @@ export function openPalette()       {
   })
   const dialog = el('dialog', { class: 'palette wide-dialog', 'aria-label': 'Go to' }, field, list)
   let places          = pagesOfMenu()
+  let hits                                     = { words: '', places: [] }
   let shown          = []
   let at = 0
 
   function draw()       {
-    shown = matching(places, field.value.trim()).slice(0, MOST_SHOWN)
+    const words = field.value.trim()
+    const named = matching(places, words)
+    const known = new Set(named.map(({ href }) => href))
+    // What the search found has its words elsewhere than in its title.
+    const others = hits.words === words ? hits.places.filter(({ href }) => !known.has(href)) : []
+    shown = [...named, ...others].slice(0, MOST_SHOWN)
     at = Math.min(at, Math.max(0, shown.length - 1))
     const items = shown.map((place, i) => {
       const item = el(
@@ -3291,9 +3896,19 @@ export function openPalette()       {
     field.setAttribute('aria-activedescendant', shown.length === 0 ? '' : \`palette-\${at}\`)
   }
 
+  let waiting
   field.addEventListener('input', () => {
     at = 0
     draw()
+    clearTimeout(waiting)
+    const words = field.value.trim()
+    if (words.length < 3) return
+    waiting = setTimeout(async () => {
+      const found = await runs({ q: words })
+      if (field.value.trim() !== words) return
+      hits = { words, places: found }
+      draw()
+    }, QUIET_MS)
   })
   field.addEventListener('keydown', event => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -3336,10 +3951,9 @@ async function agents()                   {
   return found.map(({ name }) => ({ words: name, kind: 'Agent', href: \`\${root}agents/\${encodeURIComponent(name)}\` }))
 }
 
-async function runs()                   {
-  const found = await read                                                   (
-    'runs?fields=title&subRuns=folded&limit=100',
-  )
+async function runs(asked                         = {})                   {
+  const query = new URLSearchParams({ fields: 'title', subRuns: 'folded', limit: '100', ...asked })
+  const found = await read                                                   (\`runs?\${query}\`)
   return found.map(({ id, title, agentName }) => ({
     words: title ?? \`\${agentName} …\${id.slice(-12)}\`,
     kind: 'Run',
@@ -3354,6 +3968,49 @@ function matching(places                  , words        )          {
   const place = ({ words: of }       ) => of.toLowerCase().indexOf(wanted)
   const found = places.filter(one => place(one) !== -1)
   return [...found.filter(one => place(one) === 0), ...found.filter(one => place(one) > 0)]
+}
+`,
+  "plain-fields.js": `/**
+ * The members that are read most, as fields of their own beside the text of the manifest: what is typed in one changes the other. A
+ * text that is no JSON at the moment is left alone.
+ */
+export function plainFields(editor                     )       {
+  const fields = [...document.querySelectorAll                                        ('[data-member]')]
+
+  function read()                                      {
+    try {
+      const value          = JSON.parse(editor.value)
+      return typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? (value                           )
+        : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  function fill()       {
+    const manifest = read()
+    for (const field of fields) {
+      field.disabled = manifest === undefined
+      const value = manifest?.[field.dataset.member ?? '']
+      if (manifest !== undefined && document.activeElement !== field)
+        field.value = typeof value === 'string' ? value : ''
+    }
+  }
+
+  for (const field of fields)
+    field.addEventListener('input', () => {
+      const manifest = read()
+      if (manifest === undefined) return
+      const name = field.dataset.member ?? ''
+      const { [name]: _, ...others } = manifest
+      const changed = field.value === '' ? others : { ...manifest, [name]: field.value }
+      editor.value = JSON.stringify(changed, null, 2)
+      editor.dataset.typed = ''
+      editor.dispatchEvent(new Event('input', { bubbles: true }))
+    })
+  editor.addEventListener('input', fill)
+  fill()
 }
 `,
   "post-open.js": `import { root } from './page-api.js'
@@ -3819,8 +4476,8 @@ function wordsOf(ms        )         {
   return \`\${Math.floor(ms / (365.25 * DAY))}\\u00a0years\`
 }
 `,
-  "run-events.js": `import { eventNames } from './event-names.js'
-import { root } from './page-api.js'
+  "run-events.js": `import { root } from './page-api.js'
+import { eventNames } from './event-names.js'
 
 const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
 
@@ -3867,13 +4524,12 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 `,
   "run.js": `import { el, part, svg } from './dom.js'
 import { count, duration, money } from './figures.js'
-import { copyButtons } from './copy-button.js'
-import { across, LANE_PX, lanesOf } from './lanes.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
+import { tabs } from './tabs.js'
+import { across, LANE_PX, lanesOf } from './lanes.js'
 import { followRun } from './run-events.js'
 import { stepPanel } from './step-panel.js'
-import { tabs } from './tabs.js'
 import {
   BAR_WIDTH,
   barsOf,
@@ -4092,16 +4748,16 @@ setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
 verifyButtons()
-copyButtons()
 `,
   "runs.js": `import { part } from './dom.js'
 import { many } from './figures.js'
 import { askFirst } from './ask-first.js'
-import { root, send, toast } from './page-api.js'
-import { parsed, refresh } from './refresh.js'
+import { root } from './page-api.js'
+import { parsed } from './refresh.js'
+import { sendEach } from './send-each.js'
 import { localTimes } from './times.js'
-
-const AT_ONCE = 4
+import { newRun } from './new-run.js'
+import { savedViews } from './saved-views.js'
 
 const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
 const chosen = () => boxes().filter(box => box.checked)
@@ -4131,28 +4787,12 @@ function chooseNone()       {
   showBulk()
 }
 
-/** One operation for each chosen run in that state; what is refused is counted and said, and the rest goes on. */
+/** One operation for each chosen run in that state. */
 async function each(state        , verb        , done        , sure        )                {
   const ids = chosen().flatMap(({ dataset }) => (dataset.state === state && dataset.choose ? [dataset.choose] : []))
   if (!(await askFirst(sure.replace('{n}', many(ids.length, 'run'))))) return
-  const left = [...ids]
-  const refused           = []
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (let id = left.shift(); id !== undefined; id = left.shift()) {
-        toast(\`\${ids.length - left.length} of \${ids.length} …\`)
-        try {
-          await send('POST', \`ui/api/v1/runs/\${id}/\${verb}\`, {})
-        } catch (error) {
-          refused.push(error instanceof Error ? error.message : String(error))
-        }
-      }
-    }),
-  )
   chooseNone()
-  await refresh()
-  const words = \`\${many(ids.length - refused.length, 'run')} \${done}\`
-  toast(refused.length === 0 ? \`\${words}.\` : \`\${words}; \${refused.length} refused: \${refused[0]}\`)
+  await sendEach({ ids, path: id => \`ui/api/v1/runs/\${id}/\${verb}\`, one: 'run', done })
 }
 
 part('#bulk-cancel').addEventListener('click', () =>
@@ -4218,18 +4858,85 @@ document.addEventListener('refreshed', () => {
   }
 })
 
-const dialog = document.querySelector                   ('#new-run')
-document.querySelector('[data-open=new-run]')?.addEventListener('click', () => dialog?.showModal())
-dialog?.querySelector('[data-close]')?.addEventListener('click', () => dialog.close())
-if (dialog?.dataset.openNow !== undefined) dialog.showModal()
-document.querySelector('#input-as-json')?.addEventListener('change', event => {
-  const asJson = event.target instanceof HTMLInputElement && event.target.checked
-  for (const label of document.querySelectorAll             ('[data-input]')) {
-    const isShown = (label.dataset.input === 'json') === asJson
-    label.hidden = !isShown
-    part                     ('textarea', label).disabled = !isShown
+newRun()
+savedViews()
+`,
+  "saved-views.js": `import { el } from './dom.js'
+import { visible } from './foreign-text.js'
+
+/** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */
+
+const MOST = 20
+
+const key = ()         => \`waybill-views \${document.documentElement.dataset.tenant ?? ''}\`
+
+function stored()         {
+  try {
+    const all          = JSON.parse(localStorage.getItem(key()) ?? '[]')
+    return Array.isArray(all) ? all.filter((one)              => isView(one)).slice(0, MOST) : []
+  } catch {
+    return []
   }
-})
+}
+
+function isView(value         )                {
+  const { name, query } = (value ?? {})
+  return typeof name === 'string' && typeof query === 'string'
+}
+
+/** The links to saved views, and what saves this one. */
+export function savedViews()       {
+  const box = document.querySelector             ('#views')
+  if (box === null) return
+  const now = queryOf(location.search)
+
+  function draw()       {
+    const views = stored()
+    const links = views.map(view => {
+      const remove = el('button', { type: 'button', class: 'copy', 'aria-label': \`Forget the view \${view.name}\` }, '×')
+      remove.addEventListener('click', () => keep(views.filter(one => one !== view)))
+      const link = el(
+        'a',
+        { href: \`?\${view.query}\`, 'aria-current': view.query === now ? 'true' : undefined },
+        visible(view.name),
+      )
+      return el('span', { class: 'view' }, link, remove)
+    })
+    const isNew = box?.dataset.savable !== undefined && !views.some(({ query }) => query === now) && views.length < MOST
+    box?.replaceChildren(...links, ...(isNew ? [saveForm(views)] : []))
+  }
+
+  function saveForm(views                 )              {
+    const name = el('input', {
+      required: true,
+      maxlength: 60,
+      placeholder: 'Name of this view',
+      'aria-label': 'Name of this view',
+    })
+    const form = el('form', { class: 'inline' }, name, el('button', {}, 'Save view'))
+    form.addEventListener('submit', event => {
+      event.preventDefault()
+      keep([...views.filter(view => view.name !== name.value), { name: name.value, query: now }])
+    })
+    return form
+  }
+
+  function keep(views                 )       {
+    localStorage.setItem(key(), JSON.stringify(views))
+    draw()
+  }
+
+  draw()
+}
+
+/** What the list is asked for, without the page of it. */
+function queryOf(search        )         {
+  const asked = new URLSearchParams(search)
+  asked.delete('cursor')
+  asked.delete('new')
+  asked.delete('from')
+  return new URLSearchParams([...asked].filter(([, value]) => value !== '')).toString()
+}
 `,
   "schedule.js": `import { el, part, table } from './dom.js'
 import { root } from './page-api.js'
@@ -4286,6 +4993,33 @@ if (form !== null) {
   void preview(form)
 }
 `,
+  "send-each.js": `import { many } from './figures.js'
+import { send, toast } from './page-api.js'
+import { refresh } from './refresh.js'
+
+const AT_ONCE = 4
+
+/** One operation for each of several; what is refused is counted and said, and the rest goes on. */
+export async function sendEach({ ids, path, one, done }         )                {
+  const left = [...ids]
+  const refused           = []
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let id = left.shift(); id !== undefined; id = left.shift()) {
+        toast(\`\${ids.length - left.length} of \${ids.length} …\`)
+        try {
+          await send('POST', path(id), {})
+        } catch (error) {
+          refused.push(error instanceof Error ? error.message : String(error))
+        }
+      }
+    }),
+  )
+  await refresh()
+  const words = \`\${many(ids.length - refused.length, one)} \${done}\`
+  toast(refused.length === 0 ? \`\${words}.\` : \`\${words}; \${refused.length} refused: \${refused[0]}\`)
+}
+`,
   "send-form.js": `import { el } from './dom.js'
 import { askFirst } from './ask-first.js'
 import { bodyOf } from './form-body.js'
@@ -4295,7 +5029,7 @@ import { refresh } from './refresh.js'
 /**
  * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
  * whose address takes members of the answer, \`away:\` to the address outside that a member is, \`once:\` a member that is shown once,
- * \`link:\` the same as the address of a page here, \`say\` what a test found.
+ * \`link:\` the same as the address of a page here, \`say\` what a test found, \`gone:\` that its card has been dealt with.
  */
 export function sendForms()       {
   document.addEventListener('submit', event => {
@@ -4373,6 +5107,7 @@ async function then(form                 , what        , answer        , said   
     await refresh()
     return
   }
+  if (verb === 'gone') dealtWith(form.closest             ('[data-card]'))
   if (verb === 'saved') {
     said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
     const warnings = answer?.warnings
@@ -4383,6 +5118,23 @@ async function then(form                 , what        , answer        , said   
   }
   await refresh()
 }
+
+/** Cards that were dealt with here; a part of the page that is drawn for all may show them for some seconds more. */
+const gone = new Set        ()
+
+function dealtWith(card                    )       {
+  if (card === null) return
+  gone.add(card.dataset.card ?? '')
+  // What was typed there would hold up the next look at that part.
+  for (const field of card.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  card.remove()
+}
+
+document.addEventListener('refreshed', () => {
+  if (gone.size === 0) return
+  for (const card of document.querySelectorAll             ('[data-card]'))
+    if (gone.has(card.dataset.card ?? '')) card.remove()
+})
 
 function clear(form                 )       {
   form.querySelector('output')?.replaceChildren()
@@ -4477,11 +5229,11 @@ demoRun()
   "step-panel.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'
 
-import { conversationView } from './conversation-view.js'
 import { copyButton } from './copy-button.js'
-import { visible } from './foreign-text.js'
 import { root } from './page-api.js'
+import { visible } from './foreign-text.js'
 import { jsonView, lazyFold } from './text-view.js'
+import { conversationView } from './conversation-view.js'
 import { inputOf, stepName,                                        tookMs } from './timeline.js'
 import { tryForm } from './try-step.js'
 
@@ -4989,8 +5741,8 @@ export function followTimes()       {
   "try-step.js": `import { el } from './dom.js'
 import { money } from './figures.js'
 
-import { visible } from './foreign-text.js'
 import { root, send } from './page-api.js'
+import { visible } from './foreign-text.js'
 import { lazyFold } from './text-view.js'
 
 /** Asks a model once more what a step asked it, with another model or prompt, and holds the answer against the one that was given. */

@@ -30,6 +30,7 @@ const WORDS: Readonly<Record<string, string>> = {
   connectors: 'a connector, or one action of it: slack or slack.post_message',
   mcpServers: 'MCP servers and which of their tools are visible',
   subAgents: 'agents that this one may call',
+  inputSchema: 'JSON Schema that the input of a run must satisfy; “New run” makes a form of it',
   outputSchema: 'JSON Schema that the final answer must satisfy; the model is held to it as far as its provider can',
   outputRepairs: 'extra turns to make the output fit',
   retry: 'what happens after a transient failure',
@@ -44,6 +45,37 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 
 let made: Html | undefined
+let known: Member[] | undefined
+
+/** A member of a manifest, for what completes its name. */
+export interface Member {
+  name: string
+  about: string
+  values: readonly string[]
+  inside: readonly Member[]
+}
+
+/** The members in the order of the schema. */
+export function manifestMembers(): readonly Member[] {
+  known ??= membersOf(schemaOfManifest(), WORDS)
+  return known
+}
+
+const MOST_DEPTH = 3
+
+function membersOf(schema: Schema, words: Readonly<Record<string, string>> = {}, depth = 0): Member[] {
+  if (depth > MOST_DEPTH) return []
+  return Object.entries(propertiesOf(schema)).map(([name, member]) => ({
+    name,
+    about: words[name] ?? boundsOf(member),
+    values: member.type === 'boolean' ? ['true', 'false'] : (member.enum ?? []).map(value => JSON.stringify(value)),
+    inside: membersOf(insideOf(member), {}, depth + 1),
+  }))
+}
+
+const insideOf = (member: Schema): Schema => (member.type === 'array' ? (member.items ?? {}) : member)
+
+const schemaOfManifest = (): Schema => z.toJSONSchema(manifest, { io: 'input', unrepresentable: 'any' }) as Schema
 
 /** Help for the editor: the members of a manifest with their bounds and defaults, as the schema has them. */
 export function manifestHelp(): Html {
@@ -52,8 +84,7 @@ export function manifestHelp(): Html {
 }
 
 function table(): Html {
-  const schema = z.toJSONSchema(manifest, { io: 'input', unrepresentable: 'any' }) as Schema
-  const members = Object.entries(propertiesOf(schema))
+  const members = Object.entries(propertiesOf(schemaOfManifest()))
   return html`<details><summary>What can stand in a manifest</summary><dl class="facts">${members.map(
     ([name, member]) =>
       html`<dt><code>${name}</code></dt><dd>${WORDS[name] ?? ''} <small>${boundsOf(member)}</small>${inner(member)}</dd>`,
@@ -61,7 +92,7 @@ function table(): Html {
 }
 
 function inner(member: Schema): Html | string {
-  const inside = Object.entries(propertiesOf(member.type === 'array' ? (member.items ?? {}) : member))
+  const inside = Object.entries(propertiesOf(insideOf(member)))
   if (inside.length === 0) return ''
   return html`<ul>${inside.map(([name, one]) => html`<li><code>${name}</code> <small>${boundsOf(one)}</small></li>`)}</ul>`
 }

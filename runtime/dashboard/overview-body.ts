@@ -10,10 +10,12 @@ import {
   type OverviewRange,
   overviewRanges,
 } from '../../shared/wire/runtime/overview.ts'
+import { approvalBrief } from './approval-card.ts'
 import type { Ask } from './ask.ts'
 import { lines, type Series, share, stackedBars } from './charts.ts'
 import type { Html, Shown } from './page.ts'
 import { badge, card, nothing, price, table, when } from './parts.ts'
+import { snippets } from './snippets.ts'
 
 const WORDS: Readonly<Record<OverviewRange, string>> = {
   '1h': 'hour',
@@ -41,16 +43,17 @@ export async function overviewBody(ask: Ask, root: string, range: OverviewRange)
 <div class="title-row"><h1>Overview</h1>${ranges(root, range)}</div>
 ${agents.items.length === 0 ? firstSteps(root) : hasRun ? '' : nothing(`No run in the last ${WORDS[range]}.`, html`<p><a class="button main" href="${root}runs?new=1">Start a run</a></p>`)}
 ${tiles(root, overview)}
+${approvals.items.length === 0 ? '' : card('Waiting for you', waiting(root, approvals.items, open.approvals))}
 <div class="cards two">
 ${card('Runs', stackedBars(outcomes(overview)), 'span-two')}
 ${card('Latency from start to end', lines(latency(overview)))}
 ${card('Spend by agent', stackedBars(spend(overview, overview.agents, ({ agentName }) => agentName, 'Dollars by agent')))}
 ${card('Spend by model', stackedBars(spend(overview, overview.models, ({ model }) => model, 'Dollars by model')))}
 ${card('Failures by cause', failures(root, overview))}
-${card('Waiting for you', approvals.items.length === 0 ? html`<p class="hint">No run waits for a decision.</p>` : waiting(root, approvals.items))}
-${card('Budgets today', budgets.items.length === 0 ? html`<p class="hint">No agent has a budget. Each agent's page has a form for one.</p>` : budgetRows(root, budgets.items), hasNodes ? '' : 'span-two')}
+${card('Budgets today', budgets.items.length === 0 ? html`<p class="hint">No agent has a budget. Each agent's page has a form for one.</p>` : budgetRows(root, budgets.items), hasNodes ? 'span-two' : 'wide')}
 ${hasNodes ? card('Nodes', nodeRows(nodes)) : ''}
-</div></div>`
+</div>
+${snippets([{ about: 'These figures', operation: 'overview.get', query: { range } }])}</div>`
 }
 
 function ranges(root: string, chosen: OverviewRange): Html {
@@ -82,7 +85,7 @@ function tiles(root: string, { range, open, total, before }: Overview): Html {
   const tile = (name: string, value: Shown, note: Shown, look = '') =>
     html`<div class="tile ${look}"><dt>${name}</dt><dd><span class="big">${value}</span><span class="note">${note}</span></dd></div>`
   return html`<dl class="tiles">
-${tile('Success rate', success === undefined ? '–' : share1(success), success === undefined || earlier === undefined ? `nothing to compare in ${ago}` : points(success - earlier, ago), success !== undefined && success < 0.9 ? 'poor' : '')}
+${tile('Success rate', success === undefined ? '–' : share1(success), success === undefined || earlier === undefined ? NEW : points(success - earlier, ago), success !== undefined && success < 0.9 ? 'poor' : '')}
 ${tile('Runs ended', count(ended(total)), change(ended(total), ended(before), ago))}
 ${tile('Median latency', took(total.p50Ms), change(total.p50Ms, before.p50Ms, ago, 'lower'))}
 ${tile('95 % within', took(total.p95Ms), change(total.p95Ms, before.p95Ms, ago, 'lower'))}
@@ -92,6 +95,8 @@ ${tile('Running', html`<a href="${root}runs?status=running">${count(open.running
 </dl>`
 }
 
+/** Where the time before had nothing of it. */
+const NEW = 'no earlier runs'
 const took = (ms: number | null): string => (ms === null ? '–' : duration(ms))
 const share1 = (part: number): string => `${(Math.floor(part * 1000) / 10).toFixed(part === 1 ? 0 : 1)}\u00a0%`
 
@@ -103,8 +108,7 @@ function points(by: number, ago: string): Html {
 
 /** How much more or less than before; `better` says which of both is good, where one is. */
 function change(is: number | null, was: number | null, ago: string, better?: 'lower'): Shown {
-  if (is === null || was === null || was === 0)
-    return was === 0 && is === 0 ? `as in ${ago}` : `nothing to compare in ${ago}`
+  if (is === null || was === null || was === 0) return was === 0 && is === 0 ? `as in ${ago}` : NEW
   const by = is / was - 1
   if (Math.abs(by) < 0.005) return `as in ${ago}`
   const look = better === undefined || Math.abs(by) < 0.1 ? '' : by < 0 ? 'good' : 'bad'
@@ -178,15 +182,10 @@ function failures(root: string, { failures, failuresOmitted }: Overview): Html {
   )}${failures.length > 8 || failuresOmitted > 0 ? html`<p><a href="${root}runs?status=failed">All failed runs</a></p>` : ''}`
 }
 
-function waiting(root: string, approvals: readonly Approval[]): Html {
-  return html`${table(
-    'Waiting approvals',
-    ['Agent', 'What'],
-    approvals.map(({ runId, agentName, prompt, reason, expiresAt }) => [
-      html`<a href="${root}runs/${runId}">${agentName}</a>`,
-      html`${(prompt ?? reason).slice(0, 120)}<br><small>until ${when(expiresAt)}</small>`,
-    ]),
-  )}<p><a class="button" href="${root}approvals">Decide</a></p>`
+/** Decided where they are seen; the page of approvals has the rest, and what was decided. */
+function waiting(root: string, approvals: readonly Approval[], open: number): Html {
+  return html`<ul class="plain briefs">${approvals.map(one => approvalBrief(root, one))}</ul>
+<p><a href="${root}approvals">${open > approvals.length ? `All ${count(open)} that wait` : 'All approvals'}</a></p>`
 }
 
 function budgetRows(root: string, budgets: readonly Budget[]): Html {

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { count, duration, many } from '../../shared/browser/figures.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import { visible } from './browser/foreign-text.ts'
+import { visible } from './browser/text/foreign-text.ts'
 import type { Html, Shown } from './page.ts'
 import { badge, price, when } from './parts.ts'
 
@@ -54,7 +54,7 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
         error === undefined
           ? ''
           : html`<small class="bad">${error.code}${error.message === error.code ? '' : `: ${visible(error.message.slice(0, 160))}`}</small>`
-      }${subRuns === 0 ? '' : html`<a class="above below-link" href="${root}runs?parentRunId=${id}" data-sub-runs="${id}">▸ ${subRuns >= 1000 ? '1,000 or more sub-runs' : many(subRuns, 'sub-run')}</a>`}`,
+      }${subRuns === 0 ? '' : html`<a class="above below-link" href="${root}runs?parentRunId=${id}" data-sub-runs="${id}">▸ ${subRuns >= 1000 ? '1,000 or more sub-runs' : many(subRuns, 'sub-run')}</a>`}${labelLinks(run, root)}`,
       'wide-cell',
     ],
     [
@@ -70,6 +70,21 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
   ]
   const choice = html`<td class="choose needs-script"><input type="checkbox" class="above" data-choose="${id}" data-state="${isTerminal(status) ? (status === 'succeeded' ? 'done' : 'over') : 'open'}" aria-label="Choose the run ${id.slice(-12)}"></td>`
   return html`<tr data-run="${id}">${choosable ? choice : ''}${cells.map(([cell, look], at) => html`<td class="${look}" data-label="${COLUMNS[at]![0]}"><div>${cell}</div></td>`)}</tr>`
+}
+
+const MOST_LABELS = 4
+
+/** Each leads to the runs that have it as well. */
+function labelLinks({ labels }: Run, root: string): Shown {
+  const all = Object.entries(labels)
+  if (all.length === 0) return ''
+  const more = all.length - MOST_LABELS
+  return html`<span class="labels">${all.slice(0, MOST_LABELS).map(([key, value]) =>
+    // A name with a colon cannot be asked for.
+    key.includes(':')
+      ? html`<span class="label">${visible(key)}:${visible(value)}</span>`
+      : html`<a class="label above" href="${root}runs?${new URLSearchParams({ label: `${key}:${value}` })}">${visible(key)}:${visible(value)}</a>`,
+  )}${more > 0 ? html`<span class="label">+${more}</span>` : ''}</span>`
 }
 
 function tookOf({ startedAt, finishedAt }: Run): string {

@@ -9,11 +9,13 @@ import { pageOf } from '../http/page.ts'
 import { createdRun } from './created-run.ts'
 import { MOST_COUNTED } from './run-list.ts'
 import { toTitled } from './run-title.ts'
+import type { RunIndex } from './search/run-index.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 
 export interface RunsDeps {
   runs: RunStore
+  index: Pick<RunIndex, 'catchUp'>
   service: RunService
 }
 
@@ -23,7 +25,7 @@ interface ById {
 }
 
 /** Runs: start, read, end, fork (docs/spec/runtime.md §4). */
-export function runOperations({ runs, service }: RunsDeps): Operation[] {
+export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
   const find = async ({ principal, params: { id } }: ById): Promise<Run> =>
     own(principal, await runs.get(id), 'run', id)
 
@@ -47,6 +49,7 @@ export function runOperations({ runs, service }: RunsDeps): Operation[] {
       const { principal, query, context } = call
       refuseUnsorted(query)
       const page = pageOf(call)
+      if (query.q !== undefined) await index.catchUp()
       const rows = await runs.list(principal.tenantId, query, page)
       if (query.count) context.header('total-count', counted(await runs.count(principal.tenantId, query)))
       const cut = page.cut(rows, run => ({ at: placeOf(run, query.sort), id: run.id }))

@@ -1,7 +1,11 @@
 import type { InStatement, InValue } from '@libsql/client/web'
+import { readLabel } from '../../shared/wire/runtime/conventions.ts'
 import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import type { Position } from '../http/cursor.ts'
+import type { PageOf } from '../http/page.ts'
 import { RUN_COLUMNS } from './run-row.ts'
+import { docNumber } from './search/doc-number.ts'
+import { matchExpression } from './search/match-expression.ts'
 
 /** Of what a list says of a run beside its record. */
 const OF_LISTS = `(select number from agent_versions where id = runs.version_id) as version_number`
@@ -50,6 +54,62 @@ function conditionsOf(tenantId: string, query: RunListQuery): Conditions {
   return { sql: conditions.join(' and '), args }
 }
 
+/** Where the runs of a list are found, in the order of the list, and what of them belongs to its next page. */
+interface Source {
+  from: string
+  where: string
+  args: InValue[]
+  /** The place of a run of the page before. */
+  after: (at: Position) => { where: string; args: InValue[] }
+  order: string
+}
+
+const byCreation: Source = {
+  from: 'runs',
+  where: '',
+  args: [],
+  after: ({ at, id }) => ({ where: 'and (created_ms, id) < (?, ?)', args: [at, id] }),
+  order: 'created_ms desc, id desc',
+}
+
+/** The index of words, else that of labels, else the list itself: each has the order of creation, so that a page ends where it is full. */
+function sourceOf(tenantId: string, { q, label, agentName, errorCode }: RunListQuery): Source {
+  if (q !== undefined) {
+    const match = matchExpression(tenantId, q, [agentName, errorCode])
+    return {
+      from: 'run_search cross join run_search_docs as d on d.doc = run_search.rowid cross join runs on runs.id = d.run_id',
+      // A search for no word finds no run.
+      where: match === undefined ? 'false and ' : 'run_search match ? and ',
+      args: match === undefined ? [] : [match],
+      after: ({ at, id }) => ({
+        where: 'and run_search.rowid < cast(? as integer) * 1048576 + cast(? as integer)',
+        args: [at, docNumber(id)],
+      }),
+      order: 'run_search.rowid desc',
+    }
+  }
+  if (label === undefined) return byCreation
+  const { key, value } = readLabel(label)
+  return {
+    from: 'run_labels as l cross join runs on runs.id = l.run_id',
+    where: 'l.tenant = ? and l.name = ? and l.value = ? and ',
+    args: [tenantId, key.toWellFormed(), value.toWellFormed()],
+    after: ({ at, id }) => ({ where: 'and (l.made_ms, l.run_id) < (?, ?)', args: [at, id] }),
+    order: 'l.made_ms desc, l.run_id desc',
+  }
+}
+
+/** Labels beside another source. */
+function labelled({ q, sort, label }: RunListQuery): Conditions {
+  if (label === undefined || (q === undefined && sort === undefined)) return { sql: '', args: [] }
+  const { key, value } = readLabel(label)
+  return {
+    sql: ` and exists (select 1 from run_labels as l where l.tenant = runs.tenant_id and l.name = ? and l.value = ?
+      and l.made_ms = runs.created_ms and l.run_id = runs.id)`,
+    args: [key.toWellFormed(), value.toWellFormed()],
+  }
+}
+
 /** The rows of a page of runs, and one more where there is one. */
 export function listStatement(tenantId: string, query: RunListQuery, page: PageOf): InStatement {
   const columns = [
@@ -57,20 +117,52 @@ export function listStatement(tenantId: string, query: RunListQuery, page: PageO
     ...(query.fields === 'title' ? [OF_LISTS] : []),
     ...(query.subRuns === 'folded' ? [SUB_RUNS] : []),
   ].join(', ')
-  const { sql, args } = conditionsOf(tenantId, query)
   if (query.sort === undefined) {
-    const { where, order, args: more } = pageSql(page)
-    return { sql: `select ${columns} from runs where ${sql} ${where} ${order}`, args: [...args, ...more] }
+    const { from, where, args, order, after } = found(tenantId, query)
+    const behind = page.after ? after(page.after) : { where: '', args: [] }
+    return {
+      sql: `select ${columns} from ${from} where ${where} ${behind.where} order by ${order} limit ?`,
+      args: [...args, ...behind.args, page.limit + 1],
+    }
   }
+  const { where, args } = sorted(tenantId, query)
   const value = SORTED_BY[query.sort]
   const { after, limit } = page
   // The index has all that is compared, so that rows are read for this page alone.
   return {
     sql: `select ${columns} from runs where id in (
-        select id from runs indexed by runs_ended where ${sql} ${after ? `and (${value}, id) < (?, ?)` : ''}
+        select id from runs indexed by runs_ended where ${where} ${after ? `and (${value}, id) < (?, ?)` : ''}
         order by ${value} desc, id desc limit ?)
       order by ${value} desc, id desc`,
     args: [...args, ...(after ? [after.at, after.id] : []), limit + 1],
+  }
+}
+
+function found(tenantId: string, query: RunListQuery) {
+  const source = sourceOf(tenantId, query)
+  const conditions = conditionsOf(tenantId, query)
+  const beside = labelled(query)
+  return {
+    ...source,
+    where: source.where + conditions.sql + beside.sql,
+    args: [...source.args, ...conditions.args, ...beside.args],
+  }
+}
+
+function sorted(tenantId: string, query: RunListQuery) {
+  const conditions = conditionsOf(tenantId, query)
+  const beside = labelled(query)
+  const match = query.q === undefined ? undefined : (matchExpression(tenantId, query.q) ?? '')
+  const searched =
+    match === undefined
+      ? ''
+      : match === ''
+        ? ' and false'
+        : ` and runs.id in (select run_id from run_search cross join run_search_docs as d on d.doc = run_search.rowid
+            where run_search match ?)`
+  return {
+    where: conditions.sql + beside.sql + searched,
+    args: [...conditions.args, ...beside.args, ...(match ? [match] : [])],
   }
 }
 
@@ -79,7 +171,9 @@ export const MOST_COUNTED = 10_000
 
 /** How many runs a query is about, up to one more than the most that are counted. */
 export function countStatement(tenantId: string, query: RunListQuery): InStatement {
-  const { sql, args } = conditionsOf(tenantId, query)
-  const from = query.sort === undefined ? 'runs' : 'runs indexed by runs_ended'
-  return { sql: `select count(*) as runs from (select 1 from ${from} where ${sql} limit ${MOST_COUNTED + 1})`, args }
+  const { from, where, args } =
+    query.sort === undefined
+      ? found(tenantId, query)
+      : { from: 'runs indexed by runs_ended', ...sorted(tenantId, query) }
+  return { sql: `select count(*) as runs from (select 1 from ${from} where ${where} limit ${MOST_COUNTED + 1})`, args }
 }

@@ -8,6 +8,7 @@ import type { Engine } from '../execution/engine.ts'
 import { canonicalBody } from '../http/canonical-body.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
+import { refuseUnfitInput } from './check-input.ts'
 import { newRun } from './created-run.ts'
 import { copiedSteps, firstFailedStep, unfinishedBefore } from './fork.ts'
 import { asLongAs } from './sealed-input.ts'
@@ -77,6 +78,7 @@ export function runService(deps: RunServiceDeps) {
       by: Pick<NewRun, 'trigger' | 'scheduleId' | 'sealedInput'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(deps, tenantId, agentName, versionId)
+      if (by.trigger.kind === 'api') refuseUnfitInput(version, input)
       const run = { tenantId, input: canonicalBody(input), labels: canonicalBody(labels), ...by }
       return createRun(deps, run, version, also)
     },
@@ -199,6 +201,7 @@ async function forkRun(
   const isOther = versionId !== source.agentVersionId
   const version = isOther ? await deps.findVersion(source.tenantId, versionId) : own
   if (version?.agentId !== own.agentId) throw notFound('agent version', versionId)
+  if (input !== undefined) refuseUnfitInput(version, input)
   const id = deps.newId()
   const journal = await deps.runs.events(source.id, 1, MAX_EVENTS)
   const events = copiedSteps(journal, fromStepId, id, {

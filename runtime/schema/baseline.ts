@@ -262,6 +262,44 @@ create table signals (
 create index signals_run on signals (run_id, name, id);`
 
 /**
+ * What runs are found by. `run_labels` is written and removed by triggers, in the statement that makes or removes a run, and costs a run
+ * without labels nothing. `run_search` holds the words of runs that stand in the store in clear, and not their texts; it is written behind
+ * the commits of runs. `doc` is the creation of the run and twenty bits of its id, so that entries have the order of the list. `is_final` is
+ * 0 until the words of its end are in the index.
+ */
+const SEARCH = `create table run_labels (
+  tenant text not null,
+  name text not null,
+  value text not null,
+  made_ms integer not null,
+  run_id text not null,
+  primary key (tenant, name, value, made_ms, run_id)
+) strict, without rowid;
+create trigger run_labels_made after insert on runs when new.labels <> '{}' begin
+  insert into run_labels (tenant, name, value, made_ms, run_id)
+    select new.tenant_id, label.key, label.value, new.created_ms, new.id from json_each(new.labels) as label where true
+    on conflict do nothing;
+end;
+create trigger run_labels_gone after delete on runs when old.labels <> '{}' begin
+  delete from run_labels where (tenant, name, value, made_ms, run_id) in
+    (select old.tenant_id, label.key, label.value, old.created_ms, old.id from json_each(old.labels) as label);
+end;
+
+create table run_search_docs (
+  doc integer primary key,
+  run_id text not null unique,
+  is_final integer not null
+) strict;
+create index run_search_open on run_search_docs (is_final) where is_final = 0;
+create virtual table run_search using fts5 (
+  tenant, words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+create trigger run_search_gone after delete on runs begin
+  delete from run_search where rowid in (select doc from run_search_docs where run_id = old.id);
+  delete from run_search_docs where run_id = old.id;
+end;`
+
+/**
  * How models are reached and what agents may be given. Keys, headers and secrets are sealed; `key_hint` is what of a key may be seen. A try
  * of a provider stands apart from it, since one that the environment configures can be tried as well. `binding` says where a secret may go and what may
  * open it, as JSON; `{}`: anywhere, and every use.
@@ -815,6 +853,7 @@ export const runtimeBaseline = [
   META,
   ACCESS,
   EXECUTION,
+  SEARCH,
   SETTINGS,
   GOVERNANCE,
   SCHEDULES,

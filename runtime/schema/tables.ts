@@ -160,6 +160,20 @@ export const runs = sqliteTable('runs', {
   cache_write_tokens: integer().notNull(),
 })
 
+export const runLabels = sqliteTable('run_labels', {
+  tenant: text().notNull(),
+  name: text().notNull(),
+  value: text().notNull(),
+  made_ms: integer().notNull(),
+  run_id: text().notNull(),
+})
+
+export const runSearchDocs = sqliteTable('run_search_docs', {
+  doc: integer().notNull(),
+  run_id: text().notNull(),
+  is_final: integer().notNull(),
+})
+
 export const runData = sqliteTable('run_data', {
   run_id: text().notNull(),
   input: text().notNull(),

@@ -34,6 +34,12 @@ const SEALED = 'wbd1.'
 const CLEAR = 'wbd0.'
 const REMEMBERED = 512
 
+/** A text that stands in the store in clear; undefined where it is sealed. */
+export function clearText(stored: string): string | undefined {
+  if (stored.startsWith(SEALED)) return undefined
+  return stored.startsWith(CLEAR) ? stored.slice(CLEAR.length) : stored
+}
+
 /** Without a key: as it is. */
 export const clearRecords: Records = {
   seal: text => (text.startsWith('wbd') ? CLEAR + text : text),

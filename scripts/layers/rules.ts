@@ -59,7 +59,7 @@ const LONG_STILL: ReadonlySet<string> = new Set([
   'router/enforce/enforce.ts',
   'router/host/receipt-thread/client.ts',
   'router/traces/writer.ts',
-  'runtime/dashboard/browser/own-connector.ts',
+  'runtime/dashboard/browser/connectors/own-connector.ts',
   'runtime/dashboard/route.ts',
   'runtime/execution/engine.ts',
   'runtime/execution/journal/journal-writer.ts',

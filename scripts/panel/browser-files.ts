@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = new URL('../..', import.meta.url).pathname
-const IMPORT = /(\bfrom\s*|\bimport\s*)'([^']+)'/g
+const IMPORT = /(\bfrom\s+|\bimport\s*)'([^']+)'/g
 
 const PACKAGES = '/node_modules/'
 /** Packages that are modules for browsers as they are, without one of their own that they need. */
@@ -43,21 +43,24 @@ export const BROWSER_PARTS = {
   'runtime/dashboard/files.gen.ts': {
     name: 'dashboardFiles',
     entries: [
-      new URL('../../runtime/dashboard/browser/dashboard.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/setup.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/invite.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/overview.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/run.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/runs.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/manifest.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/schedule.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/chat.ts', import.meta.url),
-      new URL('../../runtime/dashboard/browser/own-connector.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/shell/dashboard.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/start/setup.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/start/invite.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/overview/overview.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/run/run.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/runs/runs.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/approvals/approvals.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/agent/manifest.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/agent/forecast.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/schedules/schedule.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/chat/chat.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/connectors/own-connector.ts', import.meta.url),
     ],
     assets: [
       'shared/browser/base.css',
-      ...['dashboard.css', 'figures.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
+      ...['dashboard.css', 'figures.css', 'no-script.css', 'icon.svg'].map(
+        name => `runtime/dashboard/browser/styles/${name}`,
+      ),
     ],
   },
   'runtime/receipts/verifier.gen.ts': {

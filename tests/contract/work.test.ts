@@ -52,6 +52,18 @@ matrix('runtime', call => {
     expect(verdict).toMatchObject({ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } })
   })
 
+  it('finds runs by their words and labels', async () => {
+    await agent('finder')
+    const made = { agentName: 'finder', input: { prompt: 'About penguins' }, labels: { team: 'south' } }
+    const { id } = await json<Run>(201, 'POST', '/v1/runs', made)
+    await ended(id)
+    for (const query of ['q=finder+sou', 'label=team:south', 'q=finder&label=team:south', `q=${id}`]) {
+      const found = await json<Run[]>(200, 'GET', `/v1/runs?${query}`)
+      expect([query, found.map(run => run.id)]).toEqual([query, [id]])
+    }
+    expect(await json<Run[]>(200, 'GET', '/v1/runs?q=finder+north')).toEqual([])
+  })
+
   it('goes on by itself after a short wait, while somebody looks on', async () => {
     await agent('waiter')
     const { id } = await run('waiter', '/call wait {"seconds":1}')

@@ -63,7 +63,7 @@ if (hasChromium()) {
       )
       await page.goto(at('runs'))
       await page.keyboard.press('/')
-      expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('agentName')
+      expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('q')
       await page.keyboard.press('Tab')
       await page.evaluate(() => (document.activeElement as HTMLElement).blur())
       await page.keyboard.press('j')

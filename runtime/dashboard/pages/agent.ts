@@ -1,20 +1,23 @@
 import { html } from 'hono/html'
-import { count, money } from '../../../shared/browser/figures.ts'
+import { count, money, percent } from '../../../shared/browser/figures.ts'
 import type { Agent, AgentVersion, AgentVersionWithManifest } from '../../../shared/wire/runtime/agent.ts'
 import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
-import type { Run } from '../../../shared/wire/runtime/run.ts'
-import { changesOf, lineDiff } from '../line-diff.ts'
-import { manifestHelp } from '../manifest-help.ts'
-import type { Html, Page } from '../page.ts'
-import { action, badge, card, form, live, pager, table, when } from '../parts.ts'
+import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
+import type { Ask } from '../ask.ts'
+import { manifestEditor } from '../manifest-editor.ts'
+import type { Html, Page, Shown } from '../page.ts'
+import { action, badge, card, form, live, pager, price, table, when } from '../parts.ts'
 import { runTable } from '../run-table.ts'
+import { setMembers } from '../set-members.ts'
+import { sideBySide } from '../side-by-side.ts'
+import { type ApiCall, snippets } from '../snippets.ts'
 
 export const agentPage: Page = {
   path: '/agents/:name',
   menu: 'Agents',
   scripts: ['manifest.js', 'forecast.js'],
-  async render({ ask, root, param, query }) {
+  async render({ ask, root, param, query, now }) {
     const at = `/v1/agents/${encodeURIComponent(param('name'))}`
     const cursor = query('cursor')
     const compared = query('diff')
@@ -31,10 +34,11 @@ export const agentPage: Page = {
         : ask.get<AgentVersionWithManifest>(`${at}/versions/${encodeURIComponent(compared)}`),
     ])
     const { name, manifest, description = '' } = agent
-    const text = JSON.stringify(manifest, null, 2)
-    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">New run</a> <a class="button" href="${root}sessions">Chat</a></span></div>${description === '' ? '' : html`<p>${description}</p>`}
+    const text = JSON.stringify(setMembers(manifest), null, 2)
+    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p>${description}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
 ${other === undefined ? '' : difference(root, name, other, text)}
+${live('agent-figures', await figures(ask, root, name, { now, budget }))}
 ${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
 <div class="cards">
 ${live('agent-versions', card('Versions', html`${versionRows(root, name, versions.items)}${pager(root, `agents/${name}`, { cursor }, versions.next)}`))}
@@ -44,16 +48,72 @@ ${live('agent-budget', card('Budget', budgetForm(name, budget)))}
 <noscript><pre tabindex="0">${text}</pre></noscript>
 ${form(
   { send: `POST ${at}/versions`, after: 'saved:Published.' },
-  html`<label>The current manifest; what you publish is a new version <textarea id="manifest" class="code" name="manifest" data-as="json" rows="16" spellcheck="false" aria-describedby="manifest-said">${text}</textarea></label>
-<div id="manifest-said" role="status"></div>${manifestHelp()}
+  html`${manifestEditor('The current manifest, without what is as usual; what you publish is a new version', text, 14)}
 <label>Note <input name="note" maxlength="1000"></label>
 <label><input type="checkbox" name="promote" checked> Runs that begin from now on use it</label>
 <button class="main">Publish</button>`,
 )}</section>
+${snippets(callsOf(name))}
 ${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
     return { title: name, body }
   },
 }
+
+const DAY_MS = 86_400_000
+const DAYS = 7
+
+/** How its runs went lately: each number leads to the runs that it counts. */
+async function figures(
+  ask: Ask,
+  root: string,
+  name: string,
+  { now, budget }: { now: Date; budget: Budget | undefined },
+): Promise<Html> {
+  const from = new Date(now.getTime() - DAYS * DAY_MS).toISOString()
+  const total = async (status: RunStatus): Promise<string> => {
+    const time = status === 'succeeded' || status === 'failed' ? { from } : undefined
+    const asked = new URLSearchParams({
+      agentName: name,
+      status,
+      count: 'true',
+      limit: '1',
+      fields: 'summary',
+      ...time,
+    })
+    return (await ask.list<Run>(`/v1/runs?${asked}`)).total ?? '0'
+  }
+  const [succeeded, failed, running, waiting] = await Promise.all([
+    total('succeeded'),
+    total('failed'),
+    total('running'),
+    total('waiting'),
+  ])
+  const [good, bad] = [Number.parseInt(succeeded, 10), Number.parseInt(failed, 10)]
+  const rate = good + bad === 0 ? '–' : percent(Math.floor((good / (good + bad)) * 1000) / 1000)
+  const isCounted = !/\+/.test(succeeded + failed)
+  const tile = (title: string, value: Shown, status?: RunStatus) =>
+    html`<div class="tile"><dt>${title}</dt><dd><span class="big">${status === undefined ? value : html`<a href="${root}runs?${new URLSearchParams({ agentName: name, status })}">${value}</a>`}</span></dd></div>`
+  return html`<dl class="tiles">
+${tile(`Success, ${DAYS} days`, isCounted ? rate : '–')}
+${tile(`Succeeded, ${DAYS} days`, succeeded, 'succeeded')}
+${tile(`Failed, ${DAYS} days`, failed, 'failed')}
+${tile('Running', running, 'running')}
+${tile('Waiting', waiting, 'waiting')}
+${budget?.today === undefined ? '' : tile('Spent today', price(budget.today.costUsd))}
+</dl>`
+}
+
+const callsOf = (agentName: string): ApiCall[] => [
+  { about: 'Start a run', operation: 'runs.create', body: { agentName, input: { prompt: 'Hello' } } },
+  { about: 'Its last runs', operation: 'runs.list', query: { agentName, limit: '5' } },
+  {
+    about: 'Publish a version',
+    operation: 'agents.publish',
+    params: { name: agentName },
+    body: { manifest: { model: 'auto', systemPrompt: 'You are a helpful assistant.' } },
+  },
+  { about: 'Open a session', operation: 'sessions.create', body: { agentName } },
+]
 
 function isolationBadge(value: string, items: readonly IsolationItem[]): Html {
   const found = items.find(one => one.value === value)
@@ -86,11 +146,9 @@ function versionRows(root: string, name: string, versions: readonly AgentVersion
 }
 
 function difference(root: string, name: string, other: AgentVersionWithManifest, current: string): Html {
-  const lines = changesOf(lineDiff(JSON.stringify(other.manifest, null, 2), current))
-  const sign = { same: ' ', added: '+', gone: '-' } as const
-  return html`<section class="card" aria-labelledby="diff-title"><h2 id="diff-title">From version ${other.number} to the current one</h2>
-<pre class="diff" tabindex="0">${lines.every(line => line === undefined) ? 'They are the same.' : lines.map(line => (line === undefined ? html`<span>  …</span>` : html`<span class="${line.kind}">${sign[line.kind]} ${line.text}</span>`))}</pre>
-<p><a href="${root}agents/${name}">Close</a></p></section>`
+  const before = JSON.stringify(setMembers(other.manifest), null, 2)
+  return html`<section class="card" aria-labelledby="diff-title"><div class="title-row"><h2 id="diff-title">From version ${other.number} to the current one</h2><a href="${root}agents/${name}">Close</a></div>
+${sideBySide([`Version ${other.number}`, before], ['Current', current])}</section>`
 }
 
 function budgetForm(name: string, budget: Budget | undefined): Html {

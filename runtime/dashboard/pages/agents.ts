@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
-import { manifestHelp } from '../manifest-help.ts'
+import { manifestEditor } from '../manifest-editor.ts'
 import type { Page } from '../page.ts'
 import { form, nothing, pager, table, when } from '../parts.ts'
 
@@ -40,8 +40,7 @@ ${
       { send: 'POST /v1/agents', after: 'goto:agents/{name}' },
       html`<label>Name <input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" spellcheck="false"></label>
 <label>Description <input name="description" maxlength="4096"></label>
-<label>Manifest <textarea id="manifest" class="code" name="manifest" data-as="json" rows="10" spellcheck="false" aria-describedby="manifest-said">${FIRST}</textarea></label>
-<div id="manifest-said" role="status"></div>${manifestHelp()}<p><button class="main">Make the agent</button></p>`,
+${manifestEditor('Manifest', FIRST, 8)}<p><button class="main">Make the agent</button></p>`,
     )}</section>`
     return { title: 'Agents', body }
   },

@@ -7,6 +7,7 @@ import { mcpServers } from '../mcp-grants.ts'
 import { OWN_CONNECTOR } from '../own-connector.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 
 export const connectorsPage: Page = {
   path: '/connectors',
@@ -29,7 +30,11 @@ ${mcpServers(grants.items, changes)}
 ${live('own', own.length === 0 ? nothing('No connector of your own is installed.', html`<p>Any HTTP API that has an OpenAPI document can be one: choose the operations that agents may call.</p>`) : html`<div class="cards">${own.map(entry => offer(entry, changes))}</div>`)}
 ${changes ? OWN_CONNECTOR : ''}
 <h2>Catalogue</h2>
-<div class="cards">${catalogue.filter(({ connectorId }) => !isCustom(connectorId)).map(entry => offer(entry, changes))}</div>`
+<div class="cards">${catalogue.filter(({ connectorId }) => !isCustom(connectorId)).map(entry => offer(entry, changes))}</div>
+${snippets([
+  { about: 'What can be connected', operation: 'connectors.catalog' },
+  { about: 'What is connected', operation: 'connectors.list' },
+])}`
     return { title: 'Connectors', body }
   },
 }

@@ -4,6 +4,7 @@ import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node } from '../../../shared/wire/runtime/node.ts'
 import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 
 export const nodesPage: Page = {
   path: '/nodes',
@@ -36,7 +37,11 @@ ${card(
       availableOn.length === 0 ? 'none' : count(availableOn.length),
     ]),
   )}`,
-)}`
+)}
+${snippets([
+  { about: 'The nodes', operation: 'nodes.list' },
+  { about: 'A token that enrols a machine', operation: 'nodes.create', body: { name: 'worker-1' } },
+])}`
     return { title: 'Nodes', body }
   },
 }

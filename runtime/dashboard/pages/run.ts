@@ -5,8 +5,7 @@ import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run, type Step } from '../../../shared/wire/runtime/run.ts'
 import { approvalCard } from '../approval-card.ts'
-import { visible } from '../browser/foreign-text.ts'
-import { across, LANE_PX, lanesOf } from '../browser/lanes.ts'
+import { across, LANE_PX, lanesOf } from '../browser/run/lanes.ts'
 import {
   BAR_WIDTH,
   barsOf,
@@ -17,9 +16,11 @@ import {
   type TimelineStep,
   timelineOfSteps,
   tookMs,
-} from '../browser/timeline.ts'
+} from '../browser/run/timeline.ts'
+import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page } from '../page.ts'
 import { card, facts, folded, live, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 import { childRuns, runsBelow } from './run-children.ts'
 import { runHead } from './run-head.ts'
 
@@ -80,7 +81,12 @@ ${live(
 <div>${timeline}${live('run-children', childRuns(root, children))}</div>
 <div class="side" tabindex="0" role="region" aria-label="The chosen step, or the run"><div id="step"></div>${live('run-result', result(root, run))}</div></div></div>
 <div id="panel-journal" class="panel" role="tabpanel" aria-labelledby="tab-journal">${journal}</div>
-<div id="panel-receipt" class="panel" role="tabpanel" aria-labelledby="tab-receipt">${live('run-receipt', card('Receipt', receipt === undefined ? html`<p class="hint">A run gets its signed receipt in the commit that ends it.</p>` : receiptOf(run.id, receipt)))}</div>`
+<div id="panel-receipt" class="panel" role="tabpanel" aria-labelledby="tab-receipt">${live('run-receipt', card('Receipt', receipt === undefined ? html`<p class="hint">A run gets its signed receipt in the commit that ends it.</p>` : receiptOf(run.id, receipt)))}</div>
+${snippets([
+  { about: 'Read this run', operation: 'runs.get', params: { id: run.id } },
+  { about: 'Its journal with the hash chain', operation: 'runs.journal', params: { id: run.id } },
+  { about: 'Its signed receipt', operation: 'receipts.get', params: { id: run.id } },
+])}`
     return { title: `Run of ${run.agentName}`, body }
   },
 }

@@ -4,6 +4,7 @@ import { type Run, runErrorCodes, runStatuses, triggerKinds } from '../../../sha
 import type { Html, Page } from '../page.ts'
 import { agentChoice, form, live, nothing, pager } from '../parts.ts'
 import { runTable } from '../run-table.ts'
+import { snippets } from '../snippets.ts'
 
 const HOUR_MS = 3_600_000
 const SINCE: Readonly<Record<string, [words: string, ms: number]>> = {
@@ -12,7 +13,18 @@ const SINCE: Readonly<Record<string, [words: string, ms: number]>> = {
   '7d': ['the last 7 days', 7 * 24 * HOUR_MS],
   '30d': ['the last 30 days', 30 * 24 * HOUR_MS],
 }
-const FILTERS = ['agentName', 'status', 'errorCode', 'trigger', 'parentRunId', 'sort', 'since', 'from'] as const
+const FILTERS = [
+  'q',
+  'label',
+  'agentName',
+  'status',
+  'errorCode',
+  'trigger',
+  'parentRunId',
+  'sort',
+  'since',
+  'from',
+] as const
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 
 export const runsPage: Page = {
@@ -47,7 +59,19 @@ ${names.length === 0 ? '' : html`<button type="button" class="main needs-script"
 ${filterForm(root, given, names)}
 ${BULK}
 ${cursor === undefined ? live('runs', list) : list}
-${names.length === 0 ? '' : newRun(names, given.agentName, query('new') !== undefined)}`
+${names.length === 0 ? '' : newRun(names, given.agentName, query('new') !== undefined)}
+${snippets([
+  { about: 'These runs', operation: 'runs.list', query: Object.fromEntries(asked) },
+  {
+    about: 'Start a run with labels',
+    operation: 'runs.create',
+    body: {
+      agentName: given.agentName ?? names[0] ?? 'my-agent',
+      input: { prompt: 'Hello' },
+      labels: { team: 'north' },
+    },
+  },
+])}`
     return { title: 'Runs', body }
   },
 }
@@ -81,7 +105,11 @@ function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
     const table = runTable(runs.items, { root, choosable: true, sortHref, sort: given.sort })
     return html`<div class="card">${table}</div>${pager(root, 'runs', { ...filters, from, cursor }, runs.next)}`
   }
-  if (Object.keys(given).length > 0) return nothing('No run matches.', html`<p><a href="${root}runs">Show all</a></p>`)
+  if (Object.keys(given).length > 0)
+    return nothing(
+      'No run matches.',
+      html`${given.q === undefined ? '' : html`<p>A search knows agents, models, errors, labels and ids, and what runs were told only where the store keeps it in clear.</p>`}<p><a href="${root}runs">Show all</a></p>`,
+    )
   return hasAgents
     ? nothing('No agent has run yet.', html`<p>“New run” above starts the first one.</p>`)
     : nothing(
@@ -93,7 +121,9 @@ function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
 function filterForm(root: string, given: Filters, names: readonly string[]): Html {
   const isFiltered = Object.keys(given).length > 0
   return html`<form class="filter" method="get" action="${root}runs">
-<label>Agent <input name="agentName" list="agents" value="${given.agentName ?? ''}" placeholder="any" data-search></label>
+<label class="grow">Search <input type="search" name="q" maxlength="200" value="${given.q ?? ''}" placeholder="Words of a run, its agent, error or labels" data-search></label>
+<label>Label <input name="label" value="${given.label ?? ''}" placeholder="key:value" pattern="[^:]{1,128}:.{0,256}" title="key:value"></label>
+<label>Agent <input name="agentName" list="agents" value="${given.agentName ?? ''}" placeholder="any"></label>
 <datalist id="agents">${names.map(name => html`<option value="${name}"></option>`)}</datalist>
 ${choice('Status', 'status', runStatuses, given.status)}${choice('Cause', 'errorCode', runErrorCodes, given.errorCode)}${choice('Started by', 'trigger', triggerKinds, given.trigger)}
 <label>Since <select name="since"><option value="">any time</option>${Object.entries(SINCE).map(
@@ -102,6 +132,7 @@ ${choice('Status', 'status', runStatuses, given.status)}${choice('Cause', 'error
   )}</select></label>
 ${given.sort === undefined ? '' : html`<input type="hidden" name="sort" value="${given.sort}">`}
 <button>Filter</button>${isFiltered ? html` <a href="${root}runs">Clear</a>` : ''}</form>
+<div id="views" class="views needs-script"${isFiltered ? html` data-savable` : ''}></div>
 ${given.parentRunId === undefined ? '' : html`<p class="notice">Sub-runs of <a class="mono" href="${root}runs/${given.parentRunId}">…${given.parentRunId.slice(-12)}</a></p>`}`
 }
 
@@ -116,7 +147,9 @@ ${form(
   { send: 'POST /v1/runs', after: 'goto:runs/{id}' },
   html`<label>Agent ${agentChoice(names, chosen)}</label>
 <label data-input="message">Message <textarea name="input.prompt" rows="5" required></textarea></label>
+<div data-input="fields" id="input-fields" hidden></div>
 <label data-input="json" hidden>Input, as a JSON object <textarea class="code" name="input" data-as="json" rows="5" spellcheck="false" disabled>{ "prompt": "" }</textarea></label>
+<label>Labels <small>optional</small> <input name="labels" data-as="labels" placeholder="team:north, ticket:42" spellcheck="false"></label>
 <label><input type="checkbox" data-path="as-json" id="input-as-json"> Give the input as JSON</label>
 <div class="row"><button class="main">Start</button> <button type="button" data-close>Close</button></div>`,
 )}</dialog>`

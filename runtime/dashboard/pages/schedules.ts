@@ -4,6 +4,7 @@ import type { Schedule } from '../../../shared/wire/runtime/schedule.ts'
 import type { Page } from '../page.ts'
 import { badge, form, live, nothing, pager, table, when } from '../parts.ts'
 import { scheduleFields } from '../schedule-fields.ts'
+import { snippets } from '../snippets.ts'
 
 export const schedulesPage: Page = {
   path: '/schedules',
@@ -34,7 +35,20 @@ ${
         { send: 'POST /v1/schedules', after: 'goto:schedules/{id}', id: 'schedule' },
         html`${scheduleFields(names)}<button class="main">Make the schedule</button>`,
       )}</section>`
-}`
+}
+${snippets([
+  {
+    about: 'Make a schedule',
+    operation: 'schedules.create',
+    body: {
+      agentName: names[0] ?? 'my-agent',
+      cronExpr: '0 7 * * *',
+      timezone: 'Europe/Berlin',
+      config: { input: { prompt: 'Good morning' } },
+    },
+  },
+  { about: 'The schedules', operation: 'schedules.list' },
+])}`
     return { title: 'Schedules', body }
   },
 }

@@ -1,9 +1,15 @@
 import { html } from 'hono/html'
 import { count, many, money } from '../../../shared/browser/figures.ts'
+import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import type { Session, SessionMessage } from '../../../shared/wire/runtime/session.ts'
-import type { Html, Page } from '../page.ts'
-import { action, badge, live } from '../parts.ts'
+import { approvalCard } from '../approval-card.ts'
+import type { Ask } from '../ask.ts'
+import { prettyJson, visible } from '../browser/text/foreign-text.ts'
+import { markdownHtml } from '../markdown-html.ts'
+import type { Html, Page, Shown } from '../page.ts'
+import { action, badge, live, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 
 export const sessionPage: Page = {
   path: '/sessions/:id',
@@ -13,24 +19,39 @@ export const sessionPage: Page = {
     const id = encodeURIComponent(param('id'))
     const [session, turns] = await Promise.all([
       ask.get<Session>(`/v1/sessions/${id}`),
-      ask.list<Run>(`/v1/runs?sessionId=${id}&limit=200`),
+      ask.list<Run>(`/v1/runs?sessionId=${id}&limit=200&fields=summary`),
     ])
     const { agentName, title, status, turnCount, costUsd, messages = [] } = session
     const stopped = status === 'stopped'
-    const costs = new Map(turns.items.map(run => [run.id, run]))
+    const runs = new Map(turns.items.map(run => [run.id, run]))
     const body = html`<div id="session" data-session="${session.id}"${stopped ? html` data-over` : ''}></div>
 ${live('session-head', html`<h1>${title || agentName} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${money(costUsd)}</p>`)}
-${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, costs.get(one.turnId)))}</ol>`)}
+${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, runs.get(one.turnId)))}</ol>`)}
 <ol id="pending" class="talk"></ol>
+${live('turn', status === 'processing' ? await openTurn(ask, root, turns.items) : '')}
 ${
   stopped
     ? html`<p class="notice">This session is stopped for good.</p>`
-    : html`<form id="say" class="needs-script" method="post"><label>Message <textarea name="content" rows="3" maxlength="100000" required placeholder="Enter sends, Shift+Enter begins a line"></textarea></label>
+    : html`<form id="say" class="composer needs-script" method="post"><label>Message <textarea name="content" rows="3" maxlength="100000" required placeholder="Enter sends, Shift+Enter begins a line"></textarea></label>
 <button class="main">Send</button><output role="status"></output></form>
 <p>${action('Stop this session', { send: `POST /v1/sessions/${session.id}/stop`, after: `goto:sessions/${session.id}`, confirm: 'Stop it for good?' })}</p>`
-}`
+}
+${snippets([
+  { about: 'Say something', operation: 'sessions.message', params: { id: session.id }, body: { content: 'Hello' } },
+  { about: 'The conversation', operation: 'sessions.get', params: { id: session.id } },
+])}`
     return { title: title || `Session with ${agentName}`, body }
   },
+}
+
+/** What the turn in progress waits for, to be answered here; or that it is being worked on. */
+async function openTurn(ask: Ask, root: string, turns: readonly Run[]): Promise<Shown> {
+  const turn = turns.find(({ status }) => status === 'waiting' || status === 'running' || status === 'queued')
+  if (turn === undefined) return ''
+  const approvals = turn.status === 'waiting' ? await ask.maybe<Approval[]>(`/v1/runs/${turn.id}/approvals`) : undefined
+  const pending = (approvals ?? []).filter(({ status }) => status === 'pending')
+  if (pending.length > 0) return pending.map(one => approvalCard(root, one))
+  return html`<p class="typing" role="status"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span> ${turn.agentName} is at work. <a href="${root}runs/${turn.id}">Follow its steps</a></p>`
 }
 
 interface Call {
@@ -38,14 +59,24 @@ interface Call {
   arguments?: unknown
 }
 
-function said(root: string, { role, content, turnId, toolCalls = [] }: SessionMessage, turn: Run | undefined): Html {
-  const calls = (toolCalls as Call[]).map(
-    call =>
-      html`<details><summary>called ${String(call.name)}</summary><pre tabindex="0">${JSON.stringify(call.arguments, null, 2) ?? ''}</pre></details>`,
+function said(
+  root: string,
+  { role, content, turnId, at, toolCalls = [] }: SessionMessage,
+  turn: Run | undefined,
+): Html {
+  if (role === 'user')
+    return html`<li class="user" data-turn="${turnId}">${markdownHtml(content)}<small>${when(at)}</small></li>`
+  const cost = turn === undefined ? '' : `${money(turn.costUsd)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
+  return html`<li class="assistant">${(toolCalls as Call[]).map(toolCard)}${content === '' ? '' : markdownHtml(content)}<small>${cost}<a href="${root}runs/${turnId}">run</a>, ${when(at)}</small></li>`
+}
+
+/** A call that the answer made, folded to one line. */
+function toolCard(call: Call): Html {
+  const text = prettyJson(call.arguments ?? {})
+  const brief = visible(
+    JSON.stringify(call.arguments ?? {})
+      .slice(0, 80)
+      .toWellFormed(),
   )
-  const cost =
-    role === 'user' || turn === undefined
-      ? ''
-      : `${money(turn.costUsd)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
-  return html`<li class="${role}">${calls}${content}${role === 'user' ? '' : html`<small>${cost}<a href="${root}runs/${turnId}">run</a></small>`}</li>`
+  return html`<details class="call"><summary><strong>→ ${visible(String(call.name))}</strong> <small class="mono">${brief}</small></summary><pre tabindex="0">${visible(text)}</pre></details>`
 }

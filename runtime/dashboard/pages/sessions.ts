@@ -4,6 +4,7 @@ import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Session } from '../../../shared/wire/runtime/session.ts'
 import type { Page } from '../page.ts'
 import { agentChoice, badge, form, live, nothing, pager, table, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 
 export const sessionsPage: Page = {
   path: '/sessions',
@@ -32,7 +33,11 @@ ${
         { send: 'POST /v1/sessions', after: 'goto:sessions/{id}' },
         html`<label>Agent ${agentChoice(names)}</label><label>Title <input name="title" maxlength="256"></label><button class="main">Open</button>`,
       )}</section>`
-}`
+}
+${snippets([
+  { about: 'Open a session', operation: 'sessions.create', body: { agentName: names[0] ?? 'my-agent' } },
+  { about: 'The last sessions', operation: 'sessions.list', query: { limit: '20' } },
+])}`
     return { title: 'Sessions', body }
   },
 }

@@ -11,6 +11,7 @@ import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
+import { snippets } from '../snippets.ts'
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -35,7 +36,15 @@ ${section('People', people === undefined ? html`<p class="hint">Your role does n
 ${section('Webhooks', html`${live('webhooks', webhookRows(root, webhooks))}${deliveries === undefined ? '' : live('deliveries', deliveryRows(wanted ?? '', deliveries))}${WEBHOOK_FORM}`)}
 ${section('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`)}
 ${section('Models', modelForm(models))}
-${section('You', you(user))}`
+${section('You', you(user))}
+${snippets([
+  { about: 'The model providers', operation: 'settings.providers' },
+  {
+    about: 'A key that only reads runs',
+    operation: 'access.createKey',
+    body: { name: 'reader', scopes: ['runs:read'] },
+  },
+])}`
     return { title: 'Settings', body }
   },
 }

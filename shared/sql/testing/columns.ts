@@ -27,7 +27,7 @@ export async function columnsIn(migrations: readonly Migration[]): Promise<Colum
   for (const { sql } of migrations) await db.client.executeMultiple(sql)
   const { rows } =
     await db.execute(`select t.name || '.' || c.name place, lower(c.type) type, c."notnull" or c.pk > 0 present
-    from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table' and t.name not like 'sqlite_%'`)
+    from pragma_table_list t, pragma_table_info(t.name) c where t.type = 'table' and t.name not like 'sqlite_%'`)
   await db.close()
   return Object.fromEntries(rows.map(row => [row.place, described(row.type as string, row.present === 0)]))
 }

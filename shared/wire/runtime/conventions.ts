@@ -48,6 +48,15 @@ export const agentName = shape(
 export const labels = z
   .record(text(1, 128), text(0, 256), { error: expected('an object of text values') })
   .refine(map => Object.keys(map).length <= 64, { error: 'expected at most 64 labels' })
+/** One label of a list's filter. */
+export const labelFilter = shape(/^[^:]{1,128}:.{0,256}$/s, 'key:value')
+
+/** The two parts of one; a name may hold no colon, a value may. */
+export function readLabel(label: string): { key: string; value: string } {
+  const colon = label.indexOf(':')
+  return { key: label.slice(0, colon), value: label.slice(colon + 1) }
+}
+
 export type Labels = z.infer<typeof labels>
 
 export const LIMIT = { min: 1, max: 200, default: 50 } as const

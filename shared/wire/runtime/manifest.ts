@@ -49,10 +49,11 @@ const connectorEntry = z.string().refine(value => connectorRef(value) !== undefi
   error: 'unknown connector or action; see GET /v1/connectors/catalog',
 })
 
-const outputSchema = freeForm.refine(schema => schema.type === 'object', {
-  path: ['type'],
-  error: "expected 'object' at the root of outputSchema",
-})
+const objectSchema = (member: 'inputSchema' | 'outputSchema') =>
+  freeForm.refine(schema => schema.type === 'object', {
+    path: ['type'],
+    error: `expected 'object' at the root of ${member}`,
+  })
 
 const retry = z.strictObject({
   maxAttempts: int(1, 10).default(3),
@@ -156,7 +157,8 @@ export const manifest = named(
         connectors: z.array(connectorEntry).default([]),
         mcpServers: mcpServers.superRefine(onlyOnce('name')).default([]),
         subAgents: z.array(subAgent).superRefine(onlyOnce('name')).default([]),
-        outputSchema: outputSchema.optional(),
+        inputSchema: objectSchema('inputSchema').optional(),
+        outputSchema: objectSchema('outputSchema').optional(),
         outputRepairs: int(0, 5).default(2),
         retry: retry.prefault({}),
         /** Absent: off. */

@@ -8,6 +8,7 @@ import {
   filter,
   IDEMPOTENCY_KEY,
   id,
+  labelFilter,
   labels,
   listAliases,
   moment,
@@ -159,6 +160,10 @@ export const runListQuery = query(
     parentRunId: filter,
     trigger: triggerKind.optional(),
     errorCode: runErrorCode.optional(),
+    /** Runs with that label. */
+    label: labelFilter.optional(),
+    /** Words that all have to be there: of the agent, the model, the error, the labels, the id, and of texts that are stored in clear. */
+    q: text(1, 200).optional(),
     /** Runs that were created, in a sorted list ended, from one moment until before another. */
     from: moment.optional(),
     to: moment.optional(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../../aliases.ts'
 import { created, gone, listOf, ok } from '../../answers.ts'
-import { shape, text } from '../../bounds.ts'
+import { text } from '../../bounds.ts'
 import { endpoint } from '../../endpoint.ts'
 import {
   agent,
@@ -13,16 +13,13 @@ import {
   agentVersionWithManifest,
   versionCreate,
 } from '../agent.ts'
-import { emptyBody, nameParams, page, pageAliases, pageQuery } from '../conventions.ts'
+import { emptyBody, labelFilter, nameParams, page, pageAliases, pageQuery } from '../conventions.ts'
 import { isolationItem } from '../isolation.ts'
 import { BODY, BODY_OF_ONE, LIST, ONE, READ } from './errors.ts'
 
 const versionParams = z.object({ name: text(1, 512), versionId: text(1, 512) })
 
-export const agentListQuery = query(
-  { ...page, label: shape(/^[^:]{1,128}:.{0,256}$/s, 'key:value').optional() },
-  pageAliases,
-)
+export const agentListQuery = query({ ...page, label: labelFilter.optional() }, pageAliases)
 
 export const agentEndpoints = {
   list: endpoint({

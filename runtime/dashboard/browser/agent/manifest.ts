@@ -1,0 +1,75 @@
+import { el, part } from '../../../../shared/browser/dom.ts'
+import type { Member } from '../../manifest-help.ts'
+import { send } from '../shell/page-api.ts'
+import { completeNames } from './complete-names.ts'
+import { plainFields } from './plain-fields.ts'
+
+interface Checked {
+  issues: { path: string; message: string }[]
+}
+
+const QUIET_MS = 300
+const text = part<HTMLTextAreaElement>('#manifest')
+const said = part('#manifest-said')
+let asked = 0
+let waiting: ReturnType<typeof setTimeout> | undefined
+
+/** Where a member stands in the text: the line of its last name that follows the names before it. */
+function lineOf(source: string, path: string): number {
+  let at = 0
+  for (const name of path.split('.')) {
+    const found = /^\d+$/.test(name) ? -1 : source.indexOf(`"${name}"`, at)
+    if (found >= 0) at = found
+  }
+  return source.slice(0, at).split('\n').length
+}
+
+async function check(): Promise<void> {
+  const turn = ++asked
+  const source = text.value
+  let manifest: unknown
+  try {
+    manifest = JSON.parse(source)
+  } catch (error) {
+    show([{ path: '', message: error instanceof Error ? error.message : String(error) }])
+    return
+  }
+  try {
+    const { issues } = await send<Checked>('POST', 'ui/manifest/check', { manifest })
+    if (turn === asked) show(issues)
+  } catch (error) {
+    if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function show(issues: Checked['issues']): void {
+  text.setAttribute('aria-invalid', String(issues.length > 0))
+  if (issues.length === 0) {
+    said.replaceChildren(el('span', { class: 'good' }, '✓ This is a valid manifest.'))
+    return
+  }
+  const lines = issues.map(({ path, message }) => {
+    if (path === '') return el('li', {}, message)
+    const line = lineOf(text.value, path)
+    const go = el('button', { type: 'button', class: 'link' }, `Line ${line}, ${path}`)
+    go.addEventListener('click', () => {
+      const start =
+        text.value
+          .split('\n')
+          .slice(0, line - 1)
+          .join('\n').length + (line > 1 ? 1 : 0)
+      text.focus()
+      text.setSelectionRange(start, start + (text.value.slice(start).split('\n', 1)[0]?.length ?? 0))
+    })
+    return el('li', {}, go, `: ${message}`)
+  })
+  said.replaceChildren(el('ul', { class: 'bad' }, ...lines))
+}
+
+text.addEventListener('input', () => {
+  clearTimeout(waiting)
+  waiting = setTimeout(() => void check(), QUIET_MS)
+})
+completeNames(text, JSON.parse(text.dataset.members ?? '[]') as Member[])
+plainFields(text)
+void check()

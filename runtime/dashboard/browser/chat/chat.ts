@@ -1,0 +1,106 @@
+import { el, part } from '../../../../shared/browser/dom.ts'
+import { money } from '../../../../shared/browser/figures.ts'
+import { root, send } from '../shell/page-api.ts'
+import { refresh } from '../shell/refresh.ts'
+import { textView } from '../text/text-view.ts'
+
+const page = part('#session')
+const at = `ui/api/v1/sessions/${page.dataset.session}`
+const pending = part('#pending')
+const form = document.querySelector<HTMLFormElement>('#say')
+
+interface Reply {
+  status: string
+}
+
+/** The answer that is being written, by its turn. */
+const writing = new Map<string, HTMLElement>()
+
+function answerOf(turnId: string): HTMLElement {
+  const known = writing.get(turnId)
+  if (known !== undefined) return known
+  const text = el('li', { class: 'assistant', 'aria-live': 'polite' })
+  pending.append(text)
+  writing.set(turnId, text)
+  return text
+}
+
+function listen(): void {
+  const stream = new EventSource(`${root}${at}/events`)
+  const on = <T>(name: string, act: (data: T) => void) =>
+    stream.addEventListener(name, message => act(JSON.parse((message as MessageEvent<string>).data) as T))
+  on<{ turnId: string; seq: number; delta: string }>('message_delta', ({ turnId, seq, delta }) => {
+    const text = answerOf(turnId)
+    // The first piece begins the text anew: what a lost attempt said is void.
+    if (seq === 1) text.replaceChildren()
+    text.append(delta)
+    text.scrollIntoView({ block: 'nearest' })
+  })
+  on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', end => {
+    const { turnId, text, usage, finish } = end
+    const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+    answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${cut}`))
+    void done()
+  })
+  on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
+    answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
+  })
+  on('session_stopped', () => {
+    stream.close()
+    void done()
+  })
+}
+
+/** The conversation as it is recorded takes the place of what was shown while it was written. */
+async function done(): Promise<void> {
+  await refresh()
+  pending.replaceChildren()
+  writing.clear()
+}
+
+/** What was sent, until the conversation as it is recorded has it: it stands once. */
+let unrecorded: { own: HTMLElement; after: string | undefined } | undefined
+
+const lastTurn = (): string | undefined =>
+  [...document.querySelectorAll<HTMLElement>('#talk li.user')].at(-1)?.dataset.turn
+
+document.addEventListener('refreshed', () => {
+  if (unrecorded === undefined || lastTurn() === unrecorded.after) return
+  unrecorded.own.remove()
+  unrecorded = undefined
+})
+
+form?.addEventListener('submit', async event => {
+  event.preventDefault()
+  const field = part<HTMLTextAreaElement>('textarea', form)
+  const content = field.value
+  if (content.trim() === '') return
+  const said = part('output', form)
+  said.replaceChildren()
+  const own = el('li', { class: 'user' }, textView(content))
+  pending.append(own)
+  unrecorded = { own, after: lastTurn() }
+  field.value = ''
+  delete field.dataset.typed
+  try {
+    const { status } = await send<Reply>('POST', `${at}/messages`, { content })
+    if (status === 'completed') await done()
+    else await refresh()
+  } catch (error) {
+    // Taken back: it was not said.
+    own.remove()
+    unrecorded = undefined
+    field.value = content
+    said.replaceChildren(
+      el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
+    )
+  }
+  field.focus()
+})
+form?.addEventListener('keydown', event => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault()
+    form.requestSubmit()
+  }
+})
+if (page.dataset.over === undefined) listen()

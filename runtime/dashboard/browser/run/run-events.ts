@@ -1,0 +1,56 @@
+import { root } from '../shell/page-api.ts'
+import { eventNames } from './event-names.ts'
+import type { TimelineEvent } from './timeline.ts'
+
+interface Following {
+  /** The run had ended when the page was made. */
+  over: boolean
+  begun: (events: TimelineEvent[]) => void
+  event: (event: TimelineEvent) => void
+  /** The line was broken and is there again, perhaps to another process that recovered the run. */
+  resumed: () => void
+  ended: () => void
+}
+
+const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
+
+/** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
+export function followRun(id: string, { over, begun, event, resumed, ended }: Following): void {
+  const at = `${root}ui/api/v1/runs/${encodeURIComponent(id)}`
+  if (over) {
+    void fetch(`${at}/journal`)
+      .then(async answer => {
+        if (answer.ok) begun(((await answer.json()) as { events: TimelineEvent[] }).events)
+      })
+      .catch(() => undefined)
+    return
+  }
+  let broken = false
+  let source = open()
+
+  function open(): EventSource {
+    const stream = new EventSource(`${at}/events`)
+    stream.addEventListener('open', () => {
+      if (broken) resumed()
+      broken = false
+    })
+    for (const name of eventNames) {
+      stream.addEventListener(name, message => event(JSON.parse((message as MessageEvent<string>).data)))
+    }
+    // The stream of a run that has ended closes, which looks to a browser as if the line broke.
+    stream.addEventListener('error', async () => {
+      broken = true
+      const answer = await fetch(`${at}?fields=summary`, { cache: 'no-store' }).catch(() => undefined)
+      const run = answer?.ok ? ((await answer.json()) as { status: string }) : undefined
+      if (run !== undefined && ENDED.has(run.status)) {
+        stream.close()
+        ended()
+      } else if (stream.readyState === EventSource.CLOSED && stream === source) {
+        setTimeout(() => {
+          source = open()
+        }, 3000)
+      }
+    })
+    return stream
+  }
+}

@@ -1,0 +1,227 @@
+import { el, part, svg } from '../../../../shared/browser/dom.ts'
+import { count, duration, money } from '../../../../shared/browser/figures.ts'
+import { root } from '../shell/page-api.ts'
+import { refresh } from '../shell/refresh.ts'
+import { tabs } from '../shell/tabs.ts'
+import { across, LANE_PX, lanesOf } from './lanes.ts'
+import { followRun } from './run-events.ts'
+import { stepPanel } from './step-panel.ts'
+import {
+  BAR_WIDTH,
+  barsOf,
+  marksOf,
+  type Span,
+  spanOf,
+  stepName,
+  type TimelineEvent,
+  type TimelineStep,
+  timelineOf,
+  tookMs,
+} from './timeline.ts'
+import { verifyButtons } from './verify.ts'
+import { virtualRows } from './virtual-rows.ts'
+
+const ROW_PX = 30
+/** Of the names above the bars; most letters are narrower. */
+const LETTER_PX = 6.5
+
+const page = part('#run')
+const id = page.dataset.run!
+const stepBox = part('#timeline')
+const journalBox = part('#journal')
+const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
+const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
+const detail = part('#step')
+const pages = tabs(part('#run-tabs'))
+
+let events: TimelineEvent[] = []
+let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
+let chosen: string | undefined = named()
+
+function draw(): void {
+  const all = timelineOf(events, replayed)
+  const span = spanOf(all, Date.now())
+  steps.show({ count: all.length, row: at => stepRow(all[at]!, span) })
+  drawLanes(all, span)
+  journal.show({ count: events.length, row: at => eventRow(events[at]!) })
+  part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
+  part('#step-count').replaceChildren(count(all.length))
+  drawFigures(all, span)
+  showStep()
+}
+
+/** The strip at the top goes on with the run. */
+function drawFigures(all: readonly TimelineStep[], span: Span): void {
+  if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
+  const sum = (of: (step: TimelineStep) => number) => all.reduce((total, step) => total + of(step), 0)
+  const figures: Record<string, string> = {
+    '#strip-time': duration(span.toMs - span.fromMs),
+    '#strip-tokens': `${count(sum(one => one.tokensIn))} in, ${count(sum(one => one.tokensOut))} out`,
+    '#strip-cost': money(Math.round(sum(one => one.costUsd) * 1e9) / 1e9),
+  }
+  for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
+}
+
+/** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
+function drawLanes(all: readonly TimelineStep[], span: Span): void {
+  const { count: lines, bars, names } = lanesOf(all, span)
+  const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
+  for (const { stepId, lane, x, width, className, replayed } of bars) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX + 15, height: 10 }
+    const look = `${className}${replayed ? ' replayed' : ''}${stepId === chosen ? ' chosen' : ''}`
+    picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
+  }
+  const room = part('#lanes').clientWidth / BAR_WIDTH
+  for (const { words, lane, x, width } of names) {
+    const fitting = shortened(words, width * room)
+    if (fitting === '') continue
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, fitting)))
+  }
+  part('#lanes').replaceChildren(picture)
+  part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
+function shortened(words: string, px: number): string {
+  const letters = Math.floor(px / LETTER_PX) - 1
+  return words.length <= letters ? words : letters < 6 ? '' : `${words.slice(0, letters - 1)}…`
+}
+
+/** What the side shows of the chosen step; drawn anew when that has changed. */
+let shown = ''
+
+/** Shows a step beside the timeline, and names it in the address; nothing: the run itself. */
+function choose(stepId: string | undefined): void {
+  chosen = stepId
+  const address = stepId === undefined ? location.pathname + location.search : `#step=${encodeURIComponent(stepId)}`
+  history.replaceState(null, '', address)
+  showStep()
+  draw()
+  if (stepId === undefined) return
+  pages.open('timeline')
+  detail.scrollIntoView({ block: 'nearest' })
+}
+
+function showStep(): void {
+  const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
+  const now = step === undefined ? '' : `${step.stepId} ${step.status} ${step.attempt}`
+  if (now === shown) return
+  shown = now
+  const close = () => choose(undefined)
+  const { router, agent = '', version = '' } = page.dataset
+  const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
+  detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
+}
+
+/** The step that the address names. */
+function named(): string | undefined {
+  const value = /^#step=(.+)$/.exec(location.hash)?.[1]
+  try {
+    return value === undefined ? undefined : decodeURIComponent(value)
+  } catch {
+    return undefined
+  }
+}
+
+window.addEventListener('hashchange', () => choose(named()))
+
+part('#lanes').addEventListener('click', event => {
+  const { target } = event
+  if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
+})
+
+function stepRow(step: TimelineStep, span: Span): HTMLElement {
+  const { stepId, tokensIn, tokensOut, costUsd, error } = step
+  const took = tookMs(step)
+  const words = [...marksOf(step), ...(error === undefined ? [] : [error])].join(' · ')
+  const bars = barsOf(step, span).map(({ x, width, className }) =>
+    svg('rect', { x, y: 0, width, height: 10, class: className }),
+  )
+  const row = el(
+    'button',
+    { type: 'button', class: 'line', title: words || undefined, 'aria-pressed': String(chosen === stepId) },
+    el(
+      'span',
+      { class: error === undefined ? undefined : 'bad' },
+      stepName(step),
+      words && el('small', {}, ` ${words}`),
+    ),
+    svg(
+      'svg',
+      { viewBox: `0 0 ${BAR_WIDTH} 10`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
+      ...bars,
+    ),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
+    el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : money(costUsd)),
+  )
+  row.addEventListener('click', () => {
+    choose(chosen === stepId ? undefined : stepId)
+  })
+  return row
+}
+
+function eventRow({ seq, kind, stepId, at, hash, payload }: TimelineEvent): HTMLElement {
+  const row = el(
+    'button',
+    { type: 'button', class: 'line event', title: JSON.stringify(payload).slice(0, 400) },
+    el('span', {}, String(seq)),
+    el('span', {}, kind),
+    el('span', {}, stepId),
+    el('span', {}, at.replace('T', ' ').replace('Z', '')),
+    el('span', { class: 'mono' }, hash),
+  )
+  row.addEventListener('click', () => {
+    choose(stepId)
+  })
+  return row
+}
+
+let drawing = false
+function soon(): void {
+  if (drawing) return
+  drawing = true
+  setTimeout(() => {
+    drawing = false
+    draw()
+  }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed(): Promise<void> {
+  const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
+  const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
+  if (now.size === replayed.size) return
+  replayed = now
+  soon()
+}
+
+followRun(id, {
+  over: page.dataset.over !== undefined,
+  begun(all) {
+    events = all
+    draw()
+    performance.mark('run-drawn')
+    if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
+    if (page.dataset.long !== undefined) void askReplayed()
+  },
+  event(one) {
+    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
+    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+    events.push(one)
+    soon()
+    if (one.kind === 'step_waiting') void refresh()
+  },
+  resumed: () => void askReplayed(),
+  ended: () => void refresh(),
+})
+// A bar that still grows.
+setInterval(() => {
+  if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
+}, 1000)
+verifyButtons()

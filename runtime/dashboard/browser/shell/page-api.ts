@@ -1,0 +1,110 @@
+import { el, part } from '../../../../shared/browser/dom.ts'
+
+/** The API did not do what was asked; the message is for the person at the page. */
+export class ApiFault extends Error {
+  readonly status: number
+  readonly details: readonly { path: string; message: string }[]
+  constructor(status: number, message: string, details: ApiFault['details'] = []) {
+    super(message)
+    this.name = 'ApiFault'
+    this.status = status
+    this.details = details
+  }
+}
+
+const page = document.documentElement
+
+/** The folder of the dashboard, under whatever path it is. */
+export const root = page.dataset.root ?? './'
+
+/**
+ * Sends one operation to the API. A login that is over meanwhile is asked for once more, and then the same is sent again: the page,
+ * and what was typed into it, stays.
+ */
+export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+  for (;;) {
+    const headers: Record<string, string> = { 'x-csrf-token': page.dataset.csrf ?? '' }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const text = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await fetch(`${root}${path}`, { method, headers, cache: 'no-store', ...text }).catch(() => undefined)
+    if (answer === undefined) throw new ApiFault(0, 'The runtime does not answer. Is it running?')
+    const given: unknown = await answer.json().catch(() => undefined)
+    if (answer.ok) return given as T
+    const { error, code, details } = (given ?? {}) as { error?: string; code?: string; details?: ApiFault['details'] }
+    if ((answer.status === 401 || code === 'csrf') && (await logInAgain())) continue
+    throw new ApiFault(answer.status, error ?? `The runtime answered ${answer.status} and no words.`, details)
+  }
+}
+
+let asking: Promise<boolean> | undefined
+
+/** Asks for a new login in front of the page; false: not now. */
+export function logInAgain(): Promise<boolean> {
+  asking ??= ask().finally(() => {
+    asking = undefined
+  })
+  return asking
+}
+
+function ask(): Promise<boolean> {
+  const dialog = part<HTMLDialogElement>('#login-again')
+  const form = part<HTMLFormElement>('form', dialog)
+  const said = part('[role=alert]', form)
+  said.replaceChildren()
+  dialog.showModal()
+  return new Promise(resolve => {
+    const end = (done: boolean) => {
+      ended.abort()
+      dialog.close()
+      resolve(done)
+    }
+    const ended = new AbortController()
+    const { signal } = ended
+    part('[value=later]', form).addEventListener('click', () => end(false), { signal })
+    dialog.addEventListener('cancel', () => end(false), { signal })
+    form.addEventListener(
+      'submit',
+      async event => {
+        event.preventDefault()
+        const { email, password } = Object.fromEntries(new FormData(form))
+        const answer = await fetch(`${root}auth/login`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          // What is sent again was meant for the tenant of this page.
+          body: JSON.stringify({ email, password, tenantId: page.dataset.tenant }),
+        }).catch(() => undefined)
+        const body = (await answer?.json().catch(() => undefined)) as { error?: string; csrfToken?: string } | undefined
+        if (answer?.ok && body?.csrfToken !== undefined) {
+          page.dataset.csrf = body.csrfToken
+          for (const field of document.querySelectorAll<HTMLInputElement>('input[name=csrf]'))
+            field.value = body.csrfToken
+          form.reset()
+          end(true)
+        } else said.replaceChildren(body?.error ?? 'The runtime does not answer. Is it running?')
+      },
+      { signal },
+    )
+  })
+}
+
+export function toast(words: string): void {
+  const said = part('#toast')
+  said.replaceChildren(words)
+  setTimeout(() => {
+    if (said.textContent === words) said.replaceChildren()
+  }, 6000)
+}
+
+/** A text that is shown once, with a button that copies it. */
+export function shownOnce(words: string, secret: string): HTMLElement {
+  const copy = el('button', { type: 'button' }, 'Copy')
+  copy.addEventListener('click', async () => {
+    // Without HTTPS a browser gives pages no clipboard; the text is selected by a click on it.
+    const done = await navigator.clipboard?.writeText(secret).then(
+      () => true,
+      () => false,
+    )
+    copy.replaceChildren(done ? 'Copied' : 'Select it and copy it')
+  })
+  return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
+}

@@ -1,0 +1,35 @@
+import { many } from '../../../../shared/browser/figures.ts'
+import { send, toast } from './page-api.ts'
+import { refresh } from './refresh.ts'
+
+const AT_ONCE = 4
+
+interface Several {
+  ids: readonly string[]
+  /** The operation for one of them. */
+  path: (id: string) => string
+  /** One of them in a word, and what has become of it. */
+  one: string
+  done: string
+}
+
+/** One operation for each of several; what is refused is counted and said, and the rest goes on. */
+export async function sendEach({ ids, path, one, done }: Several): Promise<void> {
+  const left = [...ids]
+  const refused: string[] = []
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let id = left.shift(); id !== undefined; id = left.shift()) {
+        toast(`${ids.length - left.length} of ${ids.length} …`)
+        try {
+          await send('POST', path(id), {})
+        } catch (error) {
+          refused.push(error instanceof Error ? error.message : String(error))
+        }
+      }
+    }),
+  )
+  await refresh()
+  const words = `${many(ids.length - refused.length, one)} ${done}`
+  toast(refused.length === 0 ? `${words}.` : `${words}; ${refused.length} refused: ${refused[0]}`)
+}

@@ -1,0 +1,165 @@
+import { el } from '../../../../shared/browser/dom.ts'
+import { askFirst } from './ask-first.ts'
+import { bodyOf } from './form-body.ts'
+import { ApiFault, root, send, shownOnce, toast } from './page-api.ts'
+import { refresh } from './refresh.ts'
+
+type Answer = Record<string, unknown> | undefined
+
+/**
+ * Sends the forms with `data-send` to the API and does with the answer what `data-then` says: `refresh` the live parts, `goto:` a page
+ * whose address takes members of the answer, `away:` to the address outside that a member is, `once:` a member that is shown once,
+ * `link:` the same as the address of a page here, `say` what a test found, `gone:` that its card has been dealt with.
+ */
+export function sendForms(): void {
+  document.addEventListener('submit', event => {
+    const form = event.target
+    if (!(form instanceof HTMLFormElement) || form.dataset.send === undefined) return
+    event.preventDefault()
+    const button = event instanceof SubmitEvent ? event.submitter : null
+    void submit(form, button instanceof HTMLElement ? button : undefined)
+  })
+}
+
+async function submit(form: HTMLFormElement, button: HTMLElement | undefined): Promise<void> {
+  if (form.getAttribute('aria-busy') === 'true') return
+  const sure = button?.dataset.confirm ?? form.dataset.confirm
+  if (sure !== undefined && !(await askFirst(sure, button?.textContent?.trim() || undefined))) return
+  const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
+  const said = form.querySelector('output')
+  clear(form)
+  // Shown as done before it is, and taken back where it is refused.
+  const done = form.closest('[data-card]') ?? form
+  form.setAttribute('aria-busy', 'true')
+  done.classList.add('going')
+  try {
+    const body = method === 'DELETE' ? undefined : bodyOf(form)
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => pathPart(form, name))
+    // Operations of the API start with a slash; what belongs to the login itself stands beside it.
+    const answer = await send<Answer>(method, filled.startsWith('/') ? `ui/api${filled}` : filled, body)
+    settled(form, done)
+    await then(form, button?.dataset.then ?? form.dataset.then ?? 'refresh', answer, said)
+  } catch (error) {
+    settled(form, done)
+    complain(form, said, error)
+  }
+}
+
+function settled(form: HTMLFormElement, done: Element): void {
+  form.removeAttribute('aria-busy')
+  done.classList.remove('going')
+}
+
+function pathPart(form: HTMLFormElement, name: string): string {
+  const field = form.elements.namedItem(name)
+  return encodeURIComponent(field instanceof HTMLInputElement || field instanceof HTMLSelectElement ? field.value : '')
+}
+
+async function then(form: HTMLFormElement, what: string, answer: Answer, said: Element | null): Promise<void> {
+  const [verb = '', rest = ''] = what.split(/:(.*)/s)
+  for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  if (verb === 'goto') {
+    location.href = root + rest.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(answer?.[name])))
+    return
+  }
+  if (verb === 'away') {
+    const to = URL.parse(String(answer?.[rest]))
+    // The service says where; an address of another kind would be a script of this page.
+    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    return
+  }
+  if (verb === 'say') {
+    const { success, message, error, latencyMs } = answer ?? {}
+    const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
+    const time = typeof latencyMs === 'number' ? ` (${Math.round(latencyMs)} ms)` : ''
+    said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
+    return
+  }
+  if (verb === 'once' || verb === 'link') {
+    form.reset()
+    const [member = '', page] = rest.split('@').toReversed()
+    const value = String(answer?.[member])
+    // Under whatever path this page is, so that the link holds for every recipient.
+    const shown = page === undefined ? value : new URL(`${root}${page}${value}`, location.href).href
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
+    await refresh()
+    return
+  }
+  if (verb === 'gone') dealtWith(form.closest<HTMLElement>('[data-card]'))
+  if (verb === 'saved') {
+    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
+    const warnings = answer?.warnings
+    if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
+  } else {
+    if (form.dataset.reset !== undefined) form.reset()
+    if (rest) toast(rest)
+  }
+  await refresh()
+}
+
+/** Cards that were dealt with here; a part of the page that is drawn for all may show them for some seconds more. */
+const gone = new Set<string>()
+
+function dealtWith(card: HTMLElement | null): void {
+  if (card === null) return
+  gone.add(card.dataset.card ?? '')
+  // What was typed there would hold up the next look at that part.
+  for (const field of card.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  card.remove()
+}
+
+document.addEventListener('refreshed', () => {
+  if (gone.size === 0) return
+  for (const card of document.querySelectorAll<HTMLElement>('[data-card]'))
+    if (gone.has(card.dataset.card ?? '')) card.remove()
+})
+
+function clear(form: HTMLFormElement): void {
+  form.querySelector('output')?.replaceChildren()
+  for (const problem of form.querySelectorAll('.problem')) problem.remove()
+  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+}
+
+/** Each complaint beside the field that it is about; what is about none stands below. */
+function complain(form: HTMLFormElement, said: Element | null, error: unknown): void {
+  const details = error instanceof ApiFault ? error.details : []
+  const left: string[] = []
+  let first: HTMLElement | undefined
+  for (const { path, message } of details) {
+    const field = fieldOf(form, path)
+    if (field === undefined) {
+      left.push(`${path}: ${message}`)
+      continue
+    }
+    const [, place] = path.split('#')
+    const problem = el('small', { class: 'problem' }, place === undefined ? message : `#${place}: ${message}`)
+    field.setAttribute('aria-invalid', 'true')
+    const label = isTicked(field) ? field.closest('label') : null
+    if (label === null) field.after(problem)
+    else label.append(problem)
+    for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
+    first ??= field
+  }
+  first?.focus()
+  const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
+  if (words === '') return
+  if (said === null) toast(words)
+  else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+
+const isTicked = (field: Element): field is HTMLInputElement =>
+  field instanceof HTMLInputElement && field.type === 'checkbox'
+
+/** The field that a place in the body came from: `operations.1` is the second box that is ticked, `openapi#/paths` is in `openapi`. */
+function fieldOf(form: HTMLFormElement, path: string): HTMLElement | undefined {
+  const place = `${path.replace('#', '.')}.`
+  const fields = [...form.elements].filter(
+    (one): one is HTMLElement & { name: string } =>
+      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(`${String(one.name)}.`),
+  )
+  const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
+  const ticked = fields.filter(one => isTicked(one) && one.checked)
+  return ticked.length > 1 && Number.isInteger(nth) ? ticked[nth] : (ticked[0] ?? fields[0])
+}

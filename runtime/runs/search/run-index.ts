@@ -1,0 +1,142 @@
+import type { Log } from '../../../shared/log/log.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { nextTurn } from '../../../shared/time/next-turn.ts'
+import { docNumber } from './doc-number.ts'
+import { tenantWord } from './match-expression.ts'
+import { type SearchableRun, searchWords } from './search-words.ts'
+
+const EVERY_MS = 5000
+const AT_ONCE = 200
+/** A run may be committed after one with a later id, by another process. */
+const LATE_MS = 60_000
+const MARK = 'search_mark'
+
+export interface RunIndexDeps {
+  db: Pick<Db, 'execute' | 'write' | 'readOnly'>
+  clock: Pick<Clock, 'now'>
+  log: Log
+}
+
+export type RunIndex = ReturnType<typeof runIndex>
+
+/** Of a run for its words; an input of great length is left where it is, as is what is sealed. */
+const COLUMNS = `runs.id, tenant_id, agent_name, error_code, model, labels, finished_ms,
+  case when finished_ms is not null and length(input) <= 100000 and substr(input, 1, 5) <> 'wbd1.' then input end as input,
+  case when substr(error_message, 1, 5) <> 'wbd1.' then error_message end as error_message`
+
+const NEW = `select ${COLUMNS} from runs left join run_data on run_id = runs.id
+  where runs.id > ?1 and not exists (select 1 from run_search_docs as d where d.run_id = runs.id) order by runs.id limit ${AT_ONCE}`
+
+/** Those that had not ended when they were read. */
+const ENDED = `select ${COLUMNS} from run_search_docs as d cross join runs on runs.id = d.run_id left join run_data on run_data.run_id = runs.id
+  where d.is_final = 0 and finished_ms is not null limit ${AT_ONCE}`
+
+/**
+ * Writes the words of runs into the index, behind the commits that make and end them: a run's own commits know nothing of it. Each
+ * entry is written anew and whole, so that two processes may do the same work.
+ */
+export function runIndex({ db, clock, log }: RunIndexDeps) {
+  let timer: ReturnType<typeof setInterval> | undefined
+  let working: Promise<number> | undefined
+  let mark: string | undefined
+  let closed = false
+
+  async function pass(): Promise<number> {
+    mark ??= rowsOf<{ value: string }>(
+      await db.execute({ sql: 'select value from runtime_meta where key = ?', args: [MARK] }),
+    )[0]?.value
+    const from = earlier(mark ?? '')
+    const added = rowsOf<SearchableRun & { tenant_id: string }>(await db.execute({ sql: NEW, args: [from] }))
+    const ended = rowsOf<SearchableRun & { tenant_id: string }>(await db.execute(ENDED))
+    const runs = [...added, ...ended]
+    if (runs.length === 0) return 0
+    const last = added.at(-1)?.id
+    if (last !== undefined && last > (mark ?? '')) mark = last
+    const items = JSON.stringify(
+      runs.map(run => ({
+        id: run.id,
+        n: docNumber(run.id),
+        tenant: tenantWord(run.tenant_id),
+        words: searchWords(run),
+        final: run.finished_ms === null ? 0 : 1,
+      })),
+    )
+    const args = [items]
+    await db.write([
+      { sql: DOCS, args },
+      { sql: OLD_WORDS, args },
+      { sql: NEW_WORDS, args },
+      { sql: KEEP_MARK, args: [MARK, mark ?? ''] },
+    ])
+    return Math.max(added.length, ended.length)
+  }
+
+  /** What has not been read yet, up to so many turns of it. */
+  async function work(turns: number): Promise<number> {
+    let read = 0
+    for (let turn = 0; turn < turns && !closed; turn++) {
+      const found = await pass()
+      read += found
+      if (found < AT_ONCE) return read
+      // A store in this process answers without letting other work in.
+      await new Promise<void>(nextTurn)
+    }
+    return read
+  }
+
+  function once(turns: number): Promise<number> {
+    if (closed || db.readOnly) return Promise.resolve(0)
+    working ??= work(turns)
+      .catch((error: unknown) => {
+        log.error('runs could not be added to the index of the search', { error })
+        return 0
+      })
+      .finally(() => {
+        working = undefined
+      })
+    return working
+  }
+
+  return {
+    start(): void {
+      timer = setInterval(() => void once(Number.POSITIVE_INFINITY), EVERY_MS)
+    },
+    /** All that is there, for hosts without timers. */
+    once: (): Promise<number> => once(Number.POSITIVE_INFINITY),
+    /** The newest runs before a search; a long list of others is left to the clock. */
+    catchUp: (): Promise<number> => once(1),
+    async close(): Promise<void> {
+      closed = true
+      clearInterval(timer)
+      await working
+    },
+  }
+
+  /** The least id of that time before another: ids begin with their time. */
+  function earlier(id: string): string {
+    const ms = Number.parseInt(id.replace('-', '').slice(0, 12), 16)
+    if (!Number.isFinite(ms) || ms > clock.now().getTime() + LATE_MS) return id
+    const hex = Math.max(0, ms - LATE_MS)
+      .toString(16)
+      .padStart(12, '0')
+    return `${hex.slice(0, 8)}-${hex.slice(8)}`
+  }
+}
+
+const ITEMS = `json_each(?1) as item`
+const of = (member: string) => `json_extract(item.value, '$.${member}')`
+
+/** Entries stand in the order of their runs, so that the newest are found first and a page ends where it is full. */
+const DOCS = `insert into run_search_docs (doc, run_id, is_final)
+  select created_ms * 1048576 + ${of('n')}, runs.id, ${of('final')} from ${ITEMS} cross join runs on runs.id = ${of('id')} where true
+  on conflict (run_id) do update set is_final = excluded.is_final`
+
+const OLD_WORDS = `delete from run_search where rowid in
+  (select doc from ${ITEMS} cross join run_search_docs on run_id = ${of('id')})`
+
+const NEW_WORDS = `insert into run_search (rowid, tenant, words)
+  select doc, ${of('tenant')}, ${of('words')} from ${ITEMS} cross join run_search_docs on run_id = ${of('id')}`
+
+const KEEP_MARK = `insert into runtime_meta (key, value) values (?1, ?2)
+  on conflict (key) do update set value = max(value, excluded.value)`
