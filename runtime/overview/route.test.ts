@@ -4,7 +4,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { type Overview, overview } from '../../shared/wire/runtime/overview.ts'
 import { expectWithin } from '../../tests/crowding.ts'
 import { type Fixture, fixture } from '../auth/testing/fixture.ts'
-import { DURATIONS_SQL, GROUPS_SQL, OPEN_SQL } from './store.ts'
+import { DURATIONS_SQL, ENDED_SQL, GROUPS_SQL, OPEN_SQL } from './store.ts'
 
 const HOUR_MS = 3_600_000
 let db: Db
@@ -159,7 +159,7 @@ it('of 100,000 runs it is read from an index, for at most 100 ms of a core', asy
   }
   process.stderr.write(`overview of 100,000 runs, every slot of it: ${Math.min(...times).toFixed(0)} ms of a core\n`)
   expectWithin(Math.min(...times), 100)
-  for (const sql of [GROUPS_SQL, DURATIONS_SQL, OPEN_SQL]) {
+  for (const sql of [GROUPS_SQL, ENDED_SQL, DURATIONS_SQL, OPEN_SQL]) {
     const { rows } = await db.execute({
       sql: `explain query plan ${sql}`,
       args: ['default', 0, 1].slice(0, sql === OPEN_SQL ? 1 : 3),

@@ -42,12 +42,17 @@ export function overviewService({ store, clock }: { store: OverviewStore; clock:
   const slots = new Map<string, { untilMs: number; figures: SlotFigures }>()
   const answers = new Map<string, { untilMs: number; answer: Promise<OverviewAnswer> }>()
 
-  async function slotOf(tenantId: string, fromMs: number, toMs: number): Promise<SlotFigures> {
+  async function figuresOfTime(
+    read: 'slot' | 'sum',
+    tenantId: string,
+    fromMs: number,
+    toMs: number,
+  ): Promise<SlotFigures> {
     const nowMs = clock.now().getTime()
-    const key = `${tenantId} ${fromMs} ${toMs}`
+    const key = `${read} ${tenantId} ${fromMs} ${toMs}`
     const known = slots.get(key)
     if (known && known.untilMs > nowMs) return known.figures
-    const figures = await store.slot(tenantId, fromMs, toMs)
+    const figures = await store[read](tenantId, fromMs, toMs)
     // A store in this process answers without letting other work in.
     await new Promise<void>(nextTurn)
     slots.delete(key)
@@ -60,14 +65,15 @@ export function overviewService({ store, clock }: { store: OverviewStore; clock:
     const nowMs = clock.now().getTime()
     const present = Math.floor(nowMs / slotMs) * slotMs
     const starts = Array.from({ length: count }, (_, at) => present - (count - 1 - at) * slotMs)
-    const earlier: SlotFigures[] = []
-    const found: SlotFigures[] = []
-    for (const from of starts.slice(0, -1))
-      earlier.push(await slotOf(tenantId, from - count * slotMs, from - (count - 1) * slotMs))
     // As much of the slot that lies where the present one does as has passed of that.
     const then = present - count * slotMs
-    earlier.push(await store.slot(tenantId, then, then + (nowMs - present) + 1))
-    for (const from of starts) found.push(await slotOf(tenantId, from, from + slotMs))
+    const earlier = [
+      // Of the time before nothing but the sum is shown, so that it is read as one.
+      await figuresOfTime('sum', tenantId, then - (count - 1) * slotMs, then),
+      await store.sum(tenantId, then, then + (nowMs - present) + 1),
+    ]
+    const found: SlotFigures[] = []
+    for (const from of starts) found.push(await figuresOfTime('slot', tenantId, from, from + slotMs))
     const overview = toOverview({ range, starts, slotMs, found, earlier, open: await store.open(tenantId) })
     return { overview, etag: `"${sha256Hex(utf8(JSON.stringify(overview))).slice(0, 24)}"` }
   }

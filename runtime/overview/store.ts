@@ -1,3 +1,4 @@
+import type { ResultSet } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { EndedGroup, SlotFigures } from './slot-figures.ts'
 
@@ -30,9 +31,28 @@ export function overviewStore(db: Db) {
           runs,
           costNano,
         })),
-        durations: new Map(
-          rowsOf<{ bucket: number; runs: number }>(durations!).map(({ bucket, runs }) => [bucket, runs]),
-        ),
+        durations: durationsOf(durations!),
+      }
+    },
+
+    /** The same without the parts of it: what a time is compared with. */
+    async sum(tenantId: string, fromMs: number, toMs: number): Promise<SlotFigures> {
+      const args = [tenantId, fromMs, toMs]
+      const [ended, durations] = await db.read([
+        { sql: ENDED_SQL, args },
+        { sql: DURATIONS_SQL, args },
+      ])
+      const [row] = rowsOf<Readonly<Record<string, number | null>>>(ended!)
+      return {
+        groups: (['succeeded', 'failed', 'cancelled'] as const).map(status => ({
+          agentName: '',
+          model: null,
+          status,
+          code: null,
+          runs: row?.[status] ?? 0,
+          costNano: row?.[`${status}Nano`] ?? 0,
+        })),
+        durations: durationsOf(durations!),
       }
     },
 
@@ -54,10 +74,22 @@ export function overviewStore(db: Db) {
   }
 }
 
+const durationsOf = (found: ResultSet): ReadonlyMap<number, number> =>
+  new Map(rowsOf<{ bucket: number; runs: number }>(found).map(({ bucket, runs }) => [bucket, runs]))
+
 const ENDED = 'from runs indexed by runs_ended where tenant_id = ?1 and finished_ms >= ?2 and finished_ms < ?3'
 
 export const GROUPS_SQL = `select agent_name as agentName, model, status, error_code as code, count(*) as runs, sum(cost_nano) as costNano
 ${ENDED} group by 1, 2, 3, 4`
+
+const sums = (['succeeded', 'failed', 'cancelled'] as const)
+  .map(
+    status => `sum(status = '${status}') as ${status}, sum(iif(status = '${status}', cost_nano, 0)) as ${status}Nano`,
+  )
+  .join(', ')
+
+/** Without groups, which would have to be sorted: an eighth of the time. */
+export const ENDED_SQL = `select ${sums} ${ENDED}`
 
 /** Cut to two digits: as many rows as there are digits, however many runs. */
 export const DURATIONS_SQL = `select ms - ms % case when ms < 100 then 1 when ms < 1000 then 10 when ms < 10000 then 100 when ms < 100000 then 1000
