@@ -26,6 +26,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
   feedback: FeedbackDeps
   maxBodyBytes: number
   outHeaders: boolean
+  /** The dashboard of the runtime in the same process, for the panel. */
+  dashboard: () => string | undefined
 }
 
 /** The router's own HTTP surface, beside the calls to providers; every feature is mounted here and nowhere else. */
@@ -43,7 +45,7 @@ export function routerApp(deps: AppDeps) {
     ...reloadOperations(deps),
   ]
   mount(app, operations, { maxBodyBytes: MAX_REPORT_BYTES })
-  app.route('/', panelRoute())
+  app.route('/', panelRoute(deps.dashboard))
   app.route(
     '/',
     openapiPage(async () => (await import('./openapi-document.ts')).servedDocument()),

@@ -218,6 +218,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const breakerOf = shared.breakers.phaseOf
   const { store } = holder.get().config
   const app = routerApp({
+    dashboard: options.dashboard ?? (() => undefined),
     log: log.target('router.http'),
     guard: { access, tenantId, sha256 },
     metrics: liveMetrics(metrics, {

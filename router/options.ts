@@ -36,6 +36,8 @@ export interface RouterOptions {
   promptSalt?: string
   /** Whether answers carry `x-router-*` headers; default yes. */
   responseHeaders?: boolean
+  /** Where people reach the dashboard of the runtime in the same process, for the menu of the panel. */
+  dashboard?: () => string | undefined
   maxBodyBytes?: number
   /** Who may call; without it everyone whom the program lets through. */
   access?: Access

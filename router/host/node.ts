@@ -25,8 +25,13 @@ const HEADER_BYTES = 65_536
 
 type Vars = Record<string, string | undefined>
 
+/** What the service beside this one adds. */
+export interface RouterParts {
+  dashboard?: () => string | undefined
+}
+
 /** The router on Node: environment and files in, a listening socket out. */
-export async function serveRouter(vars: Vars): Promise<Service> {
+export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): Promise<Service> {
   const env = readEnv(routerEnv, vars)
   if (vars.ROUTER_DB_REPLICA_OF)
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
@@ -71,6 +76,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     tenantId: env.ROUTER_TENANT,
     ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
+    ...(dashboard && { dashboard }),
   })
   await router.ready()
   const server = await listen({

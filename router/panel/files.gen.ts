@@ -3331,41 +3331,20 @@ function hint(words        )              {
 }
 `,
   "panel.css": `:root {
-  --saved: #2a8f5b;
-  --lost: #cf4238;
-  --none: #a7afb9;
+  --saved: light-dark(#2a8f5b, #4cb47d);
+  --lost: light-dark(#cf4238, #e66a60);
+  --none: light-dark(#a7afb9, #6b7580);
+  --plain-soft: light-dark(#e9ecf0, #2c323a);
 }
-@media (prefers-color-scheme: dark) {
-  :root {
-    --saved: #4cb47d;
-    --lost: #e66a60;
-    --none: #6b7580;
-  }
-}
-body {
-  margin: 0;
-  background: var(--page);
-  color: var(--text);
-  font:
-    15px / 1.5 system-ui,
-    sans-serif;
-}
-header,
-main {
-  max-width: 78rem;
-  margin: 0 auto;
-  padding: 0.75rem 1rem;
-}
-header,
 .row,
 .tools,
+.title,
 #filter {
   display: flex;
   flex-wrap: wrap;
   gap: 0.5rem 0.75rem;
   align-items: center;
 }
-header,
 .between {
   justify-content: space-between;
 }
@@ -3648,6 +3627,7 @@ dialog h2 {
 }
 `,
   "panel.js": `import { el, part } from './dom.js'
+import { themeSwitch } from './theme.js'
 import { ApiFault, panelApi } from './api.js'
 import { exportView } from './export-view.js'
 import { flowView } from './flow.js'
@@ -3770,6 +3750,7 @@ part('#find').addEventListener('submit', event => {
   event.preventDefault()
   open(part                  ('#find-id').value.trim())
 })
+themeSwitch()
 void load()
 
 /** A page that knows of a call leads to its trace: the id is all that an address may say. */
@@ -4255,6 +4236,177 @@ function hex(bytes            , hash        )         {
   return hash.hex === undefined ? toHex(hash(bytes)) : hash.hex(bytes)
 }
 `,
+  "shell.css": `/* The frame of every page of both services: one header, one menu. */
+body {
+  display: grid;
+  grid-template: auto 1fr / 12rem minmax(0, 1fr);
+  min-height: 100vh;
+  margin: 0;
+  background: var(--page);
+  color: var(--text);
+  overflow-wrap: anywhere;
+  font:
+    15px / 1.5 system-ui,
+    sans-serif;
+}
+.top {
+  position: sticky;
+  top: 0;
+  z-index: 4;
+  grid-column: 1 / -1;
+  min-height: 3.2rem;
+  padding: 0.5rem 1rem;
+  border-bottom: 1px solid var(--line);
+  background: var(--card);
+}
+.brand {
+  display: inline-flex;
+  gap: 0.5rem;
+  align-items: center;
+  color: var(--text);
+  font-weight: 650;
+  font-size: 1.1rem;
+  text-decoration: none;
+}
+.live {
+  flex: 1;
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+nav {
+  position: sticky;
+  top: 3.2rem;
+  align-self: start;
+  max-height: calc(100vh - 3.2rem);
+  overflow: auto;
+  padding: 0.75rem 0.5rem;
+}
+.count {
+  min-width: 1.4rem;
+  padding: 0 0.4rem;
+  border-radius: 999px;
+  background: var(--plain-soft);
+  font-weight: 600;
+  font-size: 0.75rem;
+  text-align: center;
+  font-variant-numeric: tabular-nums;
+}
+nav a[href$="approvals"] > .count {
+  background: var(--warn-soft);
+}
+nav ul {
+  margin: 0;
+  padding: 0;
+  list-style: none;
+}
+nav a {
+  display: flex;
+  gap: 0.5rem;
+  align-items: center;
+  justify-content: space-between;
+  padding: 0.4rem 0.75rem;
+  border-radius: 6px;
+  color: var(--text);
+  text-decoration: none;
+}
+nav a:hover {
+  background: var(--plain-soft);
+}
+nav a[aria-current] {
+  background: var(--plain-soft);
+  font-weight: 600;
+  box-shadow: inset 3px 0 var(--link);
+}
+main {
+  min-width: 0;
+  width: 100%;
+  max-width: 120rem;
+  padding: 1.25rem 1.5rem;
+}
+main:focus {
+  outline: none;
+}
+.top,
+.who {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 0.75rem;
+  align-items: center;
+}
+.brand small,
+.apart {
+  color: var(--quiet);
+  font-weight: normal;
+  font-size: 0.85rem;
+}
+.apart {
+  padding: 0.4rem 0.75rem;
+}
+nav .within {
+  padding-left: 1.75rem;
+  font-size: 0.93rem;
+}
+.unpadded {
+  margin: 0;
+}
+.unpadded > select {
+  margin: 0;
+}
+@media (max-width: 48rem) {
+  body {
+    grid-template: auto auto 1fr / minmax(0, 1fr);
+  }
+  main {
+    padding: 1rem;
+  }
+  nav {
+    top: 3.2rem;
+    z-index: 4;
+    padding: 0.25rem 0.5rem;
+    border-bottom: 1px solid var(--line);
+    background: var(--card);
+    overflow-x: auto;
+  }
+  nav ul {
+    display: flex;
+    width: max-content;
+  }
+  nav a {
+    padding: 0.25rem 0.6rem;
+    white-space: nowrap;
+  }
+  nav a[aria-current] {
+    box-shadow: inset 0 -3px var(--link);
+  }
+  .live,
+  .brand small {
+    display: none;
+  }
+  .who {
+    margin-left: auto;
+  }
+  .top {
+    flex-wrap: nowrap;
+    gap: 0.4rem;
+    padding: 0.5rem;
+  }
+  .who {
+    flex-wrap: nowrap;
+  }
+  /* The sign stays; its name is read out as before. */
+  .brand {
+    gap: 0;
+    font-size: 0;
+  }
+  .top > .unpadded {
+    margin-left: auto;
+  }
+  .within,
+  .apart {
+    display: none;
+  }
+}
+`,
   "signed-report.js": `/**
  * The verdict on a file from outside: records under no signed checkpoint may be consistent, but any author can make such a chain. Without
  * keys no signature was checked.
@@ -4331,6 +4483,23 @@ export function isStoreUnavailable(error         )          {
   return false
 }
 `,
+  "theme.js": `const YEAR_S = 31_536_000
+
+/** The colours that the reader wants, whatever the system says; kept in a cookie, so that the service draws the next page in them. */
+export function themeSwitch()       {
+  const choice = document.querySelector                   ('#theme')
+  if (choice === null) return
+  const page = document.documentElement
+  choice.value = page.dataset.theme ?? ''
+  choice.addEventListener('change', () => {
+    const { value } = choice
+    if (value === '') delete page.dataset.theme
+    else page.dataset.theme = value
+    // biome-ignore lint/suspicious/noDocumentCookie: browsers have the Cookie Store API under HTTPS alone
+    document.cookie = \`wb_theme=\${value}; path=/; max-age=\${value === '' ? 0 : YEAR_S}; samesite=strict\`
+  })
+}
+`,
   "trace-detail.js": `import { el, part, table } from './dom.js'
 import { count, milliseconds, usd } from './figures.js'
 
@@ -4371,6 +4540,7 @@ export function traceDetail({ api, failed }            ) {
     return [
       el('div', { class: 'row between' }, el('h2', { id: 'detail-title' }, 'Trace'), close),
       el('p', { class: 'mono' }, trace.trace_id),
+      ...stepLink(trace.final.client_request_id),
       el('p', {}, why.summary),
       facts(summaryOf(trace)),
       el('h3', {}, 'Why'),
@@ -4399,6 +4569,16 @@ export function traceDetail({ api, failed }            ) {
     if (event.target === dialog) dialog.close()
   })
   return { open }
+}
+
+/** The step of a run that made the call, where the runtime named it as its request and its dashboard is known. */
+function stepLink(requestId                    )                {
+  const [, run, step] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([\\w-]+)$/.exec(requestId ?? '') ?? []
+  if (run === undefined || step === undefined) return []
+  const { dashboard } = document.documentElement.dataset
+  const words = \`\${step} of run …\${run.slice(-12)}\`
+  const made = dashboard === undefined ? words : el('a', { href: \`\${dashboard}/runs/\${run}#step=\${step}\` }, words)
+  return [el('p', {}, 'Made by ', made)]
 }
 
 function summaryOf({

@@ -11,10 +11,12 @@ export function notFoundPage(path: string, root: string) {
 <title>Not found · Waybill router</title>
 <link rel="icon" href="${root}panel/icon.svg">
 <link rel="stylesheet" href="${root}panel/base.css">
+<link rel="stylesheet" href="${root}panel/shell.css">
 <link rel="stylesheet" href="${root}panel/panel.css">
 </head>
 <body>
-<header><h1>Waybill router</h1></header>
+<header class="top"><a class="brand" href="${root}panel"><img src="${root}panel/icon.svg" alt="" width="24" height="24"> Waybill</a></header>
+<nav aria-label="Pages"><ul><li><a href="${root}panel"><span>Router</span></a></li></ul></nav>
 <main><section class="card wide"><h2>There is no such page</h2>
 <p>Nothing is at <code>${path.slice(0, 200)}</code>. Programs call this router in the place of their provider.</p>
 <p><a href="${root}panel">The panel</a> · <a href="${root}docs">API reference</a></p></section></main>

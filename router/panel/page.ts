@@ -1,13 +1,40 @@
 import { html } from 'hono/html'
+import { MENU } from '../../shared/browser/menu.ts'
 import { VERSION } from '../../shared/version.ts'
 import { modes } from '../../shared/wire/router/conventions.ts'
 import { servedFrom } from '../../shared/wire/router/trace.ts'
 
+export interface PanelFrame {
+  /** Where people reach the dashboard of the runtime in the same process; undefined where there is none. */
+  dashboard: string | undefined
+  theme: 'light' | 'dark' | undefined
+}
+
+/** The parts of the page, below its entry in the menu. */
+const PARTS: readonly [id: string, words: string][] = [
+  ['health', 'Is it well?'],
+  ['savings', 'Savings'],
+  ['ladder', 'Ladder'],
+  ['gates', 'Gates'],
+  ['calibration', 'Calibration'],
+  ['chain', 'Chain'],
+  ['traces', 'Traces'],
+]
+
+function menu(dashboard: string | undefined) {
+  const pages =
+    dashboard === undefined
+      ? html`<li class="apart">No dashboard here</li>`
+      : MENU.map(({ name, href }) => html`<li><a href="${dashboard}/${href}"><span>${name}</span></a></li>`)
+  return html`<nav id="menu" aria-label="Pages"><ul>${pages}<li><a href="panel" aria-current="page"><span>Router</span></a></li>
+${PARTS.map(([id, words]) => html`<li><a class="within" href="#${id}">${words}</a></li>`)}</ul></nav>`
+}
+
 /** The page without data. Addresses are relative, so that it works under whatever path a proxy puts the router. */
-export function panelPage(files: readonly string[]) {
+export function panelPage(files: readonly string[], { dashboard, theme }: PanelFrame) {
   const scripts = files.filter(name => name.endsWith('.js'))
   return html`<!doctype html>
-<html lang="en">
+<html lang="en"${theme === undefined ? '' : html` data-theme="${theme}"`}${dashboard === undefined ? '' : html` data-dashboard="${dashboard}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -15,14 +42,22 @@ export function panelPage(files: readonly string[]) {
 <title>Waybill router</title>
 <link rel="icon" href="panel/icon.svg">
 <link rel="stylesheet" href="panel/base.css">
+<link rel="stylesheet" href="panel/shell.css">
 <link rel="stylesheet" href="panel/panel.css">
 ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <script type="module" src="panel/panel.js"></script>
 </head>
 <body>
 <a class="skip" href="#traces">Skip to the traces</a>
-<header>
-<h1>Waybill router <small>${VERSION}</small></h1>
+<header class="top">
+<a class="brand" href="${dashboard === undefined ? 'panel' : `${dashboard}/`}"><img src="panel/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
+<span class="live"></span>
+<label class="unpadded"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
+</header>
+${menu(dashboard)}
+<main>
+<div class="between wide title">
+<h1>Router</h1>
 <div class="tools">
 <label>Figures of <select id="window">
 <option value="7">the last 7 days</option>
@@ -33,8 +68,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <button id="reload" type="button">Reload</button>
 <button id="change-key" type="button">Key …</button>
 </div>
-</header>
-<main>
+</div>
 <noscript><p class="notice">This page reads the router's API from your browser, which takes JavaScript.</p></noscript>
 <form id="key" class="notice" hidden>
 <p id="key-reason" role="alert"></p>

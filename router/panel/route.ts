@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { getCookie } from 'hono/cookie'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { panelPage } from './page.ts'
 import { PANEL_POLICY } from './policy.ts'
@@ -10,7 +11,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /** `/panel` and the files that it loads. The page holds no data, so it needs no key; what it shows it asks the API for. */
-export function panelRoute() {
+export function panelRoute(dashboard: () => string | undefined) {
   const load = async () => (await import('./files.gen.ts')).panelFiles
   return new Hono()
     .use('/panel/*', async (c, next) => {
@@ -21,7 +22,12 @@ export function panelRoute() {
       // A new version of the router must not meet modules of the old one.
       c.header('cache-control', 'no-cache')
     })
-    .get('/panel', async c => c.html(panelPage(Object.keys(await load()))))
+    .get('/panel', async c => {
+      // Of this name, whatever the port: the choice that was made in the dashboard holds here.
+      const chosen = getCookie(c, 'wb_theme')
+      const theme = chosen === 'light' || chosen === 'dark' ? chosen : undefined
+      return c.html(panelPage(Object.keys(await load()), { dashboard: dashboard(), theme }))
+    })
     .get('/panel/:file', async c => {
       const files = await load()
       const name = c.req.param('file')

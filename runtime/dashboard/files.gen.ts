@@ -755,18 +755,6 @@ async function copy(text        )                {
   --fail: light-dark(#cf4238, #e66a60);
   --rest: light-dark(#8a94a0, #7b8692);
 }
-body {
-  display: grid;
-  grid-template: auto 1fr / 12rem minmax(0, 1fr);
-  min-height: 100vh;
-  margin: 0;
-  background: var(--page);
-  color: var(--text);
-  overflow-wrap: anywhere;
-  font:
-    15px / 1.5 system-ui,
-    sans-serif;
-}
 a {
   color: var(--link);
 }
@@ -809,25 +797,6 @@ body:not(:has(nav)) {
   gap: 0.5rem 0.75rem;
   align-items: center;
 }
-.top {
-  position: sticky;
-  top: 0;
-  z-index: 4;
-  grid-column: 1 / -1;
-  min-height: 3.2rem;
-  padding: 0.5rem 1rem;
-  border-bottom: 1px solid var(--line);
-  background: var(--card);
-}
-.brand {
-  display: inline-flex;
-  gap: 0.5rem;
-  align-items: center;
-  color: var(--text);
-  font-weight: 650;
-  font-size: 1.1rem;
-  text-decoration: none;
-}
 small,
 .hint,
 dt,
@@ -838,71 +807,13 @@ small {
   font-weight: normal;
   font-size: 0.85em;
 }
-.live {
-  flex: 1;
-  color: var(--quiet);
-  font-size: 0.85rem;
-}
-main {
-  min-width: 0;
-  width: 100%;
-  max-width: 120rem;
-  padding: 1.25rem 1.5rem;
-}
 /* Text and forms are read in lines of this length; tables and charts take what there is. */
 main > p,
 form:not(.inline, .filter) {
   max-width: 60rem;
 }
-nav {
-  position: sticky;
-  top: 3.2rem;
-  align-self: start;
-  max-height: calc(100vh - 3.2rem);
-  overflow: auto;
-  padding: 0.75rem 0.5rem;
-}
-.count {
-  min-width: 1.4rem;
-  padding: 0 0.4rem;
-  border-radius: 999px;
-  background: var(--plain-soft);
-  font-weight: 600;
-  font-size: 0.75rem;
-  text-align: center;
-  font-variant-numeric: tabular-nums;
-}
-nav a[href$="approvals"] > .count {
-  background: var(--warn-soft);
-}
-nav ul {
-  margin: 0;
-  padding: 0;
-  list-style: none;
-}
-nav a {
-  display: flex;
-  gap: 0.5rem;
-  align-items: center;
-  justify-content: space-between;
-  padding: 0.4rem 0.75rem;
-  border-radius: 6px;
-  color: var(--text);
-  text-decoration: none;
-}
-nav a:hover {
-  background: var(--plain-soft);
-}
-nav a[aria-current] {
-  background: var(--plain-soft);
-  font-weight: 600;
-  box-shadow: inset 3px 0 var(--link);
-}
 body:not(:has(nav)) > main {
   margin: 0 auto;
-}
-main:focus {
-  outline: none;
 }
 .cards {
   display: grid;
@@ -1557,39 +1468,6 @@ dialog {
   }
 }
 @media (max-width: 48rem) {
-  body {
-    grid-template: auto auto 1fr / minmax(0, 1fr);
-  }
-  main {
-    padding: 1rem;
-  }
-  nav {
-    top: 3.2rem;
-    z-index: 4;
-    padding: 0.25rem 0.5rem;
-    border-bottom: 1px solid var(--line);
-    background: var(--card);
-    overflow-x: auto;
-  }
-  /* One row that is moved with a finger, and not three that take the screen. */
-  nav ul {
-    display: flex;
-    width: max-content;
-  }
-  nav a {
-    padding: 0.25rem 0.6rem;
-    white-space: nowrap;
-  }
-  nav a[aria-current] {
-    box-shadow: inset 0 -3px var(--link);
-  }
-  .live,
-  .brand small {
-    display: none;
-  }
-  .who {
-    margin-left: auto;
-  }
   .facts {
     grid-template-columns: 6.5rem minmax(0, 1fr);
     gap: 0.15rem 0.5rem;
@@ -1644,13 +1522,13 @@ dialog {
 }
 `,
   "dashboard.js": `import { part } from './dom.js'
+import { themeSwitch } from './theme.js'
 import { copyButtons } from './copy-button.js'
 import { keys } from './keys.js'
 import { logInAgain, root } from './page-api.js'
 import { palette } from './palette.js'
 import { refresh } from './refresh.js'
 import { sendForms } from './send-form.js'
-import { themeSwitch } from './theme.js'
 import { followTimes } from './times.js'
 
 const QUIET_MS = 300
@@ -2195,12 +2073,6 @@ kbd {
 #open-palette {
   color: var(--quiet);
 }
-.unpadded {
-  margin: 0;
-}
-.unpadded > select {
-  margin: 0;
-}
 dialog.palette {
   margin-top: 12vh;
   padding: 0;
@@ -2248,19 +2120,6 @@ dialog.palette {
   #open-palette kbd,
   .whose {
     display: none;
-  }
-  .top {
-    flex-wrap: nowrap;
-    gap: 0.4rem;
-    padding: 0.5rem;
-  }
-  .who {
-    flex-wrap: nowrap;
-  }
-  /* The sign stays; its name is read out as before. */
-  .brand {
-    gap: 0;
-    font-size: 0;
   }
 }
 .diff.wrapped {
@@ -5225,6 +5084,177 @@ form.addEventListener('submit', async event => {
 })
 
 demoRun()
+`,
+  "shell.css": `/* The frame of every page of both services: one header, one menu. */
+body {
+  display: grid;
+  grid-template: auto 1fr / 12rem minmax(0, 1fr);
+  min-height: 100vh;
+  margin: 0;
+  background: var(--page);
+  color: var(--text);
+  overflow-wrap: anywhere;
+  font:
+    15px / 1.5 system-ui,
+    sans-serif;
+}
+.top {
+  position: sticky;
+  top: 0;
+  z-index: 4;
+  grid-column: 1 / -1;
+  min-height: 3.2rem;
+  padding: 0.5rem 1rem;
+  border-bottom: 1px solid var(--line);
+  background: var(--card);
+}
+.brand {
+  display: inline-flex;
+  gap: 0.5rem;
+  align-items: center;
+  color: var(--text);
+  font-weight: 650;
+  font-size: 1.1rem;
+  text-decoration: none;
+}
+.live {
+  flex: 1;
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+nav {
+  position: sticky;
+  top: 3.2rem;
+  align-self: start;
+  max-height: calc(100vh - 3.2rem);
+  overflow: auto;
+  padding: 0.75rem 0.5rem;
+}
+.count {
+  min-width: 1.4rem;
+  padding: 0 0.4rem;
+  border-radius: 999px;
+  background: var(--plain-soft);
+  font-weight: 600;
+  font-size: 0.75rem;
+  text-align: center;
+  font-variant-numeric: tabular-nums;
+}
+nav a[href$="approvals"] > .count {
+  background: var(--warn-soft);
+}
+nav ul {
+  margin: 0;
+  padding: 0;
+  list-style: none;
+}
+nav a {
+  display: flex;
+  gap: 0.5rem;
+  align-items: center;
+  justify-content: space-between;
+  padding: 0.4rem 0.75rem;
+  border-radius: 6px;
+  color: var(--text);
+  text-decoration: none;
+}
+nav a:hover {
+  background: var(--plain-soft);
+}
+nav a[aria-current] {
+  background: var(--plain-soft);
+  font-weight: 600;
+  box-shadow: inset 3px 0 var(--link);
+}
+main {
+  min-width: 0;
+  width: 100%;
+  max-width: 120rem;
+  padding: 1.25rem 1.5rem;
+}
+main:focus {
+  outline: none;
+}
+.top,
+.who {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 0.75rem;
+  align-items: center;
+}
+.brand small,
+.apart {
+  color: var(--quiet);
+  font-weight: normal;
+  font-size: 0.85rem;
+}
+.apart {
+  padding: 0.4rem 0.75rem;
+}
+nav .within {
+  padding-left: 1.75rem;
+  font-size: 0.93rem;
+}
+.unpadded {
+  margin: 0;
+}
+.unpadded > select {
+  margin: 0;
+}
+@media (max-width: 48rem) {
+  body {
+    grid-template: auto auto 1fr / minmax(0, 1fr);
+  }
+  main {
+    padding: 1rem;
+  }
+  nav {
+    top: 3.2rem;
+    z-index: 4;
+    padding: 0.25rem 0.5rem;
+    border-bottom: 1px solid var(--line);
+    background: var(--card);
+    overflow-x: auto;
+  }
+  nav ul {
+    display: flex;
+    width: max-content;
+  }
+  nav a {
+    padding: 0.25rem 0.6rem;
+    white-space: nowrap;
+  }
+  nav a[aria-current] {
+    box-shadow: inset 0 -3px var(--link);
+  }
+  .live,
+  .brand small {
+    display: none;
+  }
+  .who {
+    margin-left: auto;
+  }
+  .top {
+    flex-wrap: nowrap;
+    gap: 0.4rem;
+    padding: 0.5rem;
+  }
+  .who {
+    flex-wrap: nowrap;
+  }
+  /* The sign stays; its name is read out as before. */
+  .brand {
+    gap: 0;
+    font-size: 0;
+  }
+  .top > .unpadded {
+    margin-left: auto;
+  }
+  .within,
+  .apart {
+    display: none;
+  }
+}
 `,
   "step-panel.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MENU } from '../../shared/browser/menu.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
@@ -10,7 +11,6 @@ import { type Fixture, fixture } from '../auth/testing/fixture.ts'
 import type { Surveying } from '../connectors/openapi/survey.ts'
 import { petsDocument } from '../connectors/testing/pets.ts'
 import { dashboardFiles } from './files.gen.ts'
-import { MENU } from './shell.ts'
 import { MARKS_SQL } from './store.ts'
 
 const OWNER = { email: 'ada@example.com', password: 'correct horse battery', name: 'Ada <b>' }
@@ -143,7 +143,7 @@ describe('what a page has beside its data', () => {
     here = await fixture({ routerPanel: () => 'http://127.0.0.1:8090/panel' })
     await setUp()
     expect((await visit('/', { cookies: (await logIn()).set })).text).toContain(
-      '<a href="http://127.0.0.1:8090/panel">Router</a>',
+      '<a href="http://127.0.0.1:8090/panel"><span>Router</span></a>',
     )
   })
 

@@ -1,24 +1,8 @@
 import { html } from 'hono/html'
+import { MENU } from '../../shared/browser/menu.ts'
 import { VERSION } from '../../shared/version.ts'
 import type { User } from '../../shared/wire/runtime/auth.ts'
 import type { Html, Shown } from './page.ts'
-
-export interface MenuEntry {
-  name: string
-  href: string
-}
-
-export const MENU: readonly MenuEntry[] = [
-  { name: 'Overview', href: '' },
-  { name: 'Runs', href: 'runs' },
-  { name: 'Approvals', href: 'approvals' },
-  { name: 'Agents', href: 'agents' },
-  { name: 'Sessions', href: 'sessions' },
-  { name: 'Schedules', href: 'schedules' },
-  { name: 'Connectors', href: 'connectors' },
-  { name: 'Nodes', href: 'nodes' },
-  { name: 'Settings', href: 'settings' },
-]
 
 export interface ShellOptions {
   title: string
@@ -52,6 +36,7 @@ export function shell({ title, root, scripts, body, person, menu, router, counts
 <title>${title} · Waybill</title>
 <link rel="icon" href="${root}ui/files/icon.svg">
 <link rel="stylesheet" href="${root}ui/files/base.css">
+<link rel="stylesheet" href="${root}ui/files/shell.css">
 <link rel="stylesheet" href="${root}ui/files/dashboard.css">
 <link rel="stylesheet" href="${root}ui/files/figures.css">
 <noscript><link rel="stylesheet" href="${root}ui/files/no-script.css"></noscript>
@@ -95,7 +80,7 @@ export function menuOf(root: string, menu: string, router: string | undefined, c
   }
   return html`<nav id="menu" aria-label="Pages" data-live><ul>
 ${MENU.map(({ name, href }) => html`<li><a href="${root}${href}"${name === menu ? html` aria-current="page"` : ''}><span>${name}</span>${count(name)}</a></li>`)}
-${router === undefined ? '' : html`<li><a href="${router}">Router</a></li>`}
+${router === undefined ? html`<li class="apart">No router here</li>` : html`<li><a href="${router}"><span>Router</span></a></li>`}
 </ul></nav>`
 }
 

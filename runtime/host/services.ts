@@ -25,7 +25,10 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     if (withRouter) {
       const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
       const { serveRouter } = await import('../../router/host/node.ts')
-      const started = await serveRouter({ ...defaults, ...set(vars) })
+      const started = await serveRouter(
+        { ...defaults, ...set(vars) },
+        { dashboard: () => dashboardOf(vars, runtime.origin) },
+      )
       running.push(started)
       router.resolve(started.origin)
       panel = `${started.origin}/panel`
@@ -38,6 +41,12 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
   } finally {
     await Promise.all(running.map(service => service.close()))
   }
+}
+
+/** Where a browser reaches the dashboard: by its public name, or on this machine. */
+function dashboardOf({ PLATFORM_PUBLIC_URL: known }: ServicesOptions['vars'], origin: string): string | undefined {
+  if (known) return known.replace(/\/$/, '')
+  return /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::|$)/.test(origin) ? origin : undefined
 }
 
 /**

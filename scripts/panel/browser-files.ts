@@ -38,7 +38,12 @@ export const BROWSER_PARTS = {
   'router/panel/files.gen.ts': {
     name: 'panelFiles',
     entries: [new URL('../../router/panel/browser/panel.ts', import.meta.url)],
-    assets: ['shared/browser/base.css', 'router/panel/browser/panel.css', 'router/panel/browser/icon.svg'],
+    assets: [
+      'shared/browser/base.css',
+      'shared/browser/shell.css',
+      'router/panel/browser/panel.css',
+      'router/panel/browser/icon.svg',
+    ],
   },
   'runtime/dashboard/files.gen.ts': {
     name: 'dashboardFiles',
@@ -58,6 +63,7 @@ export const BROWSER_PARTS = {
     ],
     assets: [
       'shared/browser/base.css',
+      'shared/browser/shell.css',
       ...['dashboard.css', 'figures.css', 'no-script.css', 'icon.svg'].map(
         name => `runtime/dashboard/browser/styles/${name}`,
       ),

@@ -1,4 +1,5 @@
 import { el, part } from '../../../shared/browser/dom.ts'
+import { themeSwitch } from '../../../shared/browser/theme.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
@@ -121,6 +122,7 @@ part('#find').addEventListener('submit', event => {
   event.preventDefault()
   open(part<HTMLInputElement>('#find-id').value.trim())
 })
+themeSwitch()
 void load()
 
 /** A page that knows of a call leads to its trace: the id is all that an address may say. */

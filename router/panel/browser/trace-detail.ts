@@ -46,6 +46,7 @@ export function traceDetail({ api, failed }: DetailView) {
     return [
       el('div', { class: 'row between' }, el('h2', { id: 'detail-title' }, 'Trace'), close),
       el('p', { class: 'mono' }, trace.trace_id),
+      ...stepLink(trace.final.client_request_id),
       el('p', {}, why.summary),
       facts(summaryOf(trace)),
       el('h3', {}, 'Why'),
@@ -74,6 +75,16 @@ export function traceDetail({ api, failed }: DetailView) {
     if (event.target === dialog) dialog.close()
   })
   return { open }
+}
+
+/** The step of a run that made the call, where the runtime named it as its request and its dashboard is known. */
+function stepLink(requestId: string | undefined): HTMLElement[] {
+  const [, run, step] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([\w-]+)$/.exec(requestId ?? '') ?? []
+  if (run === undefined || step === undefined) return []
+  const { dashboard } = document.documentElement.dataset
+  const words = `${step} of run …${run.slice(-12)}`
+  const made = dashboard === undefined ? words : el('a', { href: `${dashboard}/runs/${run}#step=${step}` }, words)
+  return [el('p', {}, 'Made by ', made)]
 }
 
 function summaryOf({

@@ -92,7 +92,7 @@ async function exchange(
   const silence = watchSilence(signal, deadlines, who)
   try {
     const url = callUrl(connection.baseUrl, dialect)
-    const headers = callHeaders(connection, dialect, key)
+    const headers = { ...(who === 'router' && stepOf(key)), ...callHeaders(connection, dialect, key) }
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
@@ -127,6 +127,13 @@ async function exchange(
 }
 
 /** The headers that say who is calling; `key` makes a repeated call recognisable. */
+/** For the router beside this service: which step of which run calls, so that its trace leads back to it. */
+function stepOf(key: string | undefined): Record<string, string> {
+  const [runId, stepId] = key?.split(':') ?? []
+  const id = `${runId}.${stepId}`
+  return runId && stepId && /^[\w.-]{1,64}$/.test(id) ? { 'x-request-id': id } : {}
+}
+
 export function callHeaders(
   { apiKey, headers }: Connection,
   dialect: DialectName,

@@ -1,11 +1,11 @@
 import { part } from '../../../../shared/browser/dom.ts'
+import { themeSwitch } from '../../../../shared/browser/theme.ts'
 import { copyButtons } from './copy-button.ts'
 import { keys } from './keys.ts'
 import { logInAgain, root } from './page-api.ts'
 import { palette } from './palette.ts'
 import { refresh } from './refresh.ts'
 import { sendForms } from './send-form.ts'
-import { themeSwitch } from './theme.ts'
 import { followTimes } from './times.ts'
 
 const QUIET_MS = 300
