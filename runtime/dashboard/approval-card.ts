@@ -30,7 +30,7 @@ export function approvalCard(root: string, approval: Approval, choosable = false
     asked || uncertain || !choosable
       ? ''
       : html` <input type="checkbox" class="needs-script" data-choose="${id}" aria-label="Choose the decision about ${stepId} of ${agentName}">`
-  return html`<section class="card" data-card="${id}" aria-label="Approval for ${agentName}">
+  return html`<section class="card" data-card="${id}" aria-label="Approval for ${agentName}: ${stepId} of the run ${runId.slice(-12)}">
 <div class="row spread"><h2>${title}</h2>${choice}</div>
 <p>${visible(prompt ?? '')}</p>
 ${facts([
@@ -41,7 +41,11 @@ ${facts([
 ])}
 ${action === undefined ? '' : folded(`What will happen: ${action.name}`, action.arguments, true)}
 ${form(
-  { send: `${path}/approve`, after: 'gone:Decided.', label: `Decision about ${stepId} of ${agentName}` },
+  {
+    send: `${path}/approve`,
+    after: 'gone:Decided.',
+    label: `Decision about ${stepId} of ${agentName}, run ${runId.slice(-12)}`,
+  },
   html`${uncertain ? resolution : ''}${extra}<div class="row"><button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button></div>`,
 )}</section>`
@@ -64,7 +68,7 @@ ${
         {
           send: `${path}/approve`,
           after: 'gone:Decided.',
-          label: `Decision about ${stepId} of ${agentName}`,
+          label: `Decision about ${stepId} of ${agentName}, run ${runId.slice(-12)}`,
           className: 'row',
         },
         deciding,

@@ -350,6 +350,7 @@ export function completeNames(editor                     , members              
     class: 'completion plain',
     id: 'completion',
     role: 'listbox',
+    tabindex: 0,
     'aria-label': 'What can stand here',
     hidden: true,
   })

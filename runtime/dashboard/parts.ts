@@ -24,7 +24,7 @@ export function badge(word: string): Html {
 
 /** A table whose cells carry their column's name, for narrow screens; the keyboard can reach what scrolls. */
 export function table(caption: string, columns: readonly string[], rows: readonly (readonly Shown[])[]): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table: ${caption}"><table>
 <caption class="unseen">${caption}</caption>
 <thead><tr>${columns.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
 <tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${columns[at] ?? ''}"><div>${cell}</div></td>`)}</tr>`)}</tbody>

@@ -23,7 +23,7 @@ interface Operation {
 
 const STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#ccc, #444); --quiet: light-dark(#555, #aaa); --link: light-dark(#0645ad, #8ab4f8) }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { background: light-dark(#fff, #14171b); color: light-dark(#1b1f24, #e8ebee); font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 a { color: var(--link) }
 h2 { margin-top: 2rem; border-bottom: 1px solid var(--line) }
 summary { cursor: pointer; padding: .35rem 0; overflow-wrap: anywhere }
@@ -65,14 +65,17 @@ function render({ info, paths, components }: Document) {
 <meta name="viewport" content="width=device-width">
 <title>${info.title}</title>
 <style>${raw(STYLE)}</style>
+<header><a href="./"><strong>Waybill</strong></a></header>
+<main>
 <h1>${info.title}</h1>
 <p>${info.description ?? ''}</p>
 <p class="quiet">Version ${info.version}. The same for machines: <a href="openapi.json">openapi.json</a>. Operations under <code>/v1/</code> want
 <code>Authorization: Bearer wb_live_…</code>.</p>
-<nav>${[...tags.keys(), 'Schemas'].map(tag => html`<a href="#${anchor(tag)}">${tag}</a>`)}</nav>
+<nav aria-label="Groups of operations">${[...tags.keys(), 'Schemas'].map(tag => html`<a href="#${anchor(tag)}">${tag}</a>`)}</nav>
 ${[...tags].map(([tag, operations]) => html`<h2 id="${anchor(tag)}">${tag}</h2>${operations.map(one => shown(one))}`)}
 <h2 id="schemas">Schemas</h2>
 ${schemas.map(([name, schema]) => html`<details id="schema-${name}"><summary><code>${name}</code></summary><div>${json(schema)}</div></details>`)}
+</main>
 </html>`
 }
 

@@ -78,7 +78,7 @@ function heads(root: string, left: Run, right: Run): Html {
     ['Tokens out', count(left.tokensOut), count(right.tokensOut), delta(left.tokensOut, right.tokensOut, count)],
     ['Cost', price(left.costUsd), price(right.costUsd), delta(left.costUsd, right.costUsd, money)],
   ]
-  return table('Both runs', ['', 'First', 'Second', 'Difference'], rows)
+  return table('Both runs', ['What', 'First', 'Second', 'Difference'], rows)
 }
 
 const took = (ms: number | undefined): string => (ms === undefined ? '–' : duration(ms))

@@ -10,6 +10,7 @@ export function completeNames(editor: HTMLTextAreaElement, members: readonly Mem
     class: 'completion plain',
     id: 'completion',
     role: 'listbox',
+    tabindex: 0,
     'aria-label': 'What can stand here',
     hidden: true,
   })
