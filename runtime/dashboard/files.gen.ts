@@ -1753,12 +1753,16 @@ th a {
 }
 .segments {
   display: inline-flex;
+  flex-wrap: wrap;
+  max-width: 100%;
   border: 1px solid var(--edge);
   border-radius: 6px;
   overflow: hidden;
   background: var(--card);
 }
 .segments a {
+  flex: auto;
+  text-align: center;
   padding: 0.3rem 0.8rem;
   color: var(--text);
   text-decoration: none;

@@ -4,10 +4,10 @@ import { schemaCheckOrRefusal } from '../json-schema/schema-check.ts'
 
 /** Holds what a caller gives a run against the schema of the version, before anything is stored. */
 export function refuseUnfitInput(
-  { manifest: { inputSchema } }: { manifest: Pick<Manifest, 'inputSchema'> },
+  inputSchema: NonNullable<Manifest['inputSchema']>,
   input: Readonly<Record<string, unknown>>,
 ): void {
-  const fault = inputSchema && schemaCheckOrRefusal(inputSchema)(input)
+  const fault = schemaCheckOrRefusal(inputSchema)(input)
   if (!fault) return
   const path = placeOf(fault.at)
   throw new ApiError('validation_failed', `${path}: ${fault.message}`, { details: [{ path, message: fault.message }] })

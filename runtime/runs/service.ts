@@ -78,7 +78,8 @@ export function runService(deps: RunServiceDeps) {
       by: Pick<NewRun, 'trigger' | 'scheduleId' | 'sealedInput'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(deps, tenantId, agentName, versionId)
-      if (by.trigger.kind === 'api') refuseUnfitInput(version, input)
+      const { inputSchema } = version.manifest
+      if (by.trigger.kind === 'api' && inputSchema) refuseUnfitInput(inputSchema, input)
       const run = { tenantId, input: canonicalBody(input), labels: canonicalBody(labels), ...by }
       return createRun(deps, run, version, also)
     },
@@ -201,7 +202,8 @@ async function forkRun(
   const isOther = versionId !== source.agentVersionId
   const version = isOther ? await deps.findVersion(source.tenantId, versionId) : own
   if (version?.agentId !== own.agentId) throw notFound('agent version', versionId)
-  if (input !== undefined) refuseUnfitInput(version, input)
+  const { inputSchema } = version.manifest
+  if (input !== undefined && inputSchema) refuseUnfitInput(inputSchema, input)
   const id = deps.newId()
   const journal = await deps.runs.events(source.id, 1, MAX_EVENTS)
   const events = copiedSteps(journal, fromStepId, id, {

@@ -10,7 +10,7 @@ afterEach(() => on.close())
 it('an unknown query parameter is refused with the one that was meant, on every operation', async () => {
   on = await api()
   for (const [path, said] of [
-    ['/v1/runs?label=team:x', 'label: unknown query parameter; '],
+    ['/v1/sessions?label=team:x', 'label: unknown query parameter; '],
     ['/v1/runs?agentname=x', 'agentname: unknown query parameter; did you mean agentName?'],
     ['/v1/runs?statuss=failed', 'statuss: unknown query parameter; did you mean status?'],
     ['/v1/agents?lables=a:b', 'lables: unknown query parameter; did you mean label?'],
