@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * `npm run test:live -- firecracker|qemu-kvm|qemu-tcg|gvisor|runc`: the whole contract of a backend on a machine that has it, as root, and a
+ * `npm run test:live -- firecracker|qemu-kvm|qemu-tcg|kata|gvisor|runc`: the whole contract of a backend on a machine that has it, as root, and a
  * report. FIRECRACKER_BIN and FIRECRACKER_JAILER name the programs, WAYBILL_LIVE_KERNEL another kernel than the image's, and
- * WAYBILL_LIVE_SLOWNESS how many times longer than on hardware things may take.
+ * WAYBILL_LIVE_SLOWNESS how many times longer than on hardware things may take. WAYBILL_LIVE_KATA_STAND_IN says that the shim of ordinary
+ * containers bears Kata's name.
  */
-const BACKENDS = ['firecracker', 'qemu-kvm', 'qemu-tcg', 'gvisor', 'runc']
+const BACKENDS = ['firecracker', 'qemu-kvm', 'qemu-tcg', 'kata', 'gvisor', 'runc']
 const [backend, ...rest] = process.argv.slice(2)
 if (backend === undefined || !BACKENDS.includes(backend)) {
   console.error(`npm run test:live -- ${BACKENDS.join('|')}`)

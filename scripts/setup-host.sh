@@ -17,6 +17,7 @@ packages=(
   debootstrap     # the base image that they are tested on
   runc            # sandboxes of trusted code
   runsc           # gVisor
+  containerd      # what Kata is started by
   qemu-system-x86 # virtual machines
   busybox-static  # the tools inside a sandbox
   iproute2        # networks of their own for nodes

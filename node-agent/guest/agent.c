@@ -130,8 +130,14 @@ static void room_of(const struct run *run, const char *file, char *path, size_t 
   snprintf(path, size, COMMANDS "/%d/%s", (int)(run - runs), file);
 }
 
+/** In a container the counters are those of the whole, and only where the host has mounted them. */
 static long count_of(const struct run *run, const char *file, const char *key) {
   char path[128];
+  if (!machine) {
+    int memory = strcmp(file, "memory.events") == 0;
+    snprintf(path, sizeof path, "/sys/fs/cgroup/%s", file);
+    return counter(path, key) + counter(memory ? "/sys/fs/cgroup/memory/memory.oom_control" : "/sys/fs/cgroup/pids/pids.events", key);
+  }
   room_of(run, file, path, sizeof path);
   return counter(path, key) + (strcmp(file, "pids.events") == 0 ? counter(COMMANDS "/pids.events", key) : 0);
 }

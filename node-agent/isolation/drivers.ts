@@ -20,7 +20,7 @@ export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
     ociDriver(runc(), oci),
     ociDriver(gvisor(), oci),
     qemuDriver({ image, stateDir, accel: env.NODE_AGENT_QEMU_ACCEL, poolSize }),
-    kataDriver({ image }),
+    kataDriver(oci),
     firecrackerDriver({
       image,
       stateDir,

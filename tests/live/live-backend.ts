@@ -3,6 +3,7 @@ import { appendFile } from 'node:fs/promises'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { Driver, Sandbox, SandboxLimits } from '../../node-agent/isolation/driver.ts'
 import { firecrackerDriver } from '../../node-agent/isolation/firecracker/firecracker-driver.ts'
+import { kataDriver } from '../../node-agent/isolation/kata/kata-driver.ts'
 import { kvmRemark } from '../../node-agent/isolation/kvm.ts'
 import { cgroupVersion } from '../../node-agent/isolation/oci/cgroups.ts'
 import { gvisor } from '../../node-agent/isolation/oci/gvisor.ts'
@@ -11,18 +12,21 @@ import { runc } from '../../node-agent/isolation/oci/runc.ts'
 import { qemuDriver } from '../../node-agent/isolation/qemu/qemu-driver.ts'
 import { testImage } from '../../node-agent/isolation/testing/test-image.ts'
 
-export type LiveBackend = 'firecracker' | 'qemu-kvm' | 'qemu-tcg' | 'gvisor' | 'runc'
+export type LiveBackend = 'firecracker' | 'qemu-kvm' | 'qemu-tcg' | 'kata' | 'gvisor' | 'runc'
 
 const { env } = process
 export const backend = env.WAYBILL_LIVE_BACKEND as LiveBackend
 export const slowness = Number(env.WAYBILL_LIVE_SLOWNESS ?? 1)
-export const isMachine = backend !== 'gvisor' && backend !== 'runc'
+/** Not that of ordinary containers, nor of their shim under Kata's name. */
+export const hasOwnKernel = backend !== 'runc' && env.WAYBILL_LIVE_KATA_STAND_IN === undefined
+export const isMachine = backend !== 'gvisor' && backend !== 'runc' && backend !== 'kata'
 
 /** A driver of the backend as the environment says; each its own. */
 export async function liveDriver(stateDir: string): Promise<Driver> {
   const built = await testImage()
   const image = env.WAYBILL_LIVE_KERNEL === undefined ? built : { ...built, vmlinux: env.WAYBILL_LIVE_KERNEL }
   if (backend === 'gvisor') return ociDriver(gvisor(), { image, stateDir })
+  if (backend === 'kata') return kataDriver({ image, stateDir, ownKernel: hasOwnKernel })
   if (backend === 'runc') return ociDriver(runc(), { image, stateDir })
   if (backend === 'qemu-kvm') return qemuDriver({ image, stateDir, accel: 'kvm', poolSize: 1, slowness })
   if (backend === 'qemu-tcg') return qemuDriver({ image, stateDir, accel: 'tcg', poolSize: 1, slowness })

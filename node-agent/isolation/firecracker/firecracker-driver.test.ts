@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { NO_IMAGE } from '../../guest/image-manifest.ts'
-import { kataDriver } from '../kata/kata-driver.ts'
 import { fakeFirecracker } from '../testing/fake-firecracker.ts'
 import { connectVsock, NoAnswerError, sendRequest } from './api-client.ts'
 import { firecrackerDriver } from './firecracker-driver.ts'
@@ -164,20 +163,5 @@ describe('where firecracker or kata are not installed', () => {
       message: expect.stringMatching(/^Nothing was run under firecracker\. The firecracker binary was not found/),
     })
     await expect(driver.restore({ backend: 'firecracker', key: 'x', folder, limits: LIMITS }, 1000)).rejects.toThrow()
-  })
-
-  it('kata is refused with each reason, and nothing runs', async () => {
-    const driver = kataDriver({ image: IMAGE, socket: join(folder, 'no.sock'), path: folder })
-    expect(await driver.probe(1000)).toMatchObject({
-      backend: 'kata',
-      available: false,
-      reasons: [
-        'The containerd client "ctr" was not found.',
-        `containerd does not listen on ${folder}/no.sock.`,
-        'The shim "containerd-shim-kata-v2" was not found on PATH.',
-        'The program "kata-runtime" was not found on PATH.',
-      ],
-    })
-    await expect(driver.start(LIMITS, 1000)).rejects.toMatchObject({ code: 'isolation_unavailable' })
   })
 })

@@ -14,6 +14,8 @@ export interface BundleOptions {
   rootAgent: boolean
   /** A folder of the host that is seen read-only as /opt. */
   tools?: string
+  /** Where the container's own control group is to be read inside: in a machine, whose groups the host cannot read. */
+  counters?: boolean
 }
 
 /** Ids that no user of the host has: what escapes the sandbox has no rights. */
@@ -38,8 +40,23 @@ const tmpfs = (destination: string, megabytes: number) => ({
   options: ['nosuid', 'nodev', 'mode=1777', `size=${megabytes}m`],
 })
 
+const COUNTERS = [
+  { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
+  { destination: '/sys/fs/cgroup', type: 'cgroup', source: 'cgroup', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
+]
+
 /** `config.json` of an OCI bundle. No network namespace is shared and none has an interface beside `lo`. */
-export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, rootAgent, tools }: BundleOptions) {
+export function bundleOf({
+  rootfs,
+  limits,
+  group,
+  cgroup,
+  hostIds,
+  seccomp,
+  rootAgent,
+  tools,
+  counters = false,
+}: BundleOptions) {
   const granted = rootAgent ? AGENT_CAPABILITIES : []
   const user = rootAgent ? 0 : USER
   const ids = hostIds === undefined ? undefined : [{ containerID: 0, hostID: hostIds, size: 65_536 }]
@@ -71,6 +88,7 @@ export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, root
       { ...tmpfs('/dev/shm', TMP_MB), source: 'shm' },
       tmpfs('/tmp', TMP_MB),
       tmpfs('/work', limits.diskMb),
+      ...(counters ? COUNTERS : []),
       ...(tools === undefined
         ? []
         : [{ destination: '/opt', type: 'bind', source: tools, options: ['bind', 'ro', 'nosuid', 'nodev'] }]),

@@ -76,13 +76,23 @@ const read = (path: string) =>
 
 /**
  * Compares the limits that the kernel holds for a process with those that were asked for. The answer is what is wrong,
- * or the places in which its counters stand.
+ * or the places in which its counters stand. Where a runtime makes groups of its own, the process may stand `below` the group.
  */
-export async function readBack(pid: number, group: string, wanted: CgroupLimits): Promise<string | CgroupCounters> {
+export async function readBack(
+  pid: number,
+  group: string,
+  wanted: CgroupLimits,
+  below = false,
+): Promise<string | CgroupCounters> {
   const places = await placesOf(pid)
   if (places === undefined) return 'the sandbox stands in no control group'
-  for (const path of [places.memory, places.pids, places.cpu]) {
-    if (!path.endsWith(`${CGROUP_PARENT}/${group}`)) return `the sandbox stands in ${path}, which is not its own group`
+  for (const controller of CONTROLLERS) {
+    const path = places[controller]
+    const own = below ? (path + '/').split(`${CGROUP_PARENT}/${group}/`)[0] : undefined
+    if (own !== undefined && own !== path + '/') places[controller] = `${own}${CGROUP_PARENT}/${group}`
+    if (!places[controller].endsWith(`${CGROUP_PARENT}/${group}`)) {
+      return `the sandbox stands in ${path}, which is not its own group`
+    }
   }
   const two = places.version === 2
   const found = {
@@ -154,8 +164,8 @@ async function foldersOf(group: string): Promise<string[]> {
   return hierarchies.map(path => path + join(CGROUP_PARENT, group))
 }
 
-/** Makes a group with these limits and puts a process into it. What the kernel made of it is for `readBack` to say. */
-export async function createGroup(group: string, limits: CgroupLimits, pid: number): Promise<void> {
+/** Makes a group with these limits and puts a process, where there is one, into it. What the kernel made of it is for `readBack` to say. */
+export async function createGroup(group: string, limits: CgroupLimits, pid?: number): Promise<void> {
   const memory = String(limits.memoryBytes)
   if ((await requireCgroups()) === 2) {
     const folder = ROOT + join(CGROUP_PARENT, group)
@@ -175,7 +185,7 @@ export async function createGroup(group: string, limits: CgroupLimits, pid: numb
     await writeFile(join(inPids!, 'pids.max'), String(limits.pids))
   }
   await limitProcessors(group, limits.cpuQuota)
-  await addToGroup(group, pid)
+  if (pid !== undefined) await addToGroup(group, pid)
 }
 
 /** A kernel that counts no swap has no such file; whether it has swap at all is for `readBack` to find out. */
@@ -236,8 +246,12 @@ async function removeTree(folder: string): Promise<boolean> {
   )
 }
 
+/** Its processes, and those of the groups that a runtime made below it. */
 async function membersOf(folder: string): Promise<number[]> {
-  return ((await read(join(folder, 'cgroup.procs'))) ?? '').split('\n').filter(Boolean).map(Number)
+  const own = ((await read(join(folder, 'cgroup.procs'))) ?? '').split('\n').filter(Boolean).map(Number)
+  const inside = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const groups = inside.filter(entry => entry.isDirectory())
+  return own.concat(...(await Promise.all(groups.map(({ name }) => membersOf(join(folder, name))))))
 }
 
 function kill(pid: number): void {
