@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 /**
  * `npm run test:live -- firecracker|qemu-kvm|qemu-tcg|kata|gvisor|runc`: the whole contract of a backend on a machine that has it, as root, and a
- * report. FIRECRACKER_BIN and FIRECRACKER_JAILER name the programs, WAYBILL_LIVE_KERNEL another kernel than the image's, and
+ * report. FIRECRACKER_BIN, FIRECRACKER_JAILER and WAYBILL_LIVE_QEMU name the programs, WAYBILL_LIVE_KERNEL another kernel than the image's, and
  * WAYBILL_LIVE_SLOWNESS how many times longer than on hardware things may take. WAYBILL_LIVE_KATA_STAND_IN says that the shim of ordinary
  * containers bears Kata's name.
  */

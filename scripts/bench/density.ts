@@ -49,6 +49,7 @@ export const densityBench: Bench = {
         {
           name: 'opened, with a first turn',
           async round() {
+            figures.length = 0
             // The template, which all of them share.
             await (await opened()).stop()
             const before = await available()

@@ -13,8 +13,9 @@ export async function freePort(): Promise<number> {
 }
 
 /** Resolves when something answers HTTP there, whatever it says. */
-export async function untilAnswers(origin: string): Promise<void> {
-  for (let tries = 0; tries < 1000; tries++) {
+export async function untilAnswers(origin: string, withinMs = 30_000): Promise<void> {
+  const until = performance.now() + withinMs
+  while (performance.now() < until) {
     const answer = await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(2000) }).catch(() => undefined)
     await answer?.body?.cancel()
     if (answer) return

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { freePort, untilAnswers } from './free-port.ts'
-import type { Bench, Figure, Measured } from './harness.ts'
-import { type Asking, type Hop, sequential, throughput } from './overhead/load.ts'
+import type { Bench, Measured } from './harness.ts'
+import { added, startProgram } from './overhead/hops.ts'
+import { type Asking, type Hop, throughput } from './overhead/load.ts'
 import { installPeer, peerVersion } from './peers/install.ts'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -13,8 +13,11 @@ const CALLS = 3000
 const WARM = { calls: 20_000, streams: 3000, long: 1000 }
 /** A conversation of an agent: about 200 kB. */
 const TURNS = 200
-const LATENCY_ROUNDS = 6
-const LATENCY_CALLS = 150
+const KINDS: [what: string, asking: Asking][] = [
+  ['JSON', {}],
+  ['stream first byte', { stream: true }],
+  ['200 kB', { turns: TURNS }],
+]
 
 const figure = ({ figures }: Measured, name: string) => figures.find(one => one.name === name)!.value
 const rate = ({ variants }: Measured, name: string) => variants.find(one => one.name === name)!.median
@@ -46,14 +49,13 @@ export const overheadBench: Bench = {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-bench-overhead-'))
     const children: ChildProcess[] = []
     const start = async (script: string, given: string[], vars: Record<string, string>) => {
-      const port = await freePort()
-      const args = given.map(arg => arg.replace('PORT', String(port)))
-      const origin = `http://127.0.0.1:${port}`
-      const env = { PATH: process.env.PATH, PORT: String(port), ROUTER_BIND: `127.0.0.1:${port}`, ...vars }
-      children.push(
-        spawn(process.execPath, [resolve(root, script), ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }),
-      )
-      await untilAnswers(origin)
+      const args = [resolve(root, script), ...given]
+      const { origin, child } = await startProgram({
+        command: process.execPath,
+        args,
+        vars: { ROUTER_BIND: '127.0.0.1:PORT', ...vars },
+      })
+      children.push(child)
       return origin
     }
     const direct = await start('scripts/bench/overhead/upstream.ts', [], {})
@@ -86,7 +88,7 @@ export const overheadBench: Bench = {
     }
     return {
       variants: Object.entries(hops).map(([name, hop]) => ({ name, round: () => throughput(hop, CALLS) })),
-      figures: () => added({ origin: direct }, hops),
+      figures: () => added({ origin: direct }, hops, KINDS),
       expectations: peers
         ? [
             {
@@ -117,29 +119,3 @@ mode = "enforce"
 ladder = ["mock/claude-haiku-4-5", "mock/top"]
 gates = ["non-empty", "json-valid"]
 `
-
-/** Added medians, round by round beside direct calls, then the median of the rounds. */
-async function added(direct: Hop, hops: Record<string, Hop>): Promise<Figure[]> {
-  const figures: Figure[] = []
-  const kinds: [what: string, asking: Asking][] = [
-    ['JSON', {}],
-    ['stream first byte', { stream: true }],
-    ['200 kB', { turns: TURNS }],
-  ]
-  for (const [what, asking] of kinds) {
-    const found = new Map<string, number[]>(Object.keys(hops).map(name => [name, []]))
-    const timed = async (hop: Hop) =>
-      median((await sequential(hop, LATENCY_CALLS, asking)).map(({ first, total }) => (asking.stream ? first : total)))
-    for (let round = 0; round < LATENCY_ROUNDS; round++) {
-      const base = await timed(direct)
-      for (const [name, hop] of Object.entries(hops)) found.get(name)!.push((await timed(hop)) - base)
-    }
-    for (const [name, values] of found)
-      figures.push({ name: `${name}, ${what}, added`, value: median(values), unit: 'ms' })
-  }
-  return figures
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!
-}

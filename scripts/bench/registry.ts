@@ -18,6 +18,11 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'latency and throughput of the router in front of a mock provider, beside other proxies',
     load: async () => (await import('./overhead.ts')).overheadBench,
   },
+  peers: {
+    about:
+      'the router beside firstpass, LiteLLM and Portkey: latency, throughput, memory, and receipts kept (installs them)',
+    load: async () => (await import('./peers.ts')).peersBench,
+  },
   streams: {
     about: 'two hundred streams of 5 MB at once through the router: how fast, and what it holds of them',
     load: async () => (await import('./streams.ts')).streamsBench,

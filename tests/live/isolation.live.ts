@@ -48,6 +48,20 @@ const spread = (times: readonly number[]) => {
   const late = sorted[Math.ceil(sorted.length * 0.95) - 1]
   return `median ${sorted[Math.floor(sorted.length / 2)]} ms (${sorted[0]} to ${sorted.at(-1)}, 95th percentile ${late}, n=${sorted.length})`
 }
+/** As the kernel has them. */
+function limitsInForce(id: string): string {
+  const read = (controller: string, one: string, two: string) => {
+    const at = [`/sys/fs/cgroup/waybill/${id}/${two}`, `/sys/fs/cgroup/${controller}/waybill/${id}/${one}`].find(
+      existsSync,
+    )
+    return at === undefined ? 'none' : readFileSync(at, 'utf8').trim().split(' ')[0]!
+  }
+  const megabytes = Number(read('memory', 'memory.limit_in_bytes', 'memory.max')) / 2 ** 20
+  const tasks = read('pids', 'pids.max', 'pids.max')
+  const swap = Number(read('memory', 'memory.memsw.limit_in_bytes', 'memory.swap.max')) / 2 ** 20
+  const quota = Number(read('cpu', 'cpu.cfs_quota_us', 'cpu.max')) / 1000
+  return `memory ${megabytes} MB, with swap ${swap} MB, tasks ${tasks}, processor ${quota} of each 100 ms`
+}
 const mountsIn = (folder: string) =>
   readFileSync('/proc/mounts', 'utf8')
     .split('\n')
@@ -73,6 +87,9 @@ it('starts and ends', async () => {
 
 it('gets no more than its share of a processor, by the time that its processes used', async () => {
   const sandbox = await driver.start({ ...LIMITS, cpus: 0.25 }, START_MS)
+  await note(
+    `- in force on the host for ${LIMITS.memoryMb} + ${LIMITS.diskMb} MB, ${LIMITS.pids} processes: ${limitsInForce(sandbox.id)}`,
+  )
   const used = async () => {
     let ticks = 0
     for (const pid of await groupMembers(sandbox.id)) {

@@ -28,8 +28,15 @@ export async function liveDriver(stateDir: string): Promise<Driver> {
   if (backend === 'gvisor') return ociDriver(gvisor(), { image, stateDir })
   if (backend === 'kata') return kataDriver({ image, stateDir, ownKernel: hasOwnKernel })
   if (backend === 'runc') return ociDriver(runc(), { image, stateDir })
-  if (backend === 'qemu-kvm') return qemuDriver({ image, stateDir, accel: 'kvm', poolSize: 1, slowness })
-  if (backend === 'qemu-tcg') return qemuDriver({ image, stateDir, accel: 'tcg', poolSize: 1, slowness })
+  const qemu = {
+    image,
+    stateDir,
+    poolSize: 1,
+    slowness,
+    ...(env.WAYBILL_LIVE_QEMU !== undefined && { binary: env.WAYBILL_LIVE_QEMU }),
+  }
+  if (backend === 'qemu-kvm') return qemuDriver({ ...qemu, accel: 'kvm' })
+  if (backend === 'qemu-tcg') return qemuDriver({ ...qemu, accel: 'tcg' })
   return firecrackerDriver({
     image,
     stateDir,

@@ -78,6 +78,26 @@ export async function throughput(hop: Hop, calls: number, { stream = false, turn
   return rate
 }
 
+/** Requests per second as above, for a while; also how many were answered. */
+export async function throughputFor(hop: Hop, ms: number): Promise<{ rate: number; calls: number }> {
+  const connections = 32
+  const agent = new Agent({ connections, pipelining: 1 })
+  const payload = body(false)
+  const started = performance.now()
+  let calls = 0
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (performance.now() - started < ms) {
+        await call(agent, hop, payload)
+        calls++
+      }
+    }),
+  )
+  const rate = (calls * 1000) / (performance.now() - started)
+  await agent.close()
+  return { rate, calls }
+}
+
 /** Timings of calls made one after the other. */
 export async function sequential(hop: Hop, calls: number, { stream = false, turns = 0 }: Asking): Promise<Timing[]> {
   const agent = new Agent({ connections: 1, pipelining: 1 })

@@ -15,11 +15,28 @@ const PINS = {
   },
 } as const
 
+const WHEELS = { firstpass: 'firstpass==0.9.0', litellm: 'litellm[proxy]==1.106.12' } as const
+
 export type Peer = keyof typeof PINS
 
 /** The version that is compared with, for the name of its figures. */
 export function peerVersion(peer: Peer): string {
   return Object.values(PINS[peer].dependencies)[0] ?? ''
+}
+
+export const wheelVersion = (peer: keyof typeof WHEELS): string => WHEELS[peer].split('==')[1]!
+
+/** Installs a peer from PyPI into an environment of its own, once for each pin; gives the folder of its programs. */
+export async function installWheel(peer: keyof typeof WHEELS): Promise<string> {
+  const folder = join(root, 'node_modules/.cache/waybill/peers', peer)
+  const mark = join(folder, 'installed.txt')
+  if ((await readFile(mark, 'utf8').catch(() => '')) === WHEELS[peer]) return join(folder, 'bin')
+  process.stderr.write(`installing ${peer} from PyPI …\n`)
+  await promisify(execFile)('python3', ['-m', 'venv', '--clear', folder], { timeout: 60_000 })
+  const args = ['install', '--quiet', '--disable-pip-version-check', WHEELS[peer]]
+  await promisify(execFile)(join(folder, 'bin/pip'), args, { timeout: 600_000 })
+  await writeFile(mark, WHEELS[peer])
+  return join(folder, 'bin')
 }
 
 /** Installs a peer from npm beside the project's other caches, once for each set of pins; gives its folder. */
