@@ -1,10 +1,14 @@
 import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { readAllowEntry } from '../../../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../../../shared/http/outbound/outbound-rule.ts'
+import { egressProxy } from '../../egress/egress-proxy.ts'
 import type { Driver, LimitName, Sandbox, SandboxLimits } from '../driver.ts'
 import { shell } from './run-command.ts'
 
@@ -154,6 +158,40 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs, slo
     expect(stdout.match(/^ *(\w+):/gm)?.map(name => name.trim())).toEqual(['lo:'])
     expect(reached).toBe(0)
     server.close()
+  })
+
+  it('goes out by the proxy alone, and there only to what the rules name and its name may stand for', async () => {
+    const remote = createHttpServer((_request, response) => response.end('from afar'))
+    await new Promise<void>(resolve => remote.listen(0, '127.0.0.1', resolve))
+    const { port } = remote.address() as { port: number }
+    const addresses: Record<string, string> = { 'far.example': '127.0.0.1', 'rebound.example': '169.254.169.254' }
+    const decided: string[] = []
+    const proxy = egressProxy({
+      egress: {
+        rules: Object.keys(addresses).map(host => ({ host, ports: [port] })),
+        decided: async ({ allowed, host }) => void decided.push(`${allowed} ${host}`),
+      },
+      rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
+      resolve: async host => [{ address: addresses[host]!, family: 4 }],
+    })
+    await sandbox.serve(7702, proxy)
+    const got = async (url: string) =>
+      (await shell(sandbox, `http_proxy=http://127.0.0.1:7702 wget -q -O - '${url}' 2>&1`)).stdout
+    expect(await got(`http://far.example:${port}/`)).toBe('from afar')
+    const closed = ['169.254.169.254/latest/meta-data', `rebound.example:${port}`, '[fd00:ec2::254]', `far.example:22`]
+    for (const place of closed)
+      expect([place, await got(`http://${place}/`)]).toEqual([place, expect.stringContaining('403')])
+    const tricks = `169.254.169.254:80 [::1]:${port} [::ffff:127.0.0.1]:${port} far.example:22 2130706433:${port} rebound.example:${port}`
+    for (const place of [...tricks.split(' '), `far.example@169.254.169.254:${port}`]) {
+      const line = `printf 'CONNECT ${place} HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n' | nc 127.0.0.1 7702 | head -1`
+      expect([place, (await shell(sandbox, line)).stdout.trim()]).toEqual([place, 'HTTP/1.1 403 Refused'])
+    }
+    expect(decided.filter(one => one.startsWith('true'))).toEqual(['true far.example'])
+    const around = `nslookup far.example; nc -w 1 ::1 ${port} < /dev/null; nc -w 1 fe80::1 ${port} < /dev/null; ping -c 1 -W 1 1.1.1.1`
+    const { stdout, exit } = await shell(sandbox, around, { deadlineMs: 15_000 })
+    expect(exit).not.toEqual(code(0))
+    expect(stdout).not.toMatch(/Address.*127\.0\.0\.1$|from afar|bytes from/m)
+    remote.close()
   })
 
   it('cannot signal or see a process of the host', async () => {
