@@ -1,17 +1,19 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
 /**
  * `npm run build`: the published form under dist/. Declarations stand file by file; the JavaScript of modules that are
- * always loaded together stands in one file, since to find and compile several hundred takes a third of a second. Of the
- * dependencies only zod goes in: its index loads messages in fifty languages, which are 15 MB in every process.
+ * always loaded together stands in one file, since to find and compile several hundred takes a third of a second. What is no
+ * dependency of the package goes in, with its licence, and so does zod: its index loads messages in fifty languages, which are
+ * 15 MB in every process.
  */
 const root = new URL('..', import.meta.url).pathname
 rmSync(`${root}dist`, { recursive: true, force: true })
 execFileSync(`${root}node_modules/.bin/tsc`, ['-p', 'scripts/tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
-const { bin, exports } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Record<
+const { bin, exports, dependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Record<
   string,
   Record<string, string>
 >
@@ -20,7 +22,7 @@ const entries = [...commands, ...Object.values(exports!)].filter(path => path.en
 const bundle = await rolldown({
   input: Object.fromEntries([...entries, ...programs()].map(name => [name, `${root}${name}.ts`])),
   platform: 'node',
-  external: id => !/^[./]|^@oxc-project\/|^zod(\/|$)/.test(id),
+  external: id => isBuiltin(id) || isInstalled(id),
   tsconfig: false,
   transform: { target: 'node22' },
   plugins: [keepsPlaces(), inAscii()],
@@ -29,7 +31,7 @@ const bundle = await rolldown({
     next(level, log)
   },
 })
-await bundle.write({
+const { output } = await bundle.write({
   dir: `${root}dist`,
   entryFileNames: '[name].js',
   // The processes of wasm sandboxes may read their own folder and no other.
@@ -45,8 +47,31 @@ for (const name of ['agent.c', 'clients/waybill.js', 'clients/waybill.py']) {
   mkdirSync(dirname(`${root}dist/node-agent/guest/${name}`), { recursive: true })
   copyFileSync(`${root}node-agent/guest/${name}`, `${root}dist/node-agent/guest/${name}`)
 }
-copyFileSync(`${root}node_modules/zod/LICENSE`, `${root}dist/LICENSE.zod`)
+keepLicences(output.flatMap(file => (file.type === 'chunk' ? file.moduleIds : [])))
 for (const path of commands) chmodSync(root + path, 0o755)
+
+/** Whether an installation of the package brings it along. */
+function isInstalled(id: string): boolean {
+  const name = /^(?:@[^/]+\/)?[^./][^/]*/.exec(id)?.[0]
+  return name !== undefined && name !== 'zod' && dependencies![name] !== undefined
+}
+
+/** The licence of each package that is in the bundle; the list of them that the bill of materials is made from must be the same. */
+function keepLicences(modules: readonly string[]): void {
+  const places = modules.flatMap(id => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? [])
+  const found = new Map(
+    [...new Set(places)].map(place => [place.slice(place.lastIndexOf('node_modules/') + 13), place]),
+  )
+  mkdirSync(`${root}dist/licenses`, { recursive: true })
+  for (const [name, place] of found) {
+    const text = globSync('{LICENSE,LICENCE,license}*', { cwd: place })[0]
+    if (text === undefined) throw new Error(`${name} is in the bundle and has no licence file.`)
+    copyFileSync(join(place, text), `${root}dist/licenses/${name.replace('/', '-')}.txt`)
+  }
+  const names = [...found.values()].map(place => relative(root, place)).sort()
+  const bundled = JSON.parse(readFileSync(`${root}scripts/sbom/bundled.json`, 'utf8')) as string[]
+  if (names.join() !== bundled.join()) throw new Error(`scripts/sbom/bundled.json should hold ${JSON.stringify(names)}`)
+}
 
 function nameOf(path: string): string {
   return normalize(path)

@@ -50,6 +50,13 @@ describe('the published package, installed in an empty folder', () => {
     expect(files).toContain('dist/router/router.js')
   })
 
+  it('takes no more than 70 MB, with all that it brings along, and has the licence of what stands inside', async () => {
+    const { stdout } = await run('du', ['-sm', 'node_modules'], { cwd: folder })
+    expect(Number(stdout.split('\t')[0])).toBeLessThanOrEqual(70)
+    const licences = await readdir(join(folder, 'node_modules/waybill/dist/licenses'))
+    expect(licences).toEqual(expect.arrayContaining(['@modelcontextprotocol-sdk.txt', 'ajv.txt', 'zod.txt']))
+  })
+
   const command = (name: string, ...args: string[]) =>
     run(process.execPath, [join(folder, 'node_modules/.bin', name), ...args], { cwd: folder })
 

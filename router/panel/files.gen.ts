@@ -624,17 +624,12 @@ export async function prepareDb(client        , options                )        
   const reached = kind === 'remote' ? markUnavailable :    (act                  ) => act()
   const turns = options.writeTurns ? writeQueue() : undefined
   const written =    (act                  ) => reached(() => (turns ? turns(act) : act()))
-  let orm
   let taken
   return {
     kind,
     readOnly,
     client: guarded,
     writes: options.writes,
-    orm() {
-      orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
-      return orm
-    },
     execute(statement) {
       const sql = typeof statement === 'string' ? statement : statement.sql
       return (turns && !reads(sql) ? written : reached)(() => guarded.execute(statement))

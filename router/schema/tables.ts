@@ -1,4 +1,5 @@
-import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, real, text } from 'drizzle-orm/sqlite-core'
+import { table } from '../../shared/sql/row-types.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { Mode } from '../../shared/wire/router/conventions.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
@@ -6,12 +7,12 @@ import type { ServedFrom } from '../../shared/wire/router/trace.ts'
 
 /** The columns of the router's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
-export const meta = sqliteTable('router_meta', {
+export const meta = table('router_meta', {
   key: text().notNull(),
   value: text().notNull(),
 })
 
-export const traces = sqliteTable('traces', {
+export const traces = table('traces', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),
   trace_id: text().notNull(),
@@ -35,7 +36,7 @@ export const traces = sqliteTable('traces', {
   body: text().notNull(),
 })
 
-export const feedback = sqliteTable('feedback', {
+export const feedback = table('feedback', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),
   feedback_id: text().notNull(),
@@ -48,7 +49,7 @@ export const feedback = sqliteTable('feedback', {
   body: text().notNull(),
 })
 
-export const checkpoints = sqliteTable('checkpoints', {
+export const checkpoints = table('checkpoints', {
   ix: integer().notNull(),
   tenant_id: text().notNull(),
   kind: text().$type<Checkpoint['kind']>().notNull(),
@@ -58,14 +59,14 @@ export const checkpoints = sqliteTable('checkpoints', {
   body: text().notNull(),
 })
 
-export const signingKeys = sqliteTable('signing_keys', {
+export const signingKeys = table('signing_keys', {
   key_id: text().notNull(),
   public_key: text().notNull(),
   created_at: text().notNull(),
   retired_at: text(),
 })
 
-export const writerLease = sqliteTable('writer_lease', {
+export const writerLease = table('writer_lease', {
   name: text().notNull(),
   holder: text().notNull(),
   epoch: integer().notNull(),
@@ -73,13 +74,13 @@ export const writerLease = sqliteTable('writer_lease', {
   wanted_by: text(),
 })
 
-export const budgets = sqliteTable('router_budgets', {
+export const budgets = table('router_budgets', {
   key: text().notNull(),
   spent: integer().notNull(),
   updated_at: text().notNull(),
 })
 
-export const outcomes = sqliteTable('outcomes', {
+export const outcomes = table('outcomes', {
   tenant_id: text().notNull(),
   trace_id: text().notNull(),
   route_fp: text().notNull(),
@@ -90,7 +91,7 @@ export const outcomes = sqliteTable('outcomes', {
   passes: integer().notNull(),
 })
 
-export const calibration = sqliteTable('calibration', {
+export const calibration = table('calibration', {
   tenant_id: text().notNull(),
   route_fp: text().notNull(),
   version: integer().notNull(),
@@ -104,13 +105,13 @@ export const calibration = sqliteTable('calibration', {
   updated_at: text().notNull(),
 })
 
-export const routingConfigs = sqliteTable('routing_configs', {
+export const routingConfigs = table('routing_configs', {
   config_hash: text().notNull(),
   used_ms: integer().notNull(),
   body: text().notNull(),
 })
 
-export const shadows = sqliteTable('shadows', {
+export const shadows = table('shadows', {
   tenant_id: text().notNull(),
   trace_id: text().notNull(),
   route_fp: text().notNull(),

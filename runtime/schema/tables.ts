@@ -1,6 +1,7 @@
-import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, real, text } from 'drizzle-orm/sqlite-core'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
 import { bytes } from '../../shared/sql/bytes-column.ts'
+import { table } from '../../shared/sql/row-types.ts'
 import type { ApprovalReason, ApprovalStatus } from '../../shared/wire/runtime/approval.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
@@ -11,18 +12,18 @@ import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 
 /** The columns of the runtime's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
-export const meta = sqliteTable('runtime_meta', {
+export const meta = table('runtime_meta', {
   key: text().notNull(),
   value: text().notNull(),
 })
 
-export const tenants = sqliteTable('tenants', {
+export const tenants = table('tenants', {
   id: text().notNull(),
   name: text().notNull(),
   created_ms: integer().notNull(),
 })
 
-export const apiKeys = sqliteTable('api_keys', {
+export const apiKeys = table('api_keys', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   name: text().notNull(),
@@ -36,12 +37,12 @@ export const apiKeys = sqliteTable('api_keys', {
   used_ms: integer(),
 })
 
-export const setupTokens = sqliteTable('setup_tokens', {
+export const setupTokens = table('setup_tokens', {
   hash: text().notNull(),
   expires_ms: integer().notNull(),
 })
 
-export const agents = sqliteTable('agents', {
+export const agents = table('agents', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   name: text().notNull(),
@@ -53,7 +54,7 @@ export const agents = sqliteTable('agents', {
   deleted_ms: integer(),
 })
 
-export const agentVersions = sqliteTable('agent_versions', {
+export const agentVersions = table('agent_versions', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   agent_id: text().notNull(),
@@ -67,7 +68,7 @@ export const agentVersions = sqliteTable('agent_versions', {
   box_pool: text(),
 })
 
-export const idempotency = sqliteTable('idempotency', {
+export const idempotency = table('idempotency', {
   tenant_id: text().notNull(),
   route: text().notNull(),
   key: text().notNull(),
@@ -80,7 +81,7 @@ export const idempotency = sqliteTable('idempotency', {
   answer: text(),
 })
 
-export const users = sqliteTable('users', {
+export const users = table('users', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   email: text().notNull(),
@@ -91,20 +92,20 @@ export const users = sqliteTable('users', {
   disabled_ms: integer(),
 })
 
-export const logins = sqliteTable('logins', {
+export const logins = table('logins', {
   hash: text().notNull(),
   user_id: text().notNull(),
   created_ms: integer().notNull(),
   expires_ms: integer().notNull(),
 })
 
-export const userLinks = sqliteTable('user_links', {
+export const userLinks = table('user_links', {
   user_id: text().notNull(),
   hash: text().notNull(),
   expires_ms: integer().notNull(),
 })
 
-export const runs = sqliteTable('runs', {
+export const runs = table('runs', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   agent_name: text().notNull(),
@@ -160,7 +161,7 @@ export const runs = sqliteTable('runs', {
   cache_write_tokens: integer().notNull(),
 })
 
-export const runLabels = sqliteTable('run_labels', {
+export const runLabels = table('run_labels', {
   tenant: text().notNull(),
   name: text().notNull(),
   value: text().notNull(),
@@ -168,27 +169,27 @@ export const runLabels = sqliteTable('run_labels', {
   run_id: text().notNull(),
 })
 
-export const runSearchDocs = sqliteTable('run_search_docs', {
+export const runSearchDocs = table('run_search_docs', {
   doc: integer().notNull(),
   run_id: text().notNull(),
   is_final: integer().notNull(),
 })
 
-export const runData = sqliteTable('run_data', {
+export const runData = table('run_data', {
   run_id: text().notNull(),
   input: text().notNull(),
   output: text(),
   error_message: text(),
 })
 
-export const events = sqliteTable('events', {
+export const events = table('events', {
   run_id: text().notNull(),
   seq: integer().notNull(),
   hash: text().notNull(),
   body: text().notNull(),
 })
 
-export const blobs = sqliteTable('blobs', {
+export const blobs = table('blobs', {
   run_id: text().notNull(),
   sha256: text().notNull(),
   media_type: text().notNull(),
@@ -196,13 +197,13 @@ export const blobs = sqliteTable('blobs', {
   sealed: text(),
 })
 
-export const toolLists = sqliteTable('tool_lists', {
+export const toolLists = table('tool_lists', {
   version_id: text().notNull(),
   digest: text().notNull(),
   body: text().notNull(),
 })
 
-export const approvals = sqliteTable('approvals', {
+export const approvals = table('approvals', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   run_id: text().notNull(),
@@ -221,7 +222,7 @@ export const approvals = sqliteTable('approvals', {
   decision: text(),
 })
 
-export const signals = sqliteTable('signals', {
+export const signals = table('signals', {
   id: text().notNull(),
   run_id: text().notNull(),
   name: text().notNull(),
@@ -229,7 +230,7 @@ export const signals = sqliteTable('signals', {
   created_ms: integer().notNull(),
 })
 
-export const providers = sqliteTable('providers', {
+export const providers = table('providers', {
   tenant_id: text().notNull(),
   provider: text().$type<ProviderId>().notNull(),
   base_url: text(),
@@ -240,20 +241,20 @@ export const providers = sqliteTable('providers', {
   updated_ms: integer().notNull(),
 })
 
-export const providerTries = sqliteTable('provider_tries', {
+export const providerTries = table('provider_tries', {
   tenant_id: text().notNull(),
   provider: text().$type<ProviderId>().notNull(),
   at_ms: integer().notNull(),
   success: integer().notNull(),
 })
 
-export const modelSettings = sqliteTable('model_settings', {
+export const modelSettings = table('model_settings', {
   tenant_id: text().notNull(),
   settings: text().notNull(),
   updated_ms: integer().notNull(),
 })
 
-export const secrets = sqliteTable('secrets', {
+export const secrets = table('secrets', {
   tenant_id: text().notNull(),
   name: text().notNull(),
   sealed: text().notNull(),
@@ -261,7 +262,7 @@ export const secrets = sqliteTable('secrets', {
   binding: text().notNull(),
 })
 
-export const receiptKeys = sqliteTable('receipt_keys', {
+export const receiptKeys = table('receipt_keys', {
   key_id: text().notNull(),
   public_key: text().notNull(),
   sealed_seed: text(),
@@ -270,14 +271,14 @@ export const receiptKeys = sqliteTable('receipt_keys', {
   not_after_ms: integer(),
 })
 
-export const receipts = sqliteTable('receipts', {
+export const receipts = table('receipts', {
   run_id: text().notNull(),
   tenant_id: text().notNull(),
   issued_ms: integer().notNull(),
   envelope: text().notNull(),
 })
 
-export const budgets = sqliteTable('budgets', {
+export const budgets = table('budgets', {
   agent_id: text().notNull(),
   tenant_id: text().notNull(),
   agent_name: text().notNull(),
@@ -292,7 +293,7 @@ export const budgets = sqliteTable('budgets', {
   updated_ms: integer().notNull(),
 })
 
-export const usageDays = sqliteTable('usage_days', {
+export const usageDays = table('usage_days', {
   agent_id: text().notNull(),
   day: text().notNull(),
   model: text().notNull(),
@@ -308,7 +309,7 @@ export const usageDays = sqliteTable('usage_days', {
   unpriced_calls: integer().notNull(),
 })
 
-export const reservations = sqliteTable('reservations', {
+export const reservations = table('reservations', {
   run_id: text().notNull(),
   step_id: text().notNull(),
   agent_id: text().notNull(),
@@ -321,14 +322,14 @@ export const reservations = sqliteTable('reservations', {
   output_tokens: integer(),
 })
 
-export const budgetNotices = sqliteTable('budget_notices', {
+export const budgetNotices = table('budget_notices', {
   agent_id: text().notNull(),
   day: text().notNull(),
   dimension: text().notNull(),
   mark: text().notNull(),
 })
 
-export const schedules = sqliteTable('schedules', {
+export const schedules = table('schedules', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   name: text(),
@@ -355,7 +356,7 @@ export const schedules = sqliteTable('schedules', {
   input_length: integer(),
 })
 
-export const scheduleFires = sqliteTable('schedule_fires', {
+export const scheduleFires = table('schedule_fires', {
   schedule_id: text().notNull(),
   window_ms: integer().notNull(),
   fired_ms: integer().notNull(),
@@ -364,7 +365,7 @@ export const scheduleFires = sqliteTable('schedule_fires', {
   reason: text(),
 })
 
-export const webhooks = sqliteTable('webhooks', {
+export const webhooks = table('webhooks', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   url: text().notNull(),
@@ -375,7 +376,7 @@ export const webhooks = sqliteTable('webhooks', {
   updated_ms: integer().notNull(),
 })
 
-export const webhookDeliveries = sqliteTable('webhook_deliveries', {
+export const webhookDeliveries = table('webhook_deliveries', {
   webhook_id: text().notNull(),
   event_id: text().notNull(),
   type: text().notNull(),
@@ -389,26 +390,26 @@ export const webhookDeliveries = sqliteTable('webhook_deliveries', {
   created_ms: integer().notNull(),
 })
 
-export const auditLog = sqliteTable('audit_log', {
+export const auditLog = table('audit_log', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),
   hash: text().notNull(),
   body: text().notNull(),
 })
 
-export const auditHeads = sqliteTable('audit_heads', {
+export const auditHeads = table('audit_heads', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),
   hash: text().notNull(),
 })
 
-export const auditIntents = sqliteTable('audit_intents', {
+export const auditIntents = table('audit_intents', {
   id: text().notNull(),
   at_ms: integer().notNull(),
   entry: text().notNull(),
 })
 
-export const sessions = sqliteTable('sessions', {
+export const sessions = table('sessions', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   agent_name: text().notNull(),
@@ -431,7 +432,7 @@ export const sessions = sqliteTable('sessions', {
   stop_reason: text().$type<'stopped' | 'agent_deleted'>(),
 })
 
-export const turns = sqliteTable('turns', {
+export const turns = table('turns', {
   run_id: text().notNull(),
   session_id: text().notNull(),
   number: integer().notNull(),
@@ -448,7 +449,7 @@ export const turns = sqliteTable('turns', {
   cost_nano: integer().notNull(),
 })
 
-export const connectors = sqliteTable('connectors', {
+export const connectors = table('connectors', {
   tenant_id: text().notNull(),
   connector_id: text().notNull(),
   id: text().notNull(),
@@ -468,7 +469,7 @@ export const connectors = sqliteTable('connectors', {
   refresh_until_ms: integer(),
 })
 
-export const toolUses = sqliteTable('tool_uses', {
+export const toolUses = table('tool_uses', {
   agent_id: text().notNull(),
   day: text().notNull(),
   tool: text().notNull(),
@@ -477,14 +478,14 @@ export const toolUses = sqliteTable('tool_uses', {
   step_id: text().notNull(),
 })
 
-export const mcpPins = sqliteTable('mcp_pins', {
+export const mcpPins = table('mcp_pins', {
   version_id: text().notNull(),
   server: text().notNull(),
   hash: text().notNull(),
   definitions: text().notNull(),
 })
 
-export const oauthRounds = sqliteTable('oauth_rounds', {
+export const oauthRounds = table('oauth_rounds', {
   state_hash: text().notNull(),
   tenant_id: text().notNull(),
   connector_id: text().notNull(),
@@ -493,13 +494,13 @@ export const oauthRounds = sqliteTable('oauth_rounds', {
   expires_ms: integer().notNull(),
 })
 
-export const connectorApis = sqliteTable('connector_apis', {
+export const connectorApis = table('connector_apis', {
   tenant_id: text().notNull(),
   connector_id: text().notNull(),
   api: text().notNull(),
 })
 
-export const mcpGrants = sqliteTable('mcp_grants', {
+export const mcpGrants = table('mcp_grants', {
   tenant_id: text().notNull(),
   resource: text().notNull(),
   id: text().notNull(),
@@ -514,26 +515,26 @@ export const mcpGrants = sqliteTable('mcp_grants', {
   updated_ms: integer().notNull(),
 })
 
-export const dataKeys = sqliteTable('data_keys', {
+export const dataKeys = table('data_keys', {
   id: text().notNull(),
   sealed: text().notNull(),
   created_ms: integer().notNull(),
 })
 
-export const keyLeases = sqliteTable('key_leases', {
+export const keyLeases = table('key_leases', {
   holder: text().notNull(),
   purpose: text().$type<'serve' | 'rotate'>().notNull(),
   until_ms: integer().notNull(),
 })
 
-export const nodePools = sqliteTable('node_pools', {
+export const nodePools = table('node_pools', {
   tenant_id: text().notNull(),
   name: text().notNull(),
   public_key: bytes().notNull(),
   created_ms: integer().notNull(),
 })
 
-export const nodes = sqliteTable('nodes', {
+export const nodes = table('nodes', {
   id: text().notNull(),
   tenant_id: text().notNull(),
   name: text().notNull(),
@@ -561,25 +562,25 @@ export const nodes = sqliteTable('nodes', {
   peer_url: text(),
 })
 
-export const nodeTokens = sqliteTable('node_tokens', {
+export const nodeTokens = table('node_tokens', {
   hash: text().notNull(),
   node_id: text().notNull(),
   expires_ms: integer().notNull(),
 })
 
-export const nodeNonces = sqliteTable('node_nonces', {
+export const nodeNonces = table('node_nonces', {
   node_id: text().notNull(),
   nonce: text().notNull(),
   at_ms: integer().notNull(),
 })
 
-export const nodeFrames = sqliteTable('node_frames', {
+export const nodeFrames = table('node_frames', {
   id: integer().notNull(),
   node_id: text().notNull(),
   frame: bytes().notNull(),
 })
 
-export const remoteRuns = sqliteTable('remote_runs', {
+export const remoteRuns = table('remote_runs', {
   run_id: text().notNull(),
   tenant_id: text().notNull(),
   pool: text().notNull(),
@@ -604,7 +605,7 @@ export const remoteRuns = sqliteTable('remote_runs', {
   input_schedule: text(),
 })
 
-export const remoteEvents = sqliteTable('remote_events', {
+export const remoteEvents = table('remote_events', {
   run_id: text().notNull(),
   seq: integer().notNull(),
   kind: text().notNull(),
@@ -617,24 +618,24 @@ export const remoteEvents = sqliteTable('remote_events', {
   cost_nano: integer().notNull(),
 })
 
-export const tunnelRuns = sqliteTable('tunnel_runs', {
+export const tunnelRuns = table('tunnel_runs', {
   run_id: text().notNull(),
   epoch: integer().notNull(),
   node_id: text(),
   ask_budget: integer().notNull(),
 })
 
-export const tunnelTaken = sqliteTable('tunnel_taken', {
+export const tunnelTaken = table('tunnel_taken', {
   id: text().notNull(),
 })
 
-export const tunnelOutbox = sqliteTable('tunnel_outbox', {
+export const tunnelOutbox = table('tunnel_outbox', {
   id: integer().notNull(),
   frame: text().notNull(),
   node_id: text(),
 })
 
-export const poolCredentials = sqliteTable('pool_credentials', {
+export const poolCredentials = table('pool_credentials', {
   tenant_id: text().notNull(),
   pool: text().notNull(),
   ref: text().notNull(),
@@ -643,28 +644,28 @@ export const poolCredentials = sqliteTable('pool_credentials', {
   binding: text().notNull(),
 })
 
-export const nodeCredentials = sqliteTable('node_credentials', {
+export const nodeCredentials = table('node_credentials', {
   node_id: text().notNull(),
   ref: text().notNull(),
   at_ms: integer().notNull(),
   error: text(),
 })
 
-export const remoteSessions = sqliteTable('remote_sessions', {
+export const remoteSessions = table('remote_sessions', {
   session_id: text().notNull(),
   tenant_id: text().notNull(),
   pool: text().notNull(),
   node_id: text().notNull(),
 })
 
-export const tunnelChildren = sqliteTable('tunnel_children', {
+export const tunnelChildren = table('tunnel_children', {
   child_id: text().notNull(),
   parent_id: text().notNull(),
   error_code: text(),
   error_message: text(),
 })
 
-export const tunnelNodes = sqliteTable('tunnel_nodes', {
+export const tunnelNodes = table('tunnel_nodes', {
   node_id: text().notNull(),
   alive_ms: integer().notNull(),
 })

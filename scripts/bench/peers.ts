@@ -145,7 +145,12 @@ async function contestants(folder: string, upstream: string): Promise<Record<str
     [litellm]: {
       command: join(await installWheel('litellm'), 'litellm'),
       args: ['--config', at('litellm.json'), '--host', '127.0.0.1', '--port', 'PORT', '--num_workers', '1'],
-      vars: { HOME: folder, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+      vars: {
+        HOME: folder,
+        LITELLM_LOG: 'ERROR',
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+        LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: 'true',
+      },
     },
     [portkey]: {
       command: process.execPath,

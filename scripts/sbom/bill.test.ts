@@ -18,14 +18,15 @@ interface Component {
 
 it('holds each package of an installation with its version, its license and the hash of its archive, and no other', async () => {
   const lock = await read<Lock>('package-lock.json')
-  const { components, dependencies } = bill(lock)
+  const bundled = await read<string[]>('scripts/sbom/bundled.json')
+  const { components, dependencies } = bill(lock, bundled)
   const found = new Map((components as Component[]).map(one => [one.purl, one]))
   let seen = 0
   for (const [place, { version, integrity, license, dev, devOptional, name }] of Object.entries(lock.packages)) {
     if (place === '') continue
     const full = name ?? place.replace(/^.*node_modules\//, '')
     const one = found.get(`pkg:npm/${full.replace('@', '%40')}@${version}`)
-    if (dev || devOptional) continue
+    if ((dev || devOptional) && !bundled.includes(place)) continue
     seen++
     expect(one, place).toBeDefined()
     expect([one!.group, one!.name].filter(Boolean).join('/')).toBe(full)
@@ -38,9 +39,14 @@ it('holds each package of an installation with its version, its license and the 
   expect(seen).toBeGreaterThanOrEqual(found.size)
   expect(found.size).toBeGreaterThan(20)
   for (const name of ['vitest', 'typescript', 'fast-check']) expect([...found.keys()].join()).not.toContain(`/${name}@`)
-  const { dependencies: direct } = await read<{ dependencies: Record<string, string> }>('package.json')
+  const { dependencies: direct, devDependencies: dev } =
+    await read<Record<'dependencies' | 'devDependencies', Record<string, string>>>('package.json')
   const ours = dependencies.find(({ ref }) => ref.startsWith('pkg:npm/waybill@'))!.dependsOn
-  const pinned = Object.entries(direct).map(([name, version]) => `pkg:npm/${name.replace('@', '%40')}@${version}`)
+  const inside = bundled.map(place => [place.replace('node_modules/', ''), lock.packages[place]!.version!] as const)
+  const own = inside.filter(([name]) => dev[name] !== undefined)
+  const pinned = [...Object.entries(direct), ...own].map(
+    ([name, version]) => `pkg:npm/${name.replace('@', '%40')}@${version}`,
+  )
   expect(ours).toEqual(pinned.sort())
 })
 

@@ -8,6 +8,7 @@ interface Locked {
   optional?: boolean
   name?: string
   dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
   peerDependencies?: Record<string, string>
 }
@@ -46,10 +47,15 @@ function resolved(packages: Lock['packages'], from: string, name: string): strin
   }
 }
 
-/** The bill of materials of everything that an installation of the package brings along; no time and no serial number, so it can be compared. */
-export function bill({ name, version, packages }: Lock) {
+/**
+ * The bill of materials of everything that an installation of the package brings along, or has in the package's own files; no time and no
+ * serial number, so it can be compared.
+ */
+export function bill({ name, version, packages }: Lock, bundled: readonly string[]) {
   const places = Object.keys(packages)
     .filter(place => place !== '' && !packages[place]!.dev && !packages[place]!.devOptional)
+    .concat(bundled)
+    .filter((place, index, all) => all.indexOf(place) === index)
     .sort()
   const refOf = (place: string) => purl(packages[place]!.name ?? nameAt(place), packages[place]!.version ?? '')
   const components = new Map<string, object>()
@@ -75,8 +81,10 @@ export function bill({ name, version, packages }: Lock) {
   const kept = new Set(places)
   const root = purl(name, version)
   for (const place of ['', ...places]) {
-    const { dependencies, optionalDependencies, peerDependencies } = packages[place] ?? {}
-    const wanted = Object.keys({ ...dependencies, ...optionalDependencies, ...(place !== '' && peerDependencies) })
+    const { dependencies, devDependencies, optionalDependencies, peerDependencies } = packages[place] ?? {}
+    const inside = Object.keys(devDependencies ?? {}).filter(one => bundled.includes(MODULES + one))
+    const more = place === '' ? inside : Object.keys(peerDependencies ?? {})
+    const wanted = Object.keys({ ...dependencies, ...optionalDependencies }).concat(more)
     const from = place === '' ? root : refOf(place)
     const to = edges.get(from) ?? new Set<string>()
     edges.set(from, to)

@@ -1,6 +1,4 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client/web'
-import type { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core'
-import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { retryBusy, StoreLockedError } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
@@ -24,8 +22,6 @@ export interface Db {
   readonly client: Client
   /** Of a server: whether it takes writes. */
   readonly writes: WriteHealth | undefined
-  /** Drizzle over the same client, loaded at first use: importing it takes about half a second on a small machine. */
-  orm(): Promise<LibSQLDatabase>
   execute(statement: InStatement): Promise<ResultSet>
   /** All of the statements or none, in one transaction that takes the write lock at its start. */
   write(statements: InStatement[]): Promise<ResultSet[]>
@@ -120,17 +116,12 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
   const reached = kind === 'remote' ? markUnavailable : <T>(act: () => Promise<T>) => act()
   const turns = options.writeTurns ? writeQueue() : undefined
   const written = <T>(act: () => Promise<T>) => reached(() => (turns ? turns(act) : act()))
-  let orm: Promise<LibSQLDatabase> | undefined
   let taken: Promise<unknown> | undefined
   return {
     kind,
     readOnly,
     client: guarded,
     writes: options.writes,
-    orm() {
-      orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
-      return orm
-    },
     execute(statement) {
       const sql = typeof statement === 'string' ? statement : statement.sql
       return (turns && !reads(sql) ? written : reached)(() => guarded.execute(statement))
@@ -175,7 +166,7 @@ async function useWal(client: Client, name: string) {
 }
 
 /** What a whole row of a table holds, by the names of its columns. */
-export type RowOf<T extends SQLiteTable> = T['$inferSelect']
+export type RowOf<T extends { $inferSelect: unknown }> = T['$inferSelect']
 
 /**
  * The rows of an answer with the types of their columns. Every table is strict, so a value has the type that its column declares; `R` names

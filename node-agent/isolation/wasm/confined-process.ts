@@ -20,12 +20,10 @@ export const programUrl = (name: ProgramFile) =>
 /** The folders that hold the interpreter's packages, under the name they are asked by and under their real one. */
 function packageFolders(): string[] {
   const modules = (() => {
-    const entry = createRequire(import.meta.url).resolve('quickjs-emscripten')
+    const entry = createRequire(import.meta.url).resolve('quickjs-emscripten-core')
     return entry.slice(0, entry.lastIndexOf('/node_modules/') + '/node_modules'.length)
   })()
-  return ['quickjs-emscripten', 'quickjs-emscripten-core', '@jitl', '@bjorn3/browser_wasi_shim'].map(name =>
-    join(modules, name),
-  )
+  return ['quickjs-emscripten-core', '@jitl', '@bjorn3/browser_wasi_shim'].map(name => join(modules, name))
 }
 
 export interface Confined {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import type { QuickJSContext, QuickJSDeferredPromise } from 'quickjs-emscripten'
+import type { QuickJSContext, QuickJSDeferredPromise } from 'quickjs-emscripten-core'
 import type { ProgramAnswer, ScriptJob } from './messages.ts'
 import { PROGRAM_GLOBALS, WAYBILL_MODULE } from './waybill-module.ts'
 import { MAX_CALL_PATH, MAX_PATH_CHARACTERS } from './workspace-limits.ts'

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { getQuickJS, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten'
+import { newQuickJSWASMModuleFromVariant, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten-core'
 import { cappedOutput } from './capped-output.ts'
 import type { FromProgram, ProgramAnswer, ScriptJob, Verdict } from './messages.ts'
 import { nameIn, startProgram } from './program.ts'
@@ -12,7 +12,7 @@ const files = new Map<string, Uint8Array>()
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const say = (message: FromProgram) => parentPort!.postMessage(message)
-const quickjs = await getQuickJS()
+const quickjs = await newQuickJSWASMModuleFromVariant(import('@jitl/quickjs-wasmfile-release-sync'))
 
 /** Goes on with the program that waits for an answer; a program has its interpreter for itself. */
 let answered: (answer: ProgramAnswer) => void = () => undefined

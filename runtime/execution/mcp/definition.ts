@@ -1,4 +1,3 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
@@ -8,12 +7,18 @@ import { schemaProblem } from '../../json-schema/schema-check.ts'
 import { wellFormed } from '../journal/well-formed.ts'
 
 /** A tool as a server describes it: everything that a model is shown or that decides how a call is treated. */
-export type McpDefinition = Pick<
-  Tool,
-  'name' | 'title' | 'description' | 'inputSchema' | 'outputSchema' | 'annotations'
->
+export interface McpDefinition {
+  name: string
+  title?: string | undefined
+  description?: string | undefined
+  inputSchema: { type: 'object'; [keyword: string]: unknown }
+  outputSchema?: { type: 'object'; [keyword: string]: unknown } | undefined
+  annotations?:
+    | { title?: string | undefined; readOnlyHint?: boolean | undefined; idempotentHint?: boolean | undefined }
+    | undefined
+}
 
-export function definitionOf(tool: Tool): McpDefinition {
+export function definitionOf(tool: McpDefinition): McpDefinition {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool
   return wellFormed({
     name,

@@ -1,4 +1,3 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
@@ -22,6 +21,21 @@ export interface PinStore {
   keep(versionId: string, server: string, pin: Pin): Promise<Pin>
 }
 
+/** As methods, so that each side may be as exact about its messages as it is. */
+interface Messages {
+  heard(message: object, extra?: object): void
+}
+
+/** What carries JSON-RPC to a server and back; the transports of the MCP SDK are such. */
+export interface McpTransport {
+  start(): Promise<void>
+  send(message: object, options?: object): Promise<void>
+  close(): Promise<void>
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: Messages['heard'] | undefined
+}
+
 /** A run as its sandbox needs to know it. */
 export type SandboxRun = Pick<Claimed, 'id' | 'tenantId' | 'versionId'> & { isolation: string }
 
@@ -33,7 +47,7 @@ export type SandboxRun = Pick<Claimed, 'id' | 'tenantId' | 'versionId'> & { isol
 export type StdioTransportOf = (
   run: SandboxRun,
   server: Pick<McpServer, 'name'> & { command: string; args: readonly string[] },
-) => Promise<Transport>
+) => Promise<McpTransport>
 
 /** Tokens for servers that ask for OAuth. */
 export interface McpGrants {
