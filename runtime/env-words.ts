@@ -55,6 +55,19 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       form: 'address',
       unset: 'no lag is shown',
     },
+    PLATFORM_DIRECTORY_URL: {
+      about:
+        'The directory of shards, in the place of `PLATFORM_DATABASE_URL`: a small database that says which databases there are and which tenant is in which. `PLATFORM_DATABASE_TOKEN` is sent to it and to every shard.',
+      form: 'address or path',
+      unset: 'there is one database',
+      example: 'http://directory:8080',
+    },
+    PLATFORM_SHARDS: {
+      about: 'The shards that this process serves.',
+      form: 'comma list of names',
+      unset: 'all of the directory',
+      example: 'a,b',
+    },
     PLATFORM_RETENTION_DAYS: {
       about: 'After so many days an ended run is deleted. `0` deletes none.',
       form: '0 to 3650',

@@ -35,6 +35,14 @@ const proxyList = z.string().transform((text, ctx) => {
   return z.NEVER
 })
 
+/** How a shard is called in the directory, in metrics and in messages. */
+export const SHARD_NAME = /^[a-z0-9][a-z0-9-]{0,30}$/
+
+const shardList = listOf(
+  name => (SHARD_NAME.test(name) ? name : undefined),
+  'names of shards: letters, digits and - in lower case',
+)
+
 const key32 = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
   if (key !== undefined) return key
@@ -60,6 +68,10 @@ export const runtimeEnv = z.object({
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
   /** A read replica of that server, whose lag is reported in metrics and by `doctor`; nothing is read from it otherwise. */
   PLATFORM_DATABASE_REPLICA_URL: z.string().optional(),
+  /** The directory of shards: which databases there are, and which tenant is in which. In place of PLATFORM_DATABASE_URL. */
+  PLATFORM_DIRECTORY_URL: z.string().optional(),
+  /** Those that this process serves; by default all. */
+  PLATFORM_SHARDS: shardList.default([]),
   PLATFORM_DATA_DIR: z.string().default('./data'),
   PLATFORM_MASTER_KEY: key32.optional(),
   PLATFORM_MASTER_KEY_FILE: z.string().optional(),

@@ -16,7 +16,7 @@ import type { StdioTransportOf } from './execution/mcp/deps.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Sandboxes } from './execution/sandbox/sandboxes.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
-import type { Connection } from './http/http-env.ts'
+import type { Connection, Principal } from './http/http-env.ts'
 import type { MetricsAccess } from './metrics/access.ts'
 import type { NodeGateway } from './nodes/gateway/gateway.ts'
 import type { TunnelTimes } from './nodes/gateway/timeouts.ts'
@@ -126,6 +126,8 @@ export interface Runtime {
   ready(): Promise<void>
   /** For the next runtime of the same process. */
   learnt(): Promise<Learnt>
+  /** Who calls with this API key; undefined for one that is not known here. */
+  principalOf(request: Pick<Request, 'headers'>): Promise<Principal | undefined>
   /** A one-time token for the setup page, while there is no owner yet. */
   setupToken(): Promise<string | undefined>
   /** What is due by now, for hosts without timers: called by the platform every minute. */

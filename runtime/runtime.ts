@@ -80,6 +80,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fetch: (request, connection = {}) => calls.track(Promise.resolve(app.fetch(request, connection))),
     ready,
     learnt: () => (started ??= begin()),
+    principalOf: features.access.principalOf,
     setupToken: features.access.setupToken,
     nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
     worker: asks && workerOf(core, options, features, work, asks),

@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { Principal } from '../http/http-env.ts'
 import { idempotencyStore } from '../http/idempotency-store.ts'
 import { type Idempotent, idempotency } from '../http/idempotent.ts'
 import { lastingValue } from '../lasting-value.ts'
@@ -11,6 +12,7 @@ import { loginAccess, newToken } from './dashboard/login-access.ts'
 import { setupLinks } from './dashboard/setup-links.ts'
 import { userStore } from './dashboard/user-store.ts'
 import { gates } from './gate.ts'
+import { bearerKey } from './keys/api-key.ts'
 import { keyAccess } from './keys/key-access.ts'
 import { keyStore } from './keys/store.ts'
 import { passwords, type Scrypt } from './password.ts'
@@ -55,6 +57,10 @@ export function access(options: AccessOptions) {
       deviceSecret: lastingValue(db, 'device_secret', newToken),
     },
     setupToken: setupLinks(users, now),
+    async principalOf({ headers }: Pick<Request, 'headers'>): Promise<Principal | undefined> {
+      const key = bearerKey(headers.get('authorization') ?? undefined)
+      return key === undefined ? undefined : known.principalOf(key)
+    },
     close: () => known.flush(),
   }
 }

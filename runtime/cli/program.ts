@@ -28,6 +28,7 @@ export const runtimeProgram: Program = {
       'The store on this machine',
       [...group('keys', 'create', 'list', 'revoke', 'rotate', 'rotate-master'), 'backup', 'restore', 'compact'],
     ],
+    ['Several databases', group('shards', 'add', 'list', 'close', 'open')],
     ['This program', ['contexts list', 'contexts use', 'logout', 'completion']],
   ],
   commands: {
@@ -55,6 +56,7 @@ export const runtimeProgram: Program = {
     webhooks: async () => Object.values(await import('./webhooks.ts')),
     nodes: async () => Object.values(await import('./nodes.ts')),
     keys: async () => Object.values(await import('./keys.ts')),
+    shards: async () => Object.values(await import('./shards.ts')),
     verify: async () => [(await import('./verify.ts')).VerifyCommand],
     export: async () => [(await import('./export.ts')).ExportCommand],
     archive: async () => {

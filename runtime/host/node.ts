@@ -23,6 +23,7 @@ import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openReplicaStore, openStore } from './open.ts'
+import type { ServedRuntime } from './open-shards.ts'
 import type { ListeningTunnel } from './tunnel.ts'
 import { unknownNames } from './unknown-names.ts'
 
@@ -67,8 +68,6 @@ export async function serveRuntime(
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)
   const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
   for (const line of unknownNames(vars)) log.warn(line)
-  const db = await openStore(env, { create: true })
-  const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
@@ -77,9 +76,7 @@ export async function serveRuntime(
     rule,
     log: log.target('node.isolation'),
   })
-  const runtime = createRuntime({
-    db,
-    replica,
+  const options: Omit<RuntimeOptions, 'db'> = {
     log,
     sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
@@ -119,7 +116,11 @@ export async function serveRuntime(
       leaseMs: env.PLATFORM_LEASE_TTL,
       recoveryMs: env.PLATFORM_RECOVERY_INTERVAL,
     },
-  })
+  }
+  const runtime =
+    env.PLATFORM_DIRECTORY_URL === undefined
+      ? await serveStore(env, options)
+      : await (await import('./open-shards.ts')).serveShards({ env, options, log })
   const opened: { server?: Listening; tunnel?: { close(): Promise<void> } } = {}
   async function close(): Promise<void> {
     runtime.drain()
@@ -132,8 +133,7 @@ export async function serveRuntime(
     await Promise.all([opened.server?.close(leftMs), runtime.close(leftMs)])
     await sandboxes.close()
     await egress.close()
-    replica?.close()
-    db.close()
+    await runtime.closeStores()
   }
   const answer = (request: Request, socket?: NodeConnection) =>
     runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
@@ -153,6 +153,17 @@ export async function serveRuntime(
   return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
 }
 
+/** One runtime on one store. */
+async function serveStore(env: RuntimeEnv, options: Omit<RuntimeOptions, 'db'>): Promise<ServedRuntime> {
+  const db = await openStore(env, { create: true })
+  const replica = await openReplicaStore(env)
+  const closeStores = () => {
+    replica?.close()
+    return db.close()
+  }
+  return { ...createRuntime({ ...options, db, replica }), closeStores }
+}
+
 /** Past the rules for what leaves on behalf of tenants: these are addresses of this installation, and most often private ones. */
 const toOtherPeers = (request: Request): Promise<Response> => fetch(request)
 
@@ -162,7 +173,11 @@ const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
  * Where nodes dial in. An address that was asked for must be had; the default one is listened on as soon as a node is
  * announced, so that a service without nodes opens one port and loads nothing more.
  */
-async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ close(): Promise<void> }> {
+async function tunnelOf(
+  env: RuntimeEnv,
+  runtime: Pick<Runtime, 'nodes'>,
+  log: Log,
+): Promise<{ close(): Promise<void> }> {
   const { PLATFORM_TUNNEL_TLS_CERT: cert, PLATFORM_TUNNEL_TLS_KEY: key } = env
   const bind = env.PLATFORM_TUNNEL_BIND
   let open: Promise<ListeningTunnel | undefined> | undefined

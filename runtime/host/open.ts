@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
+import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -11,12 +12,21 @@ import type { RuntimeEnv } from '../env.ts'
  * create one: a command in the wrong folder would leave an empty one and report on that.
  */
 export async function openStore(env: RuntimeEnv, { create }: { create: boolean }): Promise<Db> {
+  refuseDirectory(env)
   const token = env.PLATFORM_DATABASE_TOKEN
   if (env.PLATFORM_DATABASE_URL !== undefined) return openDb(env.PLATFORM_DATABASE_URL, { ...(token && { token }) })
   const file = join(env.PLATFORM_DATA_DIR, 'waybill.db')
   if (create) await makeDataFolder(env.PLATFORM_DATA_DIR)
   else await access(file).catch(refuseMissing(file))
   return openDb(file)
+}
+
+/** A store beside the shards would look like all that there is. */
+function refuseDirectory({ PLATFORM_DIRECTORY_URL: url }: RuntimeEnv): void {
+  if (url === undefined) return
+  throw new EnvError(
+    'PLATFORM_DIRECTORY_URL is set, so that this installation has no store of its own: name one of its databases in PLATFORM_DATABASE_URL, and leave PLATFORM_DIRECTORY_URL out',
+  )
 }
 
 const refuseMissing = (file: string) => (cause: unknown) => {

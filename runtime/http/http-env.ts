@@ -14,6 +14,8 @@ export interface Principal {
 export interface Connection {
   /** The caller's address, where the host can see one it may trust. */
   address?: string
+  /** The caller, where the host has recognised them by another store of this installation. */
+  principal?: Principal
 }
 
 /** What every handler behind the gate finds in its context. */

@@ -44,7 +44,7 @@ export function pageOf({ endpoint, principal, query, context }: ListCall): Page 
 }
 
 /** The same path and filters with the next cursor, as a relative reference: the host may not know its public name. */
-function nextLink({ pathname, searchParams }: URL, limit: number, cursor: string): string {
+export function nextLink({ pathname, searchParams }: URL, limit: number, cursor: string): string {
   const filters = [...searchParams].filter(([name]) => !['limit', 'cursor', 'pageSize', 'pageToken'].includes(name))
   const next = new URLSearchParams([['limit', String(limit)], ...filters, ['cursor', cursor]])
   return `<${pathname}?${next}>; rel="next"`

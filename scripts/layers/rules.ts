@@ -32,7 +32,7 @@ const FLOORS = [
   ['budgets', 'overview', 'schedules', 'receipts', 'connectors', 'auth', 'mcp-grants', 'tenants', 'users'],
   ['sessions', 'retention'],
   ['nodes'],
-  ['dashboard', 'mcp', 'metrics', 'telemetry', 'health'],
+  ['dashboard', 'mcp', 'metrics', 'telemetry', 'health', 'shards'],
   ['host'],
   ['cli'],
 ]

@@ -1,0 +1,212 @@
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Log } from '../../shared/log/log.ts'
+import { sha256Hex } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { pause } from '../../shared/sql/db-fault.ts'
+import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import type { RuntimeEnv } from '../env.ts'
+import type { TunnelEndpoint } from '../nodes/gateway/well-known-route.ts'
+import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
+import { FIRST_TENANT } from '../schema/first-tenant.ts'
+import { type Directory, directory, type Shard } from '../shards/directory.ts'
+import { directorySteps } from '../shards/directory-steps.ts'
+import { places } from '../shards/places.ts'
+import { SHARD_HEADER } from '../shards/request-route.ts'
+import type { ShardService } from '../shards/shard-service.ts'
+import { shardedFetch } from '../shards/sharded-fetch.ts'
+import { shardedGateway } from '../shards/sharded-gateway.ts'
+
+export interface ServeShardsDeps {
+  env: RuntimeEnv
+  /** What every shard's runtime is made with. */
+  options: Omit<RuntimeOptions, 'db'>
+  log: Log
+}
+
+/** What a host serves: one runtime, or one for each shard behind a router of requests. */
+export type ServedRuntime = Pick<
+  Runtime,
+  'fetch' | 'ready' | 'setupToken' | 'nodes' | 'drain' | 'settled' | 'close'
+> & { closeStores(): void | Promise<void> }
+
+/** How soon a store that could not be opened is tried again, and how often the directory is asked for new shards. */
+const AGAIN_MS = 1000
+const NEW_SHARDS_MS = 5000
+
+/** Opens the directory of PLATFORM_DIRECTORY_URL and brings it up to date. */
+export async function openDirectory(env: RuntimeEnv): Promise<{ db: Db; shards: Directory }> {
+  const { PLATFORM_DIRECTORY_URL: url, PLATFORM_DATABASE_TOKEN: token } = env
+  if (url === undefined)
+    throw new DbOpenError('bad_url', 'There is no directory of shards: set PLATFORM_DIRECTORY_URL.')
+  const db = await openDb(url, { ...(token && { token }) })
+  try {
+    await migrate(db, 'directory', directorySteps)
+  } catch (error) {
+    db.close()
+    throw error
+  }
+  return { db, shards: directory(db) }
+}
+
+export async function openShardStore(env: RuntimeEnv, { url }: Pick<Shard, 'url'>): Promise<Db> {
+  const { PLATFORM_DATABASE_TOKEN: token } = env
+  return openDb(url, { ...(token && { token }) })
+}
+
+interface Opened extends ShardService {
+  readonly shard: Shard
+  open: { db: Db; runtime: Runtime } | undefined
+  problem: string | undefined
+}
+
+/** A runtime for each shard of the directory, each with its own store and lease, behind one `fetch` and one tunnel. */
+export async function serveShards({ env, options, log }: ServeShardsDeps): Promise<ServedRuntime> {
+  const { db: directoryDb, shards: known } = await openDirectory(env)
+  const all: Opened[] = []
+  const own = shardOpener({ env, options, log })
+  const bootstrap = env.PLATFORM_BOOTSTRAP_KEY
+  const found = places({
+    directory: known,
+    shards: () => all,
+    clock: systemClock,
+    log,
+    known: new Map(bootstrap === undefined ? [] : [[sha256Hex(bootstrap), FIRST_TENANT]]),
+  })
+  let closed = false
+  let drained = false
+  let looking: ReturnType<typeof setInterval> | undefined
+  const wanted: (() => void)[] = []
+  let listeningAt: TunnelEndpoint | undefined
+
+  async function open(one: Opened): Promise<{ runtime: Runtime }> {
+    const opened = await own.open(one.shard)
+    one.open = opened
+    one.problem = undefined
+    for (const listen of wanted) opened.runtime.nodes.whenWanted(listen)
+    if (listeningAt) opened.runtime.nodes.listening(listeningAt)
+    return opened
+  }
+
+  /** Until its store can be opened; the others are served meanwhile. */
+  async function openInTime(one: Opened): Promise<void> {
+    while (!closed && one.open === undefined) {
+      await pause(AGAIN_MS)
+      if (closed) return
+      try {
+        const { runtime } = await open(one)
+        log.info('a shard is served', { shard: one.name })
+        if (closed || drained) runtime.drain()
+      } catch (error) {
+        one.problem = sentence(error)
+      }
+    }
+  }
+
+  /** Those of the directory that are not known here yet. */
+  async function newShards(): Promise<Opened[]> {
+    const names = env.PLATFORM_SHARDS
+    const missing = (await known.shards()).filter(
+      shard => (names.length === 0 || names.includes(shard.name)) && !all.some(({ name }) => name === shard.name),
+    )
+    return missing.map(shard => ({ shard, name: shard.name, open: undefined, problem: undefined }))
+  }
+
+  async function lookForNew(): Promise<void> {
+    const made = await newShards().catch((): Opened[] => [])
+    all.push(...made)
+    for (const one of made) void openInTime(one)
+  }
+
+  async function ready(): Promise<void> {
+    all.push(...(await newShards()))
+    if (all.length === 0) throw new DbOpenError('missing', NO_SHARDS)
+    const failures: unknown[] = []
+    await Promise.all(
+      all.map(one =>
+        open(one).catch((error: unknown) => {
+          one.problem = sentence(error)
+          failures.push(error)
+          log.error('a shard cannot be opened and is tried again', { shard: one.name, error })
+        }),
+      ),
+    )
+    if (failures.length === all.length) throw failures[0]
+    for (const one of all) if (one.open === undefined) void openInTime(one)
+    found.start()
+    looking = setInterval(() => void lookForNew(), NEW_SHARDS_MS)
+  }
+
+  const runtimes = () => all.flatMap(({ open }) => (open ? [open.runtime] : []))
+  return {
+    fetch: shardedFetch({ directory: known, places: found, shards: () => all, now: systemClock.now, log }),
+    ready,
+    async setupToken() {
+      const place = await found.placeOf(FIRST_TENANT)
+      return all.find(({ name }) => name === place?.shard)?.open?.runtime.setupToken()
+    },
+    nodes: {
+      gateway: shardedGateway({ places: found, shards: () => all }),
+      whenWanted(listen) {
+        wanted.push(listen)
+        for (const runtime of runtimes()) runtime.nodes.whenWanted(listen)
+      },
+      listening(at) {
+        listeningAt = at
+        for (const runtime of runtimes()) runtime.nodes.listening(at)
+      },
+    },
+    drain() {
+      drained = true
+      clearInterval(looking)
+      for (const runtime of runtimes()) runtime.drain()
+    },
+    settled: async ms => void (await Promise.all(runtimes().map(runtime => runtime.settled(ms)))),
+    async close(ms) {
+      closed = true
+      clearInterval(looking)
+      found.stop()
+      await Promise.all(runtimes().map(runtime => runtime.close(ms)))
+    },
+    async closeStores() {
+      for (const { open } of all) await open?.db.close()
+      await directoryDb.close()
+    },
+  }
+}
+
+const NO_SHARDS =
+  'The directory has no shard that PLATFORM_SHARDS names: add one with `runtime shards add NAME --url URL`, or correct that list.'
+
+const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+function shardOpener({ env, options, log }: ServeShardsDeps) {
+  return {
+    async open(shard: Shard): Promise<{ db: Db; runtime: Runtime }> {
+      const db = await openShardStore(env, shard)
+      const { peer } = options
+      const runtime = createRuntime({
+        ...options,
+        db,
+        log,
+        peer: peer && {
+          ...peer,
+          async fetch(request) {
+            const headers = new Headers(request.headers)
+            headers.set(SHARD_HEADER, shard.name)
+            return peer.fetch(new Request(request, { headers }))
+          },
+        },
+      })
+      try {
+        await runtime.ready()
+        return { db, runtime }
+      } catch (error) {
+        await runtime.close().catch(() => undefined)
+        await db.close()
+        throw error
+      }
+    },
+  }
+}

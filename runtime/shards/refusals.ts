@@ -1,0 +1,20 @@
+import type { ErrorBody, ErrorCode } from '../../shared/wire/runtime/error.ts'
+import { statusOf } from '../../shared/wire/runtime/error.ts'
+
+/** What the router of shards answers by itself, in the form of every other refusal. */
+export function refused(code: ErrorCode, error: string, headers: Record<string, string> = {}): Response {
+  const body: ErrorBody = { error, code }
+  return Response.json(body, { status: statusOf[code], headers })
+}
+
+const later = (error: string, seconds: number) =>
+  refused('store_unavailable', error, { 'retry-after': String(seconds) })
+
+export const shardAway = () =>
+  later('the store does not answer: try again in a moment, with the same Idempotency-Key where something is made', 5)
+
+export const tenantMoves = () =>
+  later('the tenant is being moved to another database: try again in a moment, with the same Idempotency-Key', 2)
+
+export const notServed = (shard: string) =>
+  later(`this process does not serve shard ${shard}: ask one whose PLATFORM_SHARDS names it, or leave that unset`, 5)
