@@ -4,7 +4,7 @@ import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
-import { isStoreUnavailable } from '../shared/sql/store-unavailable.ts'
+import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/store-unavailable.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
@@ -15,6 +15,10 @@ export function answerErrors(log: Log): ErrorHandler {
       return refusal(c, new ApiError('validation_failed', error.message), 'validation_failed')
     }
     if (error instanceof QueueClosedError) return refusal(c, stopping(error), 'draining')
+    if (isMoving(error)) {
+      const moves = new ApiError('store_unavailable', MOVING, { headers: { 'retry-after': '2' }, cause: error })
+      return refusal(c, moves, 'store_unavailable')
+    }
     if (isStoreUnavailable(error)) {
       log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
       return refusal(c, storeAway(error), 'store_unavailable')

@@ -138,6 +138,8 @@ export interface Runtime {
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
   /** With `worker`: the side of the node. */
   worker: NodeWorker | undefined
+  /** Runs may be due that came into the store from elsewhere. */
+  wake(): void
   /** From now on /readyz says that the service is leaving, and work that is posted is refused. */
   drain(): void
   /** After `drain`: resolves when the open steps are finished, and after `ms` in any case. Reads are answered until `close`. */

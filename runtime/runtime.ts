@@ -94,6 +94,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await timed.keeping?.once()
       await index.once()
     },
+    wake() {
+      if (embedded) work.engine.wake()
+    },
     advance: ms => work.engine.idle(ms),
     drain() {
       phase = 'draining'

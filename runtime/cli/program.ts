@@ -28,7 +28,7 @@ export const runtimeProgram: Program = {
       'The store on this machine',
       [...group('keys', 'create', 'list', 'revoke', 'rotate', 'rotate-master'), 'backup', 'restore', 'compact'],
     ],
-    ['Several databases', group('shards', 'add', 'list', 'close', 'open')],
+    ['Several databases', group('shards', 'add', 'list', 'move', 'close', 'open')],
     ['This program', ['contexts list', 'contexts use', 'logout', 'completion']],
   ],
   commands: {

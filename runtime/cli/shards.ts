@@ -1,4 +1,4 @@
-import { Command, Option } from 'clipanion'
+import { Command, Option, UsageError } from 'clipanion'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 
@@ -83,6 +83,54 @@ export class ShardsOpenCommand extends Command {
   override async execute(): Promise<number> {
     const { setShardState } = await import('../host/shard-admin.ts')
     await setShardState(this.context.env, this.name, 'open')
+    return 0
+  }
+}
+
+/** `runtime shards move`: a tenant goes to another database while it works. */
+export class ShardsMoveCommand extends Command {
+  static override paths = [['shards', 'move']]
+  static override usage = Command.Usage({
+    description: 'Move a tenant to another shard while its runs go on.',
+    details: `
+      ${WHERE} Copies what the tenant has, and then what it changed meanwhile; checks every receipt of the copy; refuses the tenant's
+      writes for some seconds with 503 and Retry-After, while it copies the last changes and compares both sides; then the
+      directory names the new place. Runs that were being executed go on there; nodes and event streams come again by themselves.
+
+      A move that was interrupted is finished by running it again, or undone with --back, as long as the directory does not name the new place. The old
+      copy stays until --forget deletes it.
+    `,
+    examples: [
+      ['Move a tenant', '$0 shards move 0190… --to b'],
+      ['Undo a move that was interrupted', '$0 shards move 0190… --back'],
+      ['Delete the old copy', '$0 shards move 0190… --forget'],
+    ],
+  })
+
+  tenant = Option.String({ name: 'tenant' })
+  to = Option.String('--to', { description: 'The shard to move it to.' })
+  back = Option.Boolean('--back', false, { description: 'Undo a move that is not finished.' })
+  forget = Option.Boolean('--forget', false, { description: 'Delete the old copy of a move that is finished.' })
+
+  override async execute(): Promise<number> {
+    const { stdout, env } = this.context
+    if ([this.to !== undefined, this.back, this.forget].filter(Boolean).length !== 1) {
+      throw new UsageError('say one of --to SHARD, --back and --forget')
+    }
+    const { forgetMoved, moveToShard, takeMoveBack } = await import('../host/move-shard.ts')
+    if (this.to !== undefined) {
+      const reached = (_: string, said: string) => void stdout.write(`${said}\n`)
+      const { fencedMs } = await moveToShard(env, { tenantId: this.tenant, to: this.to, reached })
+      stdout.write(
+        `moved; its writes were refused for ${(fencedMs / 1000 + 2.5).toFixed(1)} s. --forget deletes the old copy\n`,
+      )
+    } else if (this.back) {
+      await takeMoveBack(env, this.tenant)
+      stdout.write('taken back: the tenant is where it was\n')
+    } else {
+      await forgetMoved(env, this.tenant)
+      stdout.write('the old copy is deleted\n')
+    }
     return 0
   }
 }

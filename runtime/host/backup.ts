@@ -1,39 +1,15 @@
 import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
-import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
-import { silentLog } from '../../shared/log/log.ts'
-import { walkFault } from '../../shared/proof/receipt-proof.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeEnv } from '../env.ts'
-import { checkReceipt } from '../receipts/check-receipt.ts'
-import { checkRecord } from '../receipts/check-record.ts'
-import { keyStore } from '../receipts/key-store.ts'
-import { statementOf } from '../receipts/payload.ts'
-import { receiptStore } from '../receipts/store.ts'
 import { runtimeSteps } from '../schema/steps.ts'
-import { openDataKeys, refuseSealed } from '../vault/data-keys.ts'
-import { masterKey } from '../vault/master-key.ts'
-import { clearRecords, type Records, sealedRecords } from '../vault/records.ts'
-import { vault } from '../vault/vault.ts'
-import { masterKeyOf } from './master-key-file.ts'
-import { nativeCipher } from './native-cipher.ts'
+import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
 import { makeDataFolder, openStore } from './open.ts'
 
 type Vars = Record<string, string | undefined>
-
-/** What a store was found to be: every receipt checked against the run and the journal beside it. */
-export interface Checked {
-  receipts: number
-  /** The first ones that do not hold, with the reason. */
-  broken: string[]
-}
-
-const PAGE = 500
-const MOST_TOLD = 20
 
 /** One file with everything that is committed at this moment, while the service runs. It holds no master key. */
 export async function backUp(vars: Vars, file: string): Promise<number> {
@@ -107,50 +83,4 @@ export async function restore(vars: Vars, file: string, { force }: { force: bool
 
 async function remove(path: string): Promise<void> {
   for (const end of ['', '-wal', '-shm']) await rm(path + end, { force: true })
-}
-
-async function recordsOf(vars: Vars, db: Db): Promise<Records> {
-  const env = readEnv(runtimeEnv, vars)
-  const { rows } = await db.execute('select 1 from data_keys limit 1')
-  if (rows.length === 0) return clearRecords
-  const given = env.PLATFORM_MASTER_KEY ?? env.PLATFORM_MASTER_KEY_FILE
-  if (given === undefined && !(await stat(join(env.PLATFORM_DATA_DIR, 'master.key')).catch(() => undefined))) {
-    const where = `put it at ${join(env.PLATFORM_DATA_DIR, 'master.key')}, or name it in PLATFORM_MASTER_KEY_FILE`
-    await refuseSealed(db, `its master key is not part of a backup; ${where}`)
-  }
-  const box = vault(await masterKey(await masterKeyOf(env, silentLog())))
-  return sealedRecords(nativeCipher, await openDataKeys(db, box, Date.now()))
-}
-
-/** Every receipt against the run and the journal that stand beside it. */
-async function checkStore(db: Db, records: Records): Promise<Checked> {
-  const store = receiptStore(db, records, nativeSha256)
-  const listed = await keyStore(db).list()
-  const checked: Checked = { receipts: 0, broken: [] }
-  for (let after = ''; ; ) {
-    const found = await db.execute({
-      sql: 'select run_id from receipts where run_id > ? order by run_id limit ?',
-      args: [after, PAGE],
-    })
-    const rows = rowsOf<{ run_id: string }>(found)
-    for (const { run_id: runId } of rows) {
-      after = runId
-      checked.receipts++
-      const problem = await problemOf(runId)
-      if (problem !== undefined && checked.broken.length < MOST_TOLD) checked.broken.push(`run ${runId}: ${problem}`)
-    }
-    if (rows.length < PAGE) return checked
-  }
-
-  async function problemOf(runId: string): Promise<string | undefined> {
-    const found = await store.find(runId)
-    if (!found) return undefined
-    const signed = await checkReceipt(found.receipt, listed)
-    if (!signed.ok) return signed.reason
-    // The receipt of a run that was deleted stays, and there is nothing to hold against it.
-    const stored = await store.stored(runId)
-    if (!stored) return undefined
-    const statement = statementOf(stored.facts, nativeSha256)
-    return walkFault(stored.walk, signed.payload)?.reason ?? checkRecord(signed.payload, statement, stored.inputDropped)
-  }
 }

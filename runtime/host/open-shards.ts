@@ -12,7 +12,7 @@ import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import { type Directory, directory, type Shard } from '../shards/directory.ts'
 import { directorySteps } from '../shards/directory-steps.ts'
-import { places } from '../shards/places.ts'
+import { type Places, places } from '../shards/places.ts'
 import { SHARD_HEADER } from '../shards/request-route.ts'
 import type { ShardService } from '../shards/shard-service.ts'
 import { shardedFetch } from '../shards/sharded-fetch.ts'
@@ -74,6 +74,7 @@ export async function serveShards({ env, options, log }: ServeShardsDeps): Promi
     log,
     known: new Map(bootstrap === undefined ? [] : [[sha256Hex(bootstrap), FIRST_TENANT]]),
   })
+  wakeArrived(found, all)
   let closed = false
   let drained = false
   let looking: ReturnType<typeof setInterval> | undefined
@@ -178,6 +179,23 @@ export async function serveShards({ env, options, log }: ServeShardsDeps): Promi
 
 const NO_SHARDS =
   'The directory has no shard that PLATFORM_SHARDS names: add one with `runtime shards add NAME --url URL`, or correct that list.'
+
+/** After a switch the runs of a tenant are due within seconds, and no engine knows of them. */
+const ARRIVES_MS = 30_000
+
+function wakeArrived(found: Places, all: readonly Opened[]): void {
+  const since = new Map<string, number>()
+  found.onMoves(moves => {
+    const switched = moves.filter(({ state }) => state === 'switched')
+    for (const { tenantId, to } of switched) {
+      const first = since.get(tenantId) ?? performance.now()
+      since.set(tenantId, first)
+      if (performance.now() - first < ARRIVES_MS) all.find(({ name }) => name === to)?.open?.runtime.wake()
+    }
+    const left = new Set(switched.map(({ tenantId }) => tenantId))
+    for (const tenantId of since.keys()) if (!left.has(tenantId)) since.delete(tenantId)
+  })
+}
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

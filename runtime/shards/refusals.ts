@@ -1,3 +1,4 @@
+import { MOVING } from '../../shared/sql/store-unavailable.ts'
 import type { ErrorBody, ErrorCode } from '../../shared/wire/runtime/error.ts'
 import { statusOf } from '../../shared/wire/runtime/error.ts'
 
@@ -13,8 +14,7 @@ const later = (error: string, seconds: number) =>
 export const shardAway = () =>
   later('the store does not answer: try again in a moment, with the same Idempotency-Key where something is made', 5)
 
-export const tenantMoves = () =>
-  later('the tenant is being moved to another database: try again in a moment, with the same Idempotency-Key', 2)
+export const tenantMoves = () => later(MOVING, 2)
 
 export const notServed = (shard: string) =>
   later(`this process does not serve shard ${shard}: ask one whose PLATFORM_SHARDS names it, or leave that unset`, 5)

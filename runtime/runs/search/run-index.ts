@@ -16,6 +16,8 @@ export interface RunIndexDeps {
   db: Pick<Db, 'execute' | 'write' | 'readOnly'>
   clock: Pick<Clock, 'now'>
   log: Log
+  /** From the first run on, as where older ones have come from another database. */
+  fromFirst?: boolean
 }
 
 export type RunIndex = ReturnType<typeof runIndex>
@@ -36,10 +38,10 @@ const ENDED = `select ${COLUMNS} from run_search_docs as d cross join runs on ru
  * Writes the words of runs into the index, behind the commits that make and end them: a run's own commits know nothing of it. Each
  * entry is written anew and whole, so that two processes may do the same work.
  */
-export function runIndex({ db, clock, log }: RunIndexDeps) {
+export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
   let timer: ReturnType<typeof setInterval> | undefined
   let working: Promise<number> | undefined
-  let mark: string | undefined
+  let mark: string | undefined = fromFirst ? '' : undefined
   let closed = false
 
   async function pass(): Promise<number> {

@@ -1,0 +1,155 @@
+import type { Log } from '../../../shared/log/log.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { pause } from '../../../shared/sql/db-fault.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { runIndex } from '../../runs/search/run-index.ts'
+import type { Directory, Move } from '../directory.ts'
+import { copyIdentity } from '../identity.ts'
+import { copyAll, copyChanges, copyFrames, deleteAll, type Sides } from './copy-rows.ts'
+import { beginNoting, endNoting, fence, giveTimesBack, openForDeletion, phaseOf, takeFenceBack } from './fence.ts'
+import { differences } from './verify-copy.ts'
+
+/** Between which steps a move can be interrupted. */
+export const MOVE_POINTS = [
+  'begun',
+  'noting',
+  'copied',
+  'checked',
+  'announced',
+  'fenced',
+  'copiedAtRest',
+  'compared',
+  'switched',
+  'timesGivenBack',
+] as const
+export type MovePoint = (typeof MOVE_POINTS)[number]
+
+export interface MoveDeps {
+  directory: Directory
+  from: Db
+  to: Db
+  clock: Clock
+  log: Log
+  /** Checks these receipts at the new place, or all of the tenant; answers what does not hold. */
+  brokenReceipts: (db: Db, tenantId: string, runIds: readonly string[] | 'all') => Promise<string[]>
+  /** How long after a move was announced every process has heard of it. */
+  noticeMs?: number
+  reached?: (point: MovePoint, said: string) => void | Promise<void>
+}
+
+export interface Moved {
+  fencedMs: number
+}
+
+/** A move that cannot be finished; it was taken back, and the tenant is where it was. */
+export class MoveFailed extends Error {
+  override name = 'MoveFailed'
+}
+
+/** Processes look for moves once a second. */
+const NOTICE_MS = 2500
+/** So few changes are copied in well under a second while the tenant waits. */
+const FEW = 200
+const MOST_PASSES = 1000
+
+/**
+ * Moves a tenant, or goes on with what was interrupted: each step may be done again. Until the directory names the new place, the old one
+ * is right; from then on the new one is.
+ */
+export async function moveTenant(move: Move, deps: MoveDeps): Promise<Moved> {
+  const { directory, from, to, reached = () => undefined } = deps
+  const { tenantId } = move
+  const sides: Sides = { from, to, tenantId }
+  if (move.state === 'back') throw new MoveFailed('the move is being taken back: run it again with --back')
+  if (move.state === 'switched') {
+    await release(deps, sides)
+    return { fencedMs: 0 }
+  }
+  const unchecked = new Set<string>()
+  let allChecked = false
+  if ((await phaseOf(from, tenantId)) !== 'fenced') {
+    await reached('begun', `tenant ${tenantId}: from ${move.from} to ${move.to}`)
+    await directory.setMove(tenantId, 'copying')
+    await copyIdentity(from, to)
+    await beginNoting(from, tenantId)
+    await reached('noting', 'what the tenant changes is noted')
+    await copyAll(sides)
+    await fewLeft(sides, unchecked)
+    await reached('copied', 'everything is copied')
+    await refuseBroken(deps, tenantId, 'all')
+    allChecked = true
+    unchecked.clear()
+    await fewLeft(sides, unchecked)
+    await reached('checked', 'every receipt of the copy holds')
+    await directory.setMove(tenantId, 'fencing')
+    await reached('announced', 'writes of the tenant are refused')
+    await pause(deps.noticeMs ?? NOTICE_MS)
+    await fewLeft(sides, unchecked)
+    await fence(from, tenantId)
+  }
+  const began = performance.now()
+  await reached('fenced', 'the old database takes no writes of the tenant')
+  while ((await copied(sides, unchecked)) > 0);
+  await copyFrames(sides)
+  await reached('copiedAtRest', 'the last changes are copied')
+  const found = await differences(sides)
+  if (found.length > 0) throw new MoveFailed(`the copy is not the same: ${found.join('; ')}`)
+  await refuseBroken(deps, tenantId, allChecked ? [...unchecked] : 'all')
+  await reached('compared', 'the copy is the same')
+  await directory.switchOver(move)
+  const fencedMs = Math.round(performance.now() - began)
+  await reached('switched', 'the directory names the new place')
+  await release(deps, sides)
+  await reached('timesGivenBack', 'what was due is due there')
+  return { fencedMs }
+}
+
+async function copied(sides: Sides, unchecked: Set<string>): Promise<number> {
+  const { changes, receipts } = await copyChanges(sides)
+  for (const id of receipts) unchecked.add(id)
+  return changes
+}
+
+/** Copies changes until few are left, or no pass makes them fewer. */
+async function fewLeft(sides: Sides, unchecked: Set<string>): Promise<void> {
+  for (let pass = 0; pass < MOST_PASSES; pass++) if ((await copied(sides, unchecked)) <= FEW) return
+}
+
+async function refuseBroken({ brokenReceipts, to }: MoveDeps, tenantId: string, which: readonly string[] | 'all') {
+  const broken = await brokenReceipts(to, tenantId, which)
+  if (broken.length > 0) throw new MoveFailed(`receipts do not hold in the copy: ${broken.join('; ')}`)
+}
+
+async function release({ clock, log }: MoveDeps, { from, to, tenantId }: Sides): Promise<void> {
+  await giveTimesBack(from, to, tenantId)
+  // Its runs are older than what the index of the new place has read.
+  const index = runIndex({ db: to, clock, log, fromFirst: true })
+  await index.once()
+  await index.close()
+}
+
+/** The tenant stays where it was, as if nothing had been; possible until the directory names the new place. */
+export async function takeBack(move: Move, { directory, from, to }: Pick<MoveDeps, 'directory' | 'from' | 'to'>) {
+  const { tenantId } = move
+  if (move.state === 'switched') {
+    throw new MoveFailed(`tenant ${tenantId} is at ${move.to} already: run --forget, then move it to ${move.from}`)
+  }
+  await directory.setMove(tenantId, 'back')
+  if ((await phaseOf(from, tenantId)) !== undefined) await takeFenceBack(from, tenantId)
+  await deleteAll(to, tenantId)
+  await directory.endMove(tenantId)
+}
+
+/** Deletes the copy that a finished move has left. */
+export async function forgetOldCopy(move: Move, { directory, from }: Pick<MoveDeps, 'directory' | 'from'>) {
+  const { tenantId } = move
+  if (move.state !== 'switched') {
+    throw new MoveFailed(`tenant ${tenantId} is still being moved: run the move again, or take it back with --back`)
+  }
+  if ((await phaseOf(from, tenantId)) !== undefined) {
+    await openForDeletion(from, tenantId)
+    await deleteAll(from, tenantId)
+    await endNoting(from, tenantId)
+  }
+  await directory.endMove(tenantId)
+}

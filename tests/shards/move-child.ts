@@ -1,0 +1,15 @@
+import { moveToShard, takeMoveBack } from '../../runtime/host/move-shard.ts'
+
+/** A move in a process of its own, which kills itself at a point: `move-child.ts TENANT SHARD POINT`. */
+const [tenantId = '', to = '', point = ''] = process.argv.slice(2)
+if (to === '--back') await takeMoveBack(process.env, tenantId)
+else {
+  await moveToShard(process.env, {
+    tenantId,
+    to,
+    reached(at) {
+      process.stdout.write(`${at}\n`)
+      if (at === point) process.kill(process.pid, 'SIGKILL')
+    },
+  })
+}
