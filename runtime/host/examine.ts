@@ -14,6 +14,7 @@ import { checkMasterKey } from '../vault/canary.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { vault } from '../vault/vault.ts'
 import { durability, namesServer, type Told, writesOf } from './examine-server.ts'
+import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore } from './open.ts'
 
@@ -46,13 +47,27 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   if (!env) return found
   const known = env
   await look('data folder', () => dataFolder(known))
-  await look('store', () => store(known))
-  if (namesServer(known)) {
-    await look('writes', () => writesOf(known))
-    await look('durability', () => durability(known))
+  const { ofShards, shards } = await import('./examine-shards.ts')
+  let all: readonly ShardEnv[] = [{ name: undefined, env: known }]
+  if (known.PLATFORM_DIRECTORY_URL !== undefined) {
+    await look('directory', async () => {
+      all = await ofShards(known)
+      return shards(known, all)
+    })
+  }
+  for (const { name, env: one } of all) {
+    if (one.PLATFORM_DIRECTORY_URL !== undefined) continue
+    const about = (what: string) => (name === undefined ? what : `${what} ${name}`)
+    await look(about('store'), () => store(one))
+    if (namesServer(one)) {
+      await look(about('writes'), () => writesOf(one))
+      await look(about('durability'), () => durability(one))
+    }
   }
   if (known.PLATFORM_DATABASE_REPLICA_URL !== undefined) await look('replica', () => replica(known))
-  await look('master key', () => key(known))
+  for (const { name, env: one } of all) {
+    await look(name === undefined ? 'master key' : `master key ${name}`, () => key(one))
+  }
   await look('models', () => models(vars, known))
   await look('address', () => address(known))
   await look('service', () => service(vars, known, ask))

@@ -4,9 +4,10 @@ import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
 import { writerIsGone, writerName, writerText } from '../../shared/host/writer-name.ts'
 import { silentLog } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
-import { runtimeEnv } from '../env.ts'
+import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { keyLeases } from '../vault/key-leases.ts'
 import { masterKey } from '../vault/master-key.ts'
@@ -50,20 +51,11 @@ export async function rotateMaster(
     (await makeKeyFile(file)) ?? (await readKeyFile('the new master key', file, silentLog())),
   )
   if (next.id === old.id) throw new RefusedError(`${file} holds the master key that is in use already`)
-  const db = await openStore(env, { create: false })
-  const holder = writerName()
-  const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
+  const stores = await storesOf(env)
   try {
-    await migrate(db, 'runtime', runtimeSteps)
-    const other = await leases.take('rotate')
-    if (other) {
-      const until = new Date(other.untilMs).toISOString()
-      const what = other.purpose === 'serve' ? 'a service of this store is running' : 'another rotation is under way'
-      throw new RefusedError(
-        `${what}: ${writerText(other.holder)}. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at ${until}`,
-      )
-    }
-    const wrapped = await rotateMasterKey(db, vault(next, [old]), SEALED_COLUMNS)
+    for (const store of stores) await store.hold()
+    let wrapped = 0
+    for (const { db } of stores) wrapped += await rotateMasterKey(db, vault(next, [old]), SEALED_COLUMNS)
     await onWrapped?.()
     if (!ours || to !== undefined) return { wrapped, keyFile: file }
     const oldKeyFile = `${place}.${old.id}`
@@ -74,7 +66,46 @@ export async function rotateMaster(
     await rename(file, place)
     return { wrapped, keyFile: place, oldKeyFile }
   } finally {
-    await leases.release().catch(() => undefined)
-    db.close()
+    for (const store of stores) await store.close()
+  }
+}
+
+/** The store of an installation, or each of its shards; none is changed before all of them are held. */
+async function storesOf(env: RuntimeEnv) {
+  if (env.PLATFORM_DIRECTORY_URL === undefined) return [held(await openStore(env, { create: false }))]
+  const { openDirectory, openShardStore } = await import('./open-shards.ts')
+  const { db, shards } = await openDirectory(env)
+  const open: ReturnType<typeof held>[] = []
+  try {
+    for (const shard of await shards.shards()) open.push(held(await openShardStore(env, shard), shard.name))
+    return open
+  } catch (error) {
+    for (const store of open) await store.close()
+    throw error
+  } finally {
+    await db.close()
+  }
+}
+
+function held(db: Db, shard?: string) {
+  const holder = writerName()
+  const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
+  return {
+    db,
+    async hold(): Promise<void> {
+      await migrate(db, 'runtime', runtimeSteps)
+      const other = await leases.take('rotate')
+      if (other === undefined) return
+      const until = new Date(other.untilMs).toISOString()
+      const where = shard === undefined ? 'this store' : `shard ${shard}`
+      const what = other.purpose === 'serve' ? `a service of ${where} is running` : 'another rotation is under way'
+      throw new RefusedError(
+        `${what}: ${writerText(other.holder)}. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at ${until}`,
+      )
+    },
+    async close(): Promise<void> {
+      await leases.release().catch(() => undefined)
+      await db.close()
+    },
   }
 }

@@ -160,6 +160,7 @@ function refuseFiles(vars: Vars): void {
 }
 
 const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
+  PLATFORM_DIRECTORY_URL: 'this host serves one database: set PLATFORM_DATABASE_URL, or serve shards on Node',
   PLATFORM_MASTER_KEY_FILE: 'this host has no files; put the key into PLATFORM_MASTER_KEY',
   PLATFORM_TUNNEL_BIND: 'nodes cannot dial in to this host; run a control plane on Node on the same store for them',
   PLATFORM_PEER_URL: 'this host asks no other control planes for their nodes; ask one that runs on Node',

@@ -10,7 +10,6 @@ import { insertRows, type Row } from './rows.ts'
 const COMMON: readonly { table: string; key: string; where?: string }[] = [
   { table: 'runtime_meta', key: 'key', where: "key in ('embedded_node', 'device_secret', 'master_key_canary')" },
   { table: 'data_keys', key: 'id' },
-  { table: 'receipt_keys', key: 'key_id' },
 ]
 
 /** Gives a new shard what the others have. Told again, it changes nothing. */
@@ -21,7 +20,35 @@ export async function copyIdentity(from: Db, to: Db): Promise<void> {
     statements.push(...insertRows({ table, key: [key] }, rows))
   }
   await to.write(statements)
+  await copyReceiptKeys(from, to)
 }
+
+/** The receipt keys of one shard become those of another: which one is in use, and until when the others were. */
+export async function copyReceiptKeys(from: Db, to: Db): Promise<void> {
+  const rows = rowsOf<Row>(await from.execute("select * from receipt_keys order by status = 'active', key_id"))
+  if (rows.length === 0) return
+  await to.write([
+    // One is in use at a time.
+    "update receipt_keys set status = 'retired' where status = 'active'",
+    ...insertRows({ table: 'receipt_keys', key: ['key_id'] }, rows),
+  ])
+}
+
+/** What receipts of a moved tenant are verified with, where the new place does not have it; the key in use there stays. */
+export async function lendReceiptKeys(from: Db, to: Db, nowMs: number): Promise<void> {
+  const rows = rowsOf<Row>(await from.execute('select * from receipt_keys order by key_id'))
+  const known = new Set(
+    rowsOf<{ key_id: string }>(await to.execute('select key_id from receipt_keys')).map(({ key_id }) => key_id),
+  )
+  const lent = rows.flatMap(row => {
+    if (known.has(String(row.key_id))) return []
+    return [row.status === 'active' ? { ...row, status: 'retired', not_after_ms: nowMs + LENT_MS } : row]
+  })
+  await to.write(insertRows({ table: 'receipt_keys', key: ['key_id'] }, lent))
+}
+
+/** A move ends within it. */
+const LENT_MS = 86_400_000
 
 /** Whether a store has data keys that the others do not have: what is sealed under them would not open elsewhere. */
 export async function hasOwnDataKeys(from: Db, db: Db): Promise<boolean> {

@@ -3,7 +3,7 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { dbFault } from '../../../shared/sql/db-fault.ts'
 import { FIRST_TENANT } from '../../schema/first-tenant.ts'
-import { insertRows, type Keyed, type Row } from '../rows.ts'
+import { insertRows, type Row } from '../rows.ts'
 import { childrenOf, FRAMES, MOVED, type MovedTable, tenantOf } from './moved-tables.ts'
 
 const PAGE = 400
@@ -72,17 +72,24 @@ export async function* rowsOfTenant(db: Db, table: MovedTable, tenantId: string)
   yield* pages(db, { select, args: [tenantId], order: table.order ?? table.key })
 }
 
-/** Writes rows at the new place. What they refer to may have been made meanwhile: then it is among the changes. */
-async function written(sides: Sides, table: Keyed, rows: readonly Row[]): Promise<void> {
-  for (const statement of insertRows(table, rows)) {
-    for (let tries = 0; ; tries++) {
-      try {
-        await sides.to.write([statement])
-        break
-      } catch (error) {
-        if (tries === 5 || dbFault(error) !== 'statement') throw error
-        await copyChanges(sides)
-      }
+/** Rows as the new place gets them. */
+function upserts(table: MovedTable, rows: readonly Row[]): InStatement[] {
+  const { resting } = table
+  return insertRows(table, resting ? rows.map(row => ({ ...row, ...resting })) : rows)
+}
+
+/** Writes rows at the new place. What they refer to may have been made meanwhile: then it is among the changes, and they are read again. */
+async function written(sides: Sides, table: MovedTable, rows: readonly Row[]): Promise<void> {
+  let current = rows
+  for (let tries = 0; ; tries++) {
+    try {
+      for (const statement of upserts(table, current)) await sides.to.write([statement])
+      return
+    } catch (error) {
+      if (tries === 5 || dbFault(error) !== 'statement') throw error
+      await copyChanges(sides)
+      const keys = current.map(row => keyText(table, row))
+      current = await byKeys(sides.from, table, keys)
     }
   }
 }
@@ -90,6 +97,7 @@ async function written(sides: Sides, table: Keyed, rows: readonly Row[]): Promis
 /** Everything that the tenant has, once; what changes meanwhile is noted. */
 export async function copyAll(sides: Sides, copied: (table: string, rows: number) => void = () => undefined) {
   for (const table of MOVED) {
+    if (table.last) continue
     for await (const rows of rowsOfTenant(sides.from, table, sides.tenantId)) {
       await written(sides, table, rows)
       copied(table.table, rows.length)
@@ -122,23 +130,23 @@ export async function copyChanges({ from, to, tenantId }: Sides): Promise<Copied
   const last = found.at(-1)
   if (last === undefined) return { changes: 0, receipts: [] }
   const keys = Map.groupBy(found, ({ tab }) => tab)
-  const upserts: InStatement[] = []
+  const writes: InStatement[] = []
   const deletes: InStatement[] = []
   for (const table of MOVED) {
     const changed = keys.get(table.table)
-    if (changed === undefined) continue
+    if (changed === undefined || table.last) continue
     const distinct = [...new Set(changed.map(({ key }) => key))]
     const rows = await byKeys(from, table, distinct)
-    upserts.push(...insertRows(table, rows))
+    writes.push(...upserts(table, rows))
     const there = new Set(rows.map(row => keyText(table, row)))
     const gone = distinct.filter(key => !there.has(keyText(table, keyed(table, key))))
     deletes.unshift(...deletion(table, gone))
     const made = [...new Set(changed.flatMap(({ key, made }) => (made === 1 ? [key] : [])))]
-    upserts.push(...(await below(from, table, made)))
+    writes.push(...(await below(from, table, made)))
   }
   // What was deleted goes first, so that a name that was given to another row is free.
   for (const statement of deletes) await to.write([statement])
-  for (const statement of upserts) await to.write([statement])
+  for (const statement of writes) await to.write([statement])
   const sql = 'delete from shard_changes where tenant_id = ? and id <= ?'
   await from.execute({ sql, args: [tenantId, last.id] })
   const receipts = (keys.get('receipts') ?? []).map(({ key }) => String((readJson(key) as unknown[])[0]))
@@ -153,7 +161,7 @@ async function below(from: Db, { table, key }: MovedTable, made: readonly string
   for (const child of childrenOf(table)) {
     for (let at = 0; at < ids.length; at += PARENTS) {
       for await (const rows of rowsBelow(from, child, ids.slice(at, at + PARENTS))) {
-        statements.push(...insertRows(child, rows))
+        statements.push(...upserts(child, rows))
       }
     }
   }
@@ -193,8 +201,15 @@ function deletion({ table, key }: MovedTable, gone: readonly string[]): InStatem
   return [...(key.length === 1 ? children : []), { sql, args }]
 }
 
-/** What waits for the tenant's nodes, in the place of what was copied of it before. */
-export async function copyFrames({ from, to, tenantId }: Sides): Promise<void> {
+/** What is copied when nothing changes any more, in the place of what was copied of it before: also what waits for the tenant's nodes. */
+export async function copyLast({ from, to, tenantId }: Sides): Promise<void> {
+  for (const table of MOVED.filter(({ last }) => last)) {
+    const sql = `delete from ${table.table} where ${tenantOf(table, table.table)} = ?`
+    await to.execute({ sql, args: [tenantId] })
+    for await (const rows of rowsOfTenant(from, table, tenantId)) {
+      for (const statement of upserts(table, rows)) await to.write([statement])
+    }
+  }
   const nodes = 'node_id in (select id from nodes where tenant_id = ?)'
   await to.execute({ sql: `delete from ${FRAMES} where ${nodes}`, args: [tenantId] })
   const select = `select id, node_id, frame from ${FRAMES} where ${nodes}`

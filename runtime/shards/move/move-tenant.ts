@@ -4,8 +4,8 @@ import { pause } from '../../../shared/sql/db-fault.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { runIndex } from '../../runs/search/run-index.ts'
 import type { Directory, Move } from '../directory.ts'
-import { copyIdentity } from '../identity.ts'
-import { copyAll, copyChanges, copyFrames, deleteAll, type Sides } from './copy-rows.ts'
+import { hasOwnDataKeys, lendReceiptKeys } from '../identity.ts'
+import { copyAll, copyChanges, copyLast, deleteAll, type Sides } from './copy-rows.ts'
 import { beginNoting, endNoting, fence, giveTimesBack, openForDeletion, phaseOf, takeFenceBack } from './fence.ts'
 import { differences } from './verify-copy.ts'
 
@@ -70,7 +70,12 @@ export async function moveTenant(move: Move, deps: MoveDeps): Promise<Moved> {
   if ((await phaseOf(from, tenantId)) !== 'fenced') {
     await reached('begun', `tenant ${tenantId}: from ${move.from} to ${move.to}`)
     await directory.setMove(tenantId, 'copying')
-    await copyIdentity(from, to)
+    if (await hasOwnDataKeys(to, from)) {
+      throw new MoveFailed(
+        `shard ${move.to} lacks data keys of shard ${move.from}: what is sealed under them would not open there`,
+      )
+    }
+    await lendReceiptKeys(from, to, deps.clock.now().getTime())
     await beginNoting(from, tenantId)
     await reached('noting', 'what the tenant changes is noted')
     await copyAll(sides)
@@ -90,7 +95,7 @@ export async function moveTenant(move: Move, deps: MoveDeps): Promise<Moved> {
   const began = performance.now()
   await reached('fenced', 'the old database takes no writes of the tenant')
   while ((await copied(sides, unchecked)) > 0);
-  await copyFrames(sides)
+  await copyLast(sides)
   await reached('copiedAtRest', 'the last changes are copied')
   const found = await differences(sides)
   if (found.length > 0) throw new MoveFailed(`the copy is not the same: ${found.join('; ')}`)
@@ -146,6 +151,8 @@ export async function forgetOldCopy(move: Move, { directory, from }: Pick<MoveDe
   if (move.state !== 'switched') {
     throw new MoveFailed(`tenant ${tenantId} is still being moved: run the move again, or take it back with --back`)
   }
+  // By then every process asks at the new place, however soon after the switch this is.
+  await pause(NOTICE_MS)
   if ((await phaseOf(from, tenantId)) !== undefined) {
     await openForDeletion(from, tenantId)
     await deleteAll(from, tenantId)

@@ -7,6 +7,12 @@ export interface MovedTable {
   tenant: { column: string } | { json: string } | { above: string; column: string }
   /** In which order its rows are read, where an index of the tenant has one; else that of the key. */
   order?: readonly string[]
+  /** What these columns are in the copy until the directory names it: nothing there is due, or missed, before. */
+  resting?: Readonly<Record<string, null | number>>
+  /** Copied when nothing changes any more: the new place would go on with it. */
+  last?: true
+  /** Rows go by themselves when they are over, at either place. */
+  expires?: true
   /** Those that are read, where it is not the whole row. */
   columns?: readonly string[]
 }
@@ -25,9 +31,9 @@ export const MOVED: readonly MovedTable[] = [
   listed('api_keys'),
   listed('agents'),
   own('agent_versions', 'id'),
-  own('idempotency', 'tenant_id', 'route', 'key'),
+  { ...own('idempotency', 'tenant_id', 'route', 'key'), expires: true },
   listed('users'),
-  below('users', 'user_id', 'logins', 'hash'),
+  { ...below('users', 'user_id', 'logins', 'hash'), expires: true },
   below('users', 'user_id', 'user_links', 'user_id'),
   own('providers', 'tenant_id', 'provider'),
   own('provider_tries', 'tenant_id', 'provider'),
@@ -38,18 +44,22 @@ export const MOVED: readonly MovedTable[] = [
   below('agents', 'agent_id', 'budget_notices', 'agent_id', 'day', 'dimension'),
   below('agents', 'agent_id', 'reservations', 'run_id', 'step_id'),
   below('agents', 'agent_id', 'tool_uses', 'agent_id', 'day', 'tool', 'n'),
-  below('agent_versions', 'version_id', 'tool_lists', 'version_id', 'digest'),
-  below('agent_versions', 'version_id', 'mcp_pins', 'version_id', 'server'),
-  listed('schedules'),
-  below('schedules', 'schedule_id', 'schedule_fires', 'schedule_id', 'window_ms'),
+  { ...listed('schedules'), resting: { due_ms: null, pending_ms: null } },
+  { ...below('schedules', 'schedule_id', 'schedule_fires', 'schedule_id', 'window_ms'), expires: true },
   listed('webhooks'),
-  below('webhooks', 'webhook_id', 'webhook_deliveries', 'webhook_id', 'event_id'),
+  {
+    ...below('webhooks', 'webhook_id', 'webhook_deliveries', 'webhook_id', 'event_id'),
+    resting: { due_ms: null },
+    expires: true,
+  },
   own('connectors', 'tenant_id', 'connector_id'),
   own('connector_apis', 'tenant_id', 'connector_id'),
-  own('oauth_rounds', 'state_hash'),
+  { ...own('oauth_rounds', 'state_hash'), expires: true },
   own('mcp_grants', 'tenant_id', 'resource'),
   listed('sessions'),
-  listed('runs'),
+  { ...listed('runs'), resting: { due_ms: null, owner: null } },
+  below('agent_versions', 'version_id', 'tool_lists', 'version_id', 'digest'),
+  below('agent_versions', 'version_id', 'mcp_pins', 'version_id', 'server'),
   below('runs', 'run_id', 'run_data', 'run_id'),
   below('runs', 'run_id', 'events', 'run_id', 'seq'),
   below('runs', 'run_id', 'blobs', 'run_id', 'sha256'),
@@ -59,14 +69,14 @@ export const MOVED: readonly MovedTable[] = [
   own('receipts', 'run_id'),
   own('audit_log', 'tenant_id', 'seq'),
   own('audit_heads', 'tenant_id'),
-  { table: 'audit_intents', key: ['id'], tenant: { json: 'entry' } },
+  { table: 'audit_intents', key: ['id'], tenant: { json: 'entry' }, last: true },
   own('node_pools', 'tenant_id', 'name'),
-  listed('nodes'),
-  below('nodes', 'node_id', 'node_tokens', 'hash'),
-  below('nodes', 'node_id', 'node_nonces', 'node_id', 'nonce'),
+  { ...listed('nodes'), resting: { signed_off: 1 } },
+  { ...below('nodes', 'node_id', 'node_tokens', 'hash'), expires: true },
+  { ...below('nodes', 'node_id', 'node_nonces', 'node_id', 'nonce'), expires: true },
   below('nodes', 'node_id', 'node_credentials', 'node_id', 'ref'),
   own('pool_credentials', 'tenant_id', 'pool', 'ref'),
-  own('remote_runs', 'run_id'),
+  { ...own('remote_runs', 'run_id'), resting: { dispatch_by_ms: null } },
   below('runs', 'run_id', 'remote_events', 'run_id', 'seq'),
   own('remote_sessions', 'session_id'),
 ]

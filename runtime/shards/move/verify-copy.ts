@@ -2,15 +2,17 @@ import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { rowsOfTenant, type Sides } from './copy-rows.ts'
 import { MOVED, tenantOf } from './moved-tables.ts'
 
+const COUNTED = MOVED.filter(({ expires }) => !expires)
+
 /** How many rows of each table a database has of a tenant. */
 async function countsOf(db: Db, tenantId: string): Promise<ReadonlyMap<string, number>> {
   const results = await db.read(
-    MOVED.map(table => ({
+    COUNTED.map(table => ({
       sql: `select count(*) as n from ${table.table} where ${tenantOf(table, table.table)} = ?`,
       args: [tenantId],
     })),
   )
-  return new Map(MOVED.map(({ table }, at) => [table, rowsOf<{ n: number }>(results[at]!)[0]!.n]))
+  return new Map(COUNTED.map(({ table }, at) => [table, rowsOf<{ n: number }>(results[at]!)[0]!.n]))
 }
 
 /** Where the copy is not what was copied: numbers of rows, the hashes of every journal, every receipt and the end of the audit log. */

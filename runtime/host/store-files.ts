@@ -1,0 +1,70 @@
+import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { RefusedError } from '../../shared/host/refused-error.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
+
+type Vars = Record<string, string | undefined>
+
+/** A copy of one moment: complete, or not there at all. */
+export async function copyOf(db: Db, file: string): Promise<number> {
+  const part = `${file}.part`
+  await rm(part, { force: true })
+  await db.execute({ sql: 'vacuum into ?', args: [part] })
+  await chmod(part, 0o600)
+  await rename(part, file)
+  return (await stat(file)).size
+}
+
+/** Puts one file in its place, once what is in it holds. */
+export async function restoreTo(
+  vars: Vars,
+  file: string,
+  { force, place }: { force: boolean; place: string },
+): Promise<Checked> {
+  for (const name of [place, `${place}-wal`]) {
+    if (await stat(name).catch(() => undefined)) {
+      throw new RefusedError(
+        `${name} is there already: stop the service and move it away, or restore into another folder`,
+      )
+    }
+  }
+  const part = `${place}.part`
+  await rm(part, { force: true })
+  // What a running store has not yet moved into its file would be lost without a word.
+  const wal = await stat(`${file}-wal`).catch(() => undefined)
+  if (wal && wal.size > 0) {
+    throw new RefusedError(
+      `${file} belongs to a store in use (there is a ${file}-wal): make a backup with \`runtime backup\``,
+    )
+  }
+  const from = await openDb(file, { readOnly: true })
+  from.close()
+  await copyFile(file, part)
+  await chmod(part, 0o600)
+  const db = await openDb(part)
+  let checked: Checked
+  try {
+    await migrate(db, 'runtime', runtimeSteps)
+    checked = await checkStore(db, await recordsOf(vars, db))
+  } catch (error) {
+    db.close()
+    await remove(part)
+    throw error
+  }
+  db.close()
+  if (checked.broken.length > 0 && !force) {
+    await remove(part)
+    return checked
+  }
+  await rename(part, place)
+  await rm(`${part}-wal`, { force: true })
+  await rm(`${part}-shm`, { force: true })
+  return checked
+}
+
+async function remove(path: string): Promise<void> {
+  for (const end of ['', '-wal', '-shm']) await rm(path + end, { force: true })
+}
