@@ -20,7 +20,9 @@ const ALONE = [
 /** Many processes each, or minutes of a virtual machine: of each list a short run does one, the seed says which. */
 const LONG: Record<string, readonly string[]> = {
   topologies: [
-    ...['instances', 'outage', 'peers', 'replica', 'rolling', 'topology'].map(name => `tests/scale/${name}.test.ts`),
+    ...['instances', 'outage', 'peers', 'replica', 'rolling', 'topology', 'shards-cluster', 'shards-move'].map(
+      name => `tests/scale/${name}.test.ts`,
+    ),
     'tests/runtime/node-processes.test.ts',
   ],
   machines: ['install-packages', 'browse', 'guest/build-image', 'code-agents', 'session-machines'].map(

@@ -69,11 +69,14 @@ export async function shardedStores(names: readonly string[], { servers = true }
 export type ShardedStores = Awaited<ReturnType<typeof shardedStores>>
 
 /** A tenant with a key of its own and an agent. */
-export async function newTenant(origin: string, name: string): Promise<{ id: string; key: string }> {
-  const made = await callAt<Tenant>(origin, 'POST', '/v1/tenants', { body: { name } })
+export async function newTenant(origin: string, name: string, admin = KEY): Promise<{ id: string; key: string }> {
+  const made = await callAt<Tenant>(origin, 'POST', '/v1/tenants', { key: admin, body: { name } })
   if (made.status !== 201) throw new Error(JSON.stringify(made.body))
   const { id } = made.body
-  const minted = await callAt<ApiKeyCreated>(origin, 'POST', `/v1/tenants/${id}/api-keys`, { body: { name: 'k' } })
+  const minted = await callAt<ApiKeyCreated>(origin, 'POST', `/v1/tenants/${id}/api-keys`, {
+    key: admin,
+    body: { name: 'k' },
+  })
   if (minted.status !== 201) throw new Error(JSON.stringify(minted.body))
   const key = minted.body.rawKey
   const body = { name: 'worker', manifest: { model: 'demo/echo', tools: ['wait'] } }

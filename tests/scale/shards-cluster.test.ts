@@ -1,0 +1,183 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { atTerminal } from '../../runtime/cli/testing/terminal-fixture.ts'
+import { addShard, withDirectory } from '../../runtime/host/shard-admin.ts'
+import type { Budget } from '../../shared/wire/runtime/budget.ts'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
+import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
+import { newTenant } from '../shards/fixture.ts'
+import { isFull } from '../slice.ts'
+import { cluster } from './cluster.ts'
+
+/** What has to hold is 10,000 and 30 s; a few are enough to see each time that it still works. */
+const RUNS = Number(process.env.WAYBILL_SHARDS_RUNS || (isFull ? 2000 : 48))
+const AWAY_MS = Number(process.env.WAYBILL_OUTAGE_MS || (isFull ? 30_000 : 3000))
+const CLIENTS = isFull ? 16 : 8
+const SHARDS = ['a', 'b', 'c', 'd']
+const here = await sqldAvailable()
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
+interface TenantAt {
+  id: string
+  key: string
+  shard: string
+  runs: string[]
+  /** What was not answered by a process that is there: 5xx. */
+  refused: number
+}
+
+describe.runIf(here)('three control planes over four shards, each on a server of its own', () => {
+  let folder: string
+  let directory: Sqld
+  const servers = new Map<string, Sqld>()
+  let vars: Record<string, string>
+  let group: Awaited<ReturnType<typeof cluster>>
+  const tenants: TenantAt[] = []
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-shards-cluster-'))
+    directory = await startSqld()
+    vars = {
+      PLATFORM_DIRECTORY_URL: directory.primaryUrl,
+      PLATFORM_DATABASE_URL: '',
+      PLATFORM_MASTER_KEY: Buffer.alloc(32, 5).toString('base64'),
+      PLATFORM_DATA_DIR: join(folder, 'data'),
+    }
+    for (const name of SHARDS) {
+      const server = await startSqld()
+      servers.set(name, server)
+      await addShard(vars, { name, url: server.primaryUrl })
+    }
+    group = await cluster('', 3, {
+      PLATFORM_DIRECTORY_URL: directory.primaryUrl,
+      PLATFORM_DATABASE_URL: '',
+    })
+    const { origin } = group.instances[0]!
+    const key = group.headers().authorization.slice('Bearer '.length)
+    for (let number = 0; number < 2 * SHARDS.length - 1; number++) {
+      const tenant = await newTenant(origin, `t${number}`, key)
+      const place = await withDirectory(vars, shards => shards.placeOf(tenant.id))
+      tenants.push({ ...tenant, shard: place!.shard, runs: [], refused: 0 })
+    }
+  }, 180_000)
+  afterAll(async () => {
+    await group?.close()
+    await Promise.all([directory, ...servers.values()].map(server => server?.stop()))
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** Asks one control plane after the other until it is answered. */
+  async function surely(tenant: TenantAt, method: string, path: string, body?: object, key?: string) {
+    for (let tries = Math.floor(Math.random() * 3); ; tries++) {
+      const up = group.instances.filter(({ running }) => running)
+      const headers = { authorization: `Bearer ${tenant.key}`, ...(key !== undefined && { 'idempotency-key': key }) }
+      const told = await group.call(up[tries % up.length]!, method, path, body, headers)
+      const open = told?.status === 409 && told.text.includes('idempotency_in_progress')
+      if (told && told.status < 500 && !open) return told
+      if (told && told.status >= 500) tenant.refused++
+      if (tries > 1800)
+        throw new Error(`${method} ${path}: ${told?.status} ${told?.text}\n${group.said.slice(-5).join('')}`)
+      await pause(50)
+    }
+  }
+  const json = async <T>(tenant: TenantAt, path: string) => JSON.parse((await surely(tenant, 'GET', path)).text) as T
+
+  it('end every run once while one server is away and processes are killed, and the other shards notice nothing', async () => {
+    for (const tenant of tenants) {
+      expect((await surely(tenant, 'PUT', '/v1/agents/worker/budget', { maxRunsPerDay: RUNS })).status).toBe(200)
+    }
+    let over = false
+    let kills = 0
+    const killing = (async () => {
+      while (!over) {
+        await pause(isFull ? 3000 + Math.random() * 4000 : 1000 + Math.random() * 1500)
+        if (over) break
+        const victim = group.instances[Math.floor(Math.random() * 3)]!
+        await victim.stop('SIGKILL')
+        await victim.start()
+        kills++
+      }
+    })()
+    const outage = (async () => {
+      await pause(1000)
+      await servers.get('d')!.down()
+      await pause(AWAY_MS)
+      await servers.get('d')!.back()
+    })()
+    const began = performance.now()
+    let number = 0
+    let duringOutage = 0
+    await Promise.all(
+      Array.from({ length: CLIENTS }, async (_, client) => {
+        // Clients of the shard that is away wait; those of the others go on.
+        const own = tenants.filter(({ shard }) => (shard === 'd') === (client === 0))
+        while (number < RUNS || (client > 0 && performance.now() - began < 1000 + AWAY_MS)) {
+          const at = number++
+          const tenant = own[at % own.length]!
+          const body = { agentName: 'worker', input: { prompt: '/call*2 wait {"seconds":0}' } }
+          const made = await surely(tenant, 'POST', '/v1/runs', body, `run-${at}`)
+          expect(made.status, made.text).toBe(201)
+          tenant.runs.push((JSON.parse(made.text) as Run).id)
+          const awayFor = performance.now() - began - 1000
+          if (tenant.shard !== 'd' && awayFor > 0 && awayFor < AWAY_MS) duringOutage++
+          if (!isFull) await pause(30)
+        }
+      }),
+    )
+    await outage
+    for (const tenant of tenants) {
+      await Promise.all(
+        [0, 1, 2, 3].map(async part => {
+          for (const id of tenant.runs.filter((_, at) => at % 4 === part)) {
+            await expect
+              .poll(async () => isTerminal((await json<Run>(tenant, `/v1/runs/${id}?fields=summary`)).status), {
+                timeout: 120_000,
+              })
+              .toBe(true)
+          }
+        }),
+      )
+    }
+    const tookMs = performance.now() - began
+    over = true
+    await killing
+
+    for (const tenant of tenants) {
+      const { runs, key, id } = tenant
+      expect(new Set(runs).size).toBe(runs.length)
+      let tokens = 0
+      for (const run of runs) {
+        const { status, error, tokensIn, tokensOut } = await json<Run>(tenant, `/v1/runs/${run}?fields=summary`)
+        expect([status, error]).toEqual(['succeeded', undefined])
+        tokens += tokensIn + tokensOut
+        const journal = await json<JournalExport>(tenant, `/v1/runs/${run}/journal`)
+        const done = journal.events.filter(({ kind }) => kind === 'step_completed').map(({ stepId }) => stepId)
+        expect(new Set(done).size).toBe(done.length)
+      }
+      const usage = await json<UsageItem[]>(tenant, '/v1/usage?groupBy=agent')
+      expect(usage.map(row => [row.runs, row.tokensIn + row.tokensOut])).toEqual(
+        runs.length === 0 ? [] : [[runs.length, tokens]],
+      )
+      const { today } = await json<Budget>(tenant, '/v1/agents/worker/budget')
+      expect(today).toMatchObject({ runs: runs.length, reserved: { tokens: 0, costUsd: 0 } })
+      // Offline, by the command.
+      const to = join(folder, id)
+      const env = { PLATFORM_URL: group.instances[0]!.origin, PLATFORM_API_KEY: key }
+      expect((await atTerminal(['archive', '--days', '0', '--to', to], env)).code).toBe(0)
+      const file = (await readdir(to)).find(name => name.startsWith('runs-'))!
+      const verified = await atTerminal(['archive', 'verify', join(to, file), '--key', join(to, 'keys.json')], {})
+      expect([verified.code, verified.out]).toEqual([0, `${runs.length} of ${runs.length} runs valid\n`])
+    }
+    const others = tenants.filter(({ shard }) => shard !== 'd')
+    expect(others.map(({ refused }) => refused)).toEqual(others.map(() => 0))
+    expect(tenants.filter(({ shard }) => shard === 'd').some(({ refused }) => refused > 0)).toBe(true)
+    expect(duringOutage).toBeGreaterThan(5)
+    console.log(
+      `${tenants.flatMap(({ runs }) => runs).length} runs on 3 control planes and 4 shards in ${Math.round(tookMs / 1000)} s, ${kills} processes killed, ` +
+        `one server away for ${AWAY_MS / 1000} s: ${duringOutage} runs were made in the other shards meanwhile, and none of their calls was refused`,
+    )
+  }, 1_200_000)
+})
