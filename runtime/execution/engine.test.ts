@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { InStatement } from '@libsql/client/web'
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
+import { markUnavailable } from '../../shared/sql/store-unavailable.ts'
 import { approvalStore } from '../approvals/store.ts'
 import { stepsOf } from '../runs/steps.ts'
 import { clearRecords } from '../vault/records.ts'
@@ -45,6 +46,23 @@ const isClaim = ([first]: readonly InStatement[]): boolean =>
   typeof first === 'object' && first.sql.includes("status = 'running', owner = ?1, epoch")
 
 describe('a run', () => {
+  it('whose call needs a store that does not answer is claimed again, and does not fail', async () => {
+    let asked = 0
+    const answers = script([says('done')])
+    const { create, until, runs, engine } = await fixture({
+      async ask(...of) {
+        if (asked++ > 0) return answers(...of)
+        return markUnavailable(() => Promise.reject(new Error('fetch failed: connection refused')))
+      },
+    })
+    const id = await create({ prompt: 'hello' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'succeeded' })
+    expect(asked).toBe(2)
+    const events = await runs.events(id, 1, 1000)
+    expect(events.filter(({ kind }) => kind === 'step_failed')).toEqual([])
+  })
+
   it('goes from its input to its output, with a journal that holds as a chain', async () => {
     const { create, until, runs, engine } = await fixture({ manifest: { tools: ['wait'], limits: { maxTurns: 20 } } })
     const id = await create({ prompt: '/call*3 wait {"seconds":0}' })

@@ -1,4 +1,5 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
@@ -207,6 +208,8 @@ async function attempts(
       // Parking, ending and being cancelled are not failures of this step.
       if (error instanceof Suspended || error instanceof AllSuspended || error instanceof RunFailure) throw error
       if (deps.signal.aborted) throw deps.signal.reason
+      // What the call needed of the store was not there: the run is claimed again when it is.
+      if (isStoreUnavailable(error)) throw error
       const cost = await deps.open.get(spec.stepId)?.()
       deps.open.delete(spec.stepId)
       const delayMs = await fail(deps, spec, attempt, error, cost)

@@ -151,7 +151,8 @@ describe.runIf(here)('three control planes over four shards, each on a server of
       let tokens = 0
       for (const run of runs) {
         const { status, error, tokensIn, tokensOut } = await json<Run>(tenant, `/v1/runs/${run}?fields=summary`)
-        expect([status, error]).toEqual(['succeeded', undefined])
+        const failed = status === 'succeeded' ? '' : (await surely(tenant, 'GET', `/v1/runs/${run}/journal`)).text
+        expect([status, error], `${tenant.shard} ${failed}`).toEqual(['succeeded', undefined])
         tokens += tokensIn + tokensOut
         const journal = await json<JournalExport>(tenant, `/v1/runs/${run}/journal`)
         const done = journal.events.filter(({ kind }) => kind === 'step_completed').map(({ stepId }) => stepId)
