@@ -67,6 +67,33 @@ function messageOf(body         )                     {
 }
 `,
   "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+@font-face {
+  font-family: "Geist";
+  src: url("geist-5.3.0.woff2") format("woff2");
+  font-weight: 100 900;
+  font-style: normal;
+  font-display: swap;
+  unicode-range:
+    U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+0304, U+0308, U+0329, U+2000-206F, U+20AC, U+2122, U+2191,
+    U+2193, U+2212, U+2215, U+FEFF, U+FFFD;
+}
+/* Letters that the system has, as wide and as high as those above: no line breaks elsewhere when they come. */
+@font-face {
+  font-family: "Geist Fallback";
+  src: local("Arial"), local("ArialMT"), local("Liberation Sans"), local("Helvetica");
+  ascent-override: 95.94%;
+  descent-override: 28.16%;
+  line-gap-override: 0%;
+  size-adjust: 104.76%;
+}
+@font-face {
+  font-family: "Geist Fallback Wide";
+  src: local("DejaVu Sans");
+  ascent-override: 111.67%;
+  descent-override: 32.78%;
+  line-gap-override: 0%;
+  size-adjust: 90%;
+}
 :root {
   color-scheme: light dark;
   --page: light-dark(#f6f7f9, #14171b);
@@ -79,6 +106,33 @@ function messageOf(body         )                     {
   --good: light-dark(#12693b, #73cf9b);
   --bad: light-dark(#b3261e, #ff9a91);
   --warn: light-dark(#7a4d00, #f0c063);
+  /* The scales: every size of letters, space and corners on a page is one of these. */
+  --font-1: 0.75rem;
+  --font-2: 0.8125rem;
+  --font-3: 0.875rem;
+  --font-4: 0.9375rem;
+  --font-5: 1rem;
+  --font-6: 1.125rem;
+  --font-7: 1.375rem;
+  --font-8: 1.625rem;
+  /* Within a line of any size. */
+  --font-less: 0.875em;
+  --font-code: 0.9em;
+  --space-1: 0.125rem;
+  --space-2: 0.25rem;
+  --space-3: 0.375rem;
+  --space-4: 0.5rem;
+  --space-5: 0.75rem;
+  --space-6: 1rem;
+  --space-7: 1.25rem;
+  --space-8: 1.5rem;
+  --space-9: 2rem;
+  --space-10: 3rem;
+  --radius-1: 4px;
+  --radius-2: 6px;
+  --radius-3: 10px;
+  --round: 999px;
+  --letters: "Geist", "Geist Fallback", "Geist Fallback Wide", system-ui, sans-serif;
 }
 /* The reader may have chosen one of both; every colour follows. */
 :root[data-theme="light"] {
@@ -94,11 +148,11 @@ function messageOf(body         )                     {
   border-left-color: var(--bad);
 }
 h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
+  margin: 0 0 var(--space-5);
+  font-size: var(--font-6);
 }
 p {
-  margin: 0.4rem 0;
+  margin: var(--space-3) 0;
 }
 .good {
   color: var(--good);
@@ -124,6 +178,17 @@ button:disabled {
   outline: 3px solid var(--link);
   outline-offset: 2px;
 }
+.icon {
+  flex: none;
+  width: 1.15em;
+  height: 1.15em;
+  fill: none;
+  stroke: currentcolor;
+  stroke-width: 1.6;
+  stroke-linecap: round;
+  stroke-linejoin: round;
+  vertical-align: -0.2em;
+}
 .skip {
   position: absolute;
   left: -100rem;
@@ -135,11 +200,21 @@ button:disabled {
   overflow: hidden;
   clip-path: inset(50%);
 }
+/* Numbers that stand below each other have digits of one width. */
+table,
+time,
+dd,
+input[type="number"],
+.num,
+.big,
+.count {
+  font-variant-numeric: tabular-nums;
+}
 .figures {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
+  gap: var(--space-4) var(--space-9);
+  margin: 0 0 var(--space-5);
 }
 .facts dd {
   margin: 0;
@@ -158,7 +233,7 @@ th {
   white-space: nowrap;
 }
 figcaption {
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 dialog::backdrop {
   background: rgb(0 0 0 / 50%);
@@ -700,6 +775,11 @@ export function svg                                      (
   ...children
 )                          {
   return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
+}
+
+/** An icon of the page's sprite, beside words that say the same. */
+export function icon(name          )             {
+  return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: \`#i-\${name}\` }))
 }
 
 /** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
@@ -3337,7 +3417,7 @@ function hint(words        )              {
 #filter {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 0.75rem;
+  gap: var(--space-4) var(--space-5);
   align-items: center;
 }
 .between {
@@ -3346,8 +3426,8 @@ function hint(words        )              {
 main {
   display: grid;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr));
-  gap: 1rem;
-  padding-bottom: 3rem;
+  gap: var(--space-6);
+  padding-bottom: var(--space-10);
 }
 noscript,
 .wide,
@@ -3357,9 +3437,9 @@ noscript,
 .card,
 .notice {
   min-width: 0;
-  padding: 1rem;
+  padding: var(--space-6);
   border: 1px solid var(--line);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--card);
 }
 .notice {
@@ -3368,7 +3448,7 @@ noscript,
 }
 h1 {
   margin: 0;
-  font-size: 1.3rem;
+  font-size: var(--font-7);
 }
 h1 small,
 .hint,
@@ -3378,31 +3458,31 @@ figcaption {
 }
 h1 small {
   font-weight: normal;
-  font-size: 0.9rem;
+  font-size: var(--font-3);
 }
 h3 {
-  margin: 1.25rem 0 0.5rem;
-  font-size: 1rem;
+  margin: var(--space-7) 0 var(--space-4);
+  font-size: var(--font-5);
 }
 h4 {
-  margin: 0 0 0.5rem;
-  font-size: 0.95rem;
+  margin: 0 0 var(--space-4);
+  font-size: var(--font-4);
   overflow-wrap: anywhere;
 }
 .mono,
 pre,
 code {
   font-family: ui-monospace, monospace;
-  font-size: 0.9em;
+  font-size: var(--font-code);
   overflow-wrap: anywhere;
   white-space: pre-wrap;
 }
 button,
 input,
 select {
-  padding: 0.35rem 0.6rem;
+  padding: var(--space-3) var(--space-4);
   border: 1px solid var(--edge);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   background: var(--card);
   color: var(--text);
   font: inherit;
@@ -3413,7 +3493,7 @@ input {
 }
 #export-form label {
   display: block;
-  margin: 0.5rem 0 0.25rem;
+  margin: var(--space-4) 0 var(--space-2);
 }
 button {
   min-height: 2rem;
@@ -3429,7 +3509,7 @@ button.link {
   overflow-wrap: anywhere;
 }
 button.small {
-  padding: 0.1rem 0.5rem;
+  padding: var(--space-1) var(--space-4);
   white-space: nowrap;
 }
 button[aria-pressed="true"] {
@@ -3440,25 +3520,25 @@ button[aria-pressed="true"] {
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
-  padding: 0.5rem;
+  padding: var(--space-4);
   background: var(--card);
   color: var(--link);
 }
 .figures .hint {
   margin: 0;
   font-weight: normal;
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 .figures dd:not(.hint) {
   margin: 0;
-  font-size: 1.25rem;
+  font-size: var(--font-7);
   font-weight: 600;
 }
 .facts {
   display: grid;
   grid-template-columns: minmax(8rem, max-content) 1fr;
-  gap: 0.15rem 1rem;
-  margin: 0.5rem 0;
+  gap: var(--space-1) var(--space-6);
+  margin: var(--space-4) 0;
 }
 .chart {
   display: block;
@@ -3466,7 +3546,7 @@ button[aria-pressed="true"] {
   height: 9rem;
 }
 figure {
-  margin: 0.75rem 0;
+  margin: var(--space-5) 0;
 }
 .axis {
   stroke: var(--edge);
@@ -3484,14 +3564,14 @@ figure {
   width: 100%;
   min-width: 4rem;
   height: 0.8rem;
-  border-radius: 3px;
+  border-radius: var(--radius-1);
   background: var(--line);
 }
 .flow {
   display: block;
   width: 100%;
   max-width: 26rem;
-  font-size: 12px;
+  font-size: var(--font-1);
 }
 .flow path {
   fill: none;
@@ -3511,19 +3591,19 @@ figure {
   fill: var(--text);
 }
 .bars {
-  margin: 0 0 0.5rem;
+  margin: 0 0 var(--space-4);
   padding: 0;
   list-style: none;
 }
 .bars li {
   display: grid;
   grid-template-columns: 4.5rem 1fr minmax(7rem, max-content);
-  gap: 0.75rem;
+  gap: var(--space-5);
   align-items: center;
 }
 th,
 td {
-  padding: 0.35rem 0.6rem 0.35rem 0;
+  padding: var(--space-3) var(--space-4) var(--space-3) 0;
   border-bottom: 1px solid var(--line);
   text-align: left;
   vertical-align: middle;
@@ -3533,17 +3613,17 @@ td {
 }
 .feedback {
   display: inline-flex;
-  gap: 0.4rem;
+  gap: var(--space-3);
 }
 .attempt {
-  margin-bottom: 0.75rem;
-  padding: 0.75rem;
+  margin-bottom: var(--space-5);
+  padding: var(--space-5);
   border: 1px solid var(--line);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
 }
 #filter,
 #find {
-  margin-bottom: 0.75rem;
+  margin-bottom: var(--space-5);
 }
 #find-id {
   flex: 1 1 12rem;
@@ -3556,9 +3636,9 @@ td {
   top: 0.5rem;
   bottom: 0.5rem;
   z-index: 1;
-  padding: 0.5rem 0.75rem;
+  padding: var(--space-4) var(--space-5);
   border: 1px solid var(--edge);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   background: var(--card);
 }
 #problem {
@@ -3567,17 +3647,17 @@ td {
   z-index: 2;
 }
 .pages {
-  margin-top: 0.75rem;
+  margin-top: var(--space-5);
 }
 .verdict {
-  margin-top: 0.75rem;
+  margin-top: var(--space-5);
 }
 dialog {
   width: min(60rem, calc(100vw - 1.5rem));
   max-height: calc(100vh - 2rem);
-  padding: 1rem;
+  padding: var(--space-6);
   border: 1px solid var(--edge);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--card);
   color: var(--text);
 }
@@ -3591,14 +3671,14 @@ dialog h2 {
   }
   tr {
     display: block;
-    padding: 0.5rem 0;
+    padding: var(--space-4) 0;
     border-bottom: 1px solid var(--line);
   }
   td {
     display: grid;
     grid-template-columns: 7rem 1fr;
-    gap: 0.5rem;
-    padding: 0.1rem 0;
+    gap: var(--space-4);
+    padding: var(--space-1) 0;
     border: 0;
     overflow-wrap: anywhere;
   }
@@ -3611,7 +3691,7 @@ dialog h2 {
     gap: 0;
   }
   .facts dd {
-    margin-bottom: 0.4rem;
+    margin-bottom: var(--space-3);
   }
 }
 @media (prefers-reduced-motion: no-preference) {
@@ -4240,9 +4320,7 @@ body {
   background: var(--page);
   color: var(--text);
   overflow-wrap: anywhere;
-  font:
-    15px / 1.5 system-ui,
-    sans-serif;
+  font: var(--font-4) / 1.5 var(--letters);
 }
 .top {
   position: sticky;
@@ -4250,23 +4328,23 @@ body {
   z-index: 4;
   grid-column: 1 / -1;
   min-height: 3.2rem;
-  padding: 0.5rem 1rem;
+  padding: var(--space-4) var(--space-6);
   border-bottom: 1px solid var(--line);
   background: var(--card);
 }
 .brand {
   display: inline-flex;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
   color: var(--text);
   font-weight: 650;
-  font-size: 1.1rem;
+  font-size: var(--font-6);
   text-decoration: none;
 }
 .live {
   flex: 1;
   color: var(--quiet);
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 nav {
   position: sticky;
@@ -4274,20 +4352,30 @@ nav {
   align-self: start;
   max-height: calc(100vh - 3.2rem);
   overflow: auto;
-  padding: 0.75rem 0.5rem;
+  padding: var(--space-5) var(--space-4);
 }
 .count {
   min-width: 1.4rem;
-  padding: 0 0.4rem;
-  border-radius: 999px;
+  padding: 0 var(--space-3);
+  border-radius: var(--round);
   background: var(--plain-soft);
   font-weight: 600;
-  font-size: 0.75rem;
+  font-size: var(--font-1);
   text-align: center;
   font-variant-numeric: tabular-nums;
 }
-nav a[href$="approvals"] > .count {
+.count.warn {
   background: var(--warn-soft);
+}
+.count.bad {
+  background: var(--bad-soft);
+}
+.count.warn,
+.count.bad {
+  color: var(--text);
+}
+nav a > .count + .count {
+  margin-left: calc(-1 * var(--space-2));
 }
 nav ul {
   margin: 0;
@@ -4296,13 +4384,19 @@ nav ul {
 }
 nav a {
   display: flex;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
   justify-content: space-between;
-  padding: 0.4rem 0.75rem;
-  border-radius: 6px;
+  padding: var(--space-3) var(--space-5);
+  border-radius: var(--radius-2);
   color: var(--text);
   text-decoration: none;
+}
+nav a > .icon {
+  color: var(--quiet);
+}
+nav a > .icon + span {
+  flex: 1;
 }
 nav a:hover {
   background: var(--plain-soft);
@@ -4312,11 +4406,14 @@ nav a[aria-current] {
   font-weight: 600;
   box-shadow: inset 3px 0 var(--link);
 }
+nav a[aria-current] > .icon {
+  color: var(--link);
+}
 main {
   min-width: 0;
   width: 100%;
   max-width: 120rem;
-  padding: 1.25rem 1.5rem;
+  padding: var(--space-7) var(--space-8);
 }
 main:focus {
   outline: none;
@@ -4325,21 +4422,21 @@ main:focus {
 .who {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 0.75rem;
+  gap: var(--space-4) var(--space-5);
   align-items: center;
 }
 .brand small,
 .apart {
   color: var(--quiet);
   font-weight: normal;
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 .apart {
-  padding: 0.4rem 0.75rem;
+  padding: var(--space-3) var(--space-5);
 }
 nav .within {
-  padding-left: 1.75rem;
-  font-size: 0.93rem;
+  padding-left: var(--space-9);
+  font-size: var(--font-3);
 }
 .unpadded {
   margin: 0;
@@ -4352,12 +4449,12 @@ nav .within {
     grid-template: auto auto 1fr / minmax(0, 1fr);
   }
   main {
-    padding: 1rem;
+    padding: var(--space-6);
   }
   nav {
     top: 3.2rem;
     z-index: 4;
-    padding: 0.25rem 0.5rem;
+    padding: var(--space-2) var(--space-4);
     border-bottom: 1px solid var(--line);
     background: var(--card);
     overflow-x: auto;
@@ -4367,7 +4464,7 @@ nav .within {
     width: max-content;
   }
   nav a {
-    padding: 0.25rem 0.6rem;
+    padding: var(--space-2) var(--space-4);
     white-space: nowrap;
   }
   nav a[aria-current] {
@@ -4382,8 +4479,8 @@ nav .within {
   }
   .top {
     flex-wrap: nowrap;
-    gap: 0.4rem;
-    padding: 0.5rem;
+    gap: var(--space-3);
+    padding: var(--space-4);
   }
   .who {
     flex-wrap: nowrap;

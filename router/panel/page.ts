@@ -1,5 +1,7 @@
 import { html } from 'hono/html'
+import { ICON_SPRITE, icon } from '../../shared/browser/icon-sprite.ts'
 import { MENU } from '../../shared/browser/menu.ts'
+import { TYPEFACE } from '../../shared/browser/typeface.ts'
 import { VERSION } from '../../shared/version.ts'
 import { modes } from '../../shared/wire/router/conventions.ts'
 import { servedFrom } from '../../shared/wire/router/trace.ts'
@@ -25,8 +27,11 @@ function menu(dashboard: string | undefined) {
   const pages =
     dashboard === undefined
       ? html`<li class="apart">No dashboard here</li>`
-      : MENU.map(({ name, href }) => html`<li><a href="${dashboard}/${href}"><span>${name}</span></a></li>`)
-  return html`<nav id="menu" aria-label="Pages"><ul>${pages}<li><a href="panel" aria-current="page"><span>Router</span></a></li>
+      : MENU.map(
+          entry =>
+            html`<li><a href="${dashboard}/${entry.href}">${icon(entry.icon)}<span>${entry.name}</span></a></li>`,
+        )
+  return html`<nav id="menu" aria-label="Pages"><ul>${pages}<li><a href="panel" aria-current="page">${icon('router')}<span>Router</span></a></li>
 ${PARTS.map(([id, words]) => html`<li><a class="within" href="#${id}">${words}</a></li>`)}</ul></nav>`
 }
 
@@ -41,6 +46,7 @@ export function panelPage(files: readonly string[], { dashboard, theme }: PanelF
 <meta name="color-scheme" content="light dark">
 <title>Waybill router</title>
 <link rel="icon" href="panel/icon.svg">
+<link rel="preload" href="panel/${TYPEFACE}" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="panel/base.css">
 <link rel="stylesheet" href="panel/shell.css">
 <link rel="stylesheet" href="panel/panel.css">
@@ -55,6 +61,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <label class="unpadded"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
 </header>
 ${menu(dashboard)}
+${ICON_SPRITE}
 <main>
 <div class="between wide title">
 <h1>Router</h1>

@@ -1,39 +1,32 @@
 import { Hono } from 'hono'
 import { getCookie } from 'hono/cookie'
-import { ApiError } from '../../shared/http/api-error.ts'
+import { browserFiles } from '../../shared/http/browser-files.ts'
 import { panelPage } from './page.ts'
 import { PANEL_POLICY } from './policy.ts'
-
-const TYPES: Readonly<Record<string, string>> = {
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  svg: 'image/svg+xml',
-}
 
 /** `/panel` and the files that it loads. The page holds no data, so it needs no key; what it shows it asks the API for. */
 export function panelRoute(dashboard: () => string | undefined) {
   const load = async () => (await import('./files.gen.ts')).panelFiles
+  const files = browserFiles({ load, gzip: packed })
   return new Hono()
     .use('/panel/*', async (c, next) => {
       await next()
       c.header('content-security-policy', PANEL_POLICY)
       c.header('x-content-type-options', 'nosniff')
       c.header('referrer-policy', 'no-referrer')
-      // A new version of the router must not meet modules of the old one.
-      c.header('cache-control', 'no-cache')
     })
     .get('/panel', async c => {
       // Of this name, whatever the port: the choice that was made in the dashboard holds here.
       const chosen = getCookie(c, 'wb_theme')
+      c.header('cache-control', 'no-cache')
       const theme = chosen === 'light' || chosen === 'dark' ? chosen : undefined
       return c.html(panelPage(Object.keys(await load()), { dashboard: dashboard(), theme }))
     })
-    .get('/panel/:file', async c => {
-      const files = await load()
-      const name = c.req.param('file')
-      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
-      if (type === undefined || !Object.hasOwn(files, name))
-        throw new ApiError('not_found', `the panel has no file ${name}`)
-      return c.body(files[name]!, 200, { 'content-type': type })
-    })
+    .get('/panel/:file', c => files(c, c.req.param('file')))
+}
+
+/** Of what every host has, since the panel is served by all of them. */
+async function packed(text: string): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream('gzip'))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
 }

@@ -68,6 +68,33 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
 }
 `,
   "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+@font-face {
+  font-family: "Geist";
+  src: url("geist-5.3.0.woff2") format("woff2");
+  font-weight: 100 900;
+  font-style: normal;
+  font-display: swap;
+  unicode-range:
+    U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+0304, U+0308, U+0329, U+2000-206F, U+20AC, U+2122, U+2191,
+    U+2193, U+2212, U+2215, U+FEFF, U+FFFD;
+}
+/* Letters that the system has, as wide and as high as those above: no line breaks elsewhere when they come. */
+@font-face {
+  font-family: "Geist Fallback";
+  src: local("Arial"), local("ArialMT"), local("Liberation Sans"), local("Helvetica");
+  ascent-override: 95.94%;
+  descent-override: 28.16%;
+  line-gap-override: 0%;
+  size-adjust: 104.76%;
+}
+@font-face {
+  font-family: "Geist Fallback Wide";
+  src: local("DejaVu Sans");
+  ascent-override: 111.67%;
+  descent-override: 32.78%;
+  line-gap-override: 0%;
+  size-adjust: 90%;
+}
 :root {
   color-scheme: light dark;
   --page: light-dark(#f6f7f9, #14171b);
@@ -80,6 +107,33 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   --good: light-dark(#12693b, #73cf9b);
   --bad: light-dark(#b3261e, #ff9a91);
   --warn: light-dark(#7a4d00, #f0c063);
+  /* The scales: every size of letters, space and corners on a page is one of these. */
+  --font-1: 0.75rem;
+  --font-2: 0.8125rem;
+  --font-3: 0.875rem;
+  --font-4: 0.9375rem;
+  --font-5: 1rem;
+  --font-6: 1.125rem;
+  --font-7: 1.375rem;
+  --font-8: 1.625rem;
+  /* Within a line of any size. */
+  --font-less: 0.875em;
+  --font-code: 0.9em;
+  --space-1: 0.125rem;
+  --space-2: 0.25rem;
+  --space-3: 0.375rem;
+  --space-4: 0.5rem;
+  --space-5: 0.75rem;
+  --space-6: 1rem;
+  --space-7: 1.25rem;
+  --space-8: 1.5rem;
+  --space-9: 2rem;
+  --space-10: 3rem;
+  --radius-1: 4px;
+  --radius-2: 6px;
+  --radius-3: 10px;
+  --round: 999px;
+  --letters: "Geist", "Geist Fallback", "Geist Fallback Wide", system-ui, sans-serif;
 }
 /* The reader may have chosen one of both; every colour follows. */
 :root[data-theme="light"] {
@@ -95,11 +149,11 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   border-left-color: var(--bad);
 }
 h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
+  margin: 0 0 var(--space-5);
+  font-size: var(--font-6);
 }
 p {
-  margin: 0.4rem 0;
+  margin: var(--space-3) 0;
 }
 .good {
   color: var(--good);
@@ -125,6 +179,17 @@ button:disabled {
   outline: 3px solid var(--link);
   outline-offset: 2px;
 }
+.icon {
+  flex: none;
+  width: 1.15em;
+  height: 1.15em;
+  fill: none;
+  stroke: currentcolor;
+  stroke-width: 1.6;
+  stroke-linecap: round;
+  stroke-linejoin: round;
+  vertical-align: -0.2em;
+}
 .skip {
   position: absolute;
   left: -100rem;
@@ -136,11 +201,21 @@ button:disabled {
   overflow: hidden;
   clip-path: inset(50%);
 }
+/* Numbers that stand below each other have digits of one width. */
+table,
+time,
+dd,
+input[type="number"],
+.num,
+.big,
+.count {
+  font-variant-numeric: tabular-nums;
+}
 .figures {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
+  gap: var(--space-4) var(--space-9);
+  margin: 0 0 var(--space-5);
 }
 .facts dd {
   margin: 0;
@@ -159,7 +234,7 @@ th {
   white-space: nowrap;
 }
 figcaption {
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 dialog::backdrop {
   background: rgb(0 0 0 / 50%);
@@ -720,7 +795,7 @@ function answerView(answer                                    , { tokensOut }   
 }
 `,
   "copy-button.js": `import { el } from './dom.js'
-import { toast } from './page-api.js'
+import { toast } from './toast.js'
 
 /** Copies a text; where a browser gives pages no clipboard, as without HTTPS, it says so. */
 export function copyButton(about        , text              )                    {
@@ -763,9 +838,9 @@ button,
 input,
 select,
 textarea {
-  padding: 0.35rem 0.6rem;
+  padding: var(--space-3) var(--space-4);
   border: 1px solid var(--edge);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   background: var(--card);
   color: var(--text);
   font: inherit;
@@ -776,12 +851,12 @@ textarea {
 }
 label {
   display: block;
-  margin-bottom: 0.6rem;
+  margin-bottom: var(--space-4);
   font-weight: 600;
 }
 fieldset label {
   display: inline-block;
-  margin: 0 0.75rem 0.25rem 0;
+  margin: 0 var(--space-5) var(--space-2) 0;
   font-weight: normal;
 }
 /* Before a login there is no menu. */
@@ -795,7 +870,7 @@ body:not(:has(nav)) {
 .inline {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 0.75rem;
+  gap: var(--space-4) var(--space-5);
   align-items: center;
 }
 small,
@@ -806,7 +881,7 @@ figcaption {
 }
 small {
   font-weight: normal;
-  font-size: 0.85em;
+  font-size: var(--font-less);
 }
 /* Text and forms are read in lines of this length; tables and charts take what there is. */
 main > p,
@@ -819,9 +894,9 @@ body:not(:has(nav)) > main {
 .cards {
   display: grid;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
-  gap: 1rem;
+  gap: var(--space-6);
   align-items: start;
-  margin-bottom: 1rem;
+  margin-bottom: var(--space-6);
 }
 .card > .cards {
   margin-bottom: 0;
@@ -833,10 +908,10 @@ body:not(:has(nav)) > main {
 .notice,
 .nothing {
   min-width: 0;
-  margin: 0 0 1rem;
-  padding: 1rem;
+  margin: 0 0 var(--space-6);
+  padding: var(--space-6);
   border: 1px solid var(--line);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--card);
 }
 .cards > .card,
@@ -862,20 +937,20 @@ body:not(:has(nav)) > main {
   margin: 6vh auto 0;
 }
 h1 {
-  margin: 0 0 1rem;
-  font-size: 1.4rem;
+  margin: 0 0 var(--space-6);
+  font-size: var(--font-7);
   overflow-wrap: anywhere;
 }
 h3 {
-  margin: 1rem 0 0.5rem;
-  font-size: 1rem;
+  margin: var(--space-6) 0 var(--space-4);
+  font-size: var(--font-5);
 }
 .badge {
   display: inline-block;
-  padding: 0.05rem 0.5rem;
-  border-radius: 999px;
+  padding: var(--space-1) var(--space-4);
+  border-radius: var(--round);
   background: var(--plain-soft);
-  font-size: 0.85rem;
+  font-size: var(--font-2);
   white-space: nowrap;
 }
 .badge.good {
@@ -892,16 +967,16 @@ pre,
 code,
 textarea.code {
   font-family: ui-monospace, monospace;
-  font-size: 0.875em;
+  font-size: var(--font-code);
   overflow-wrap: anywhere;
 }
 pre {
   max-height: 24rem;
-  margin: 0.5rem 0;
-  padding: 0.6rem;
+  margin: var(--space-4) 0;
+  padding: var(--space-4);
   overflow: auto;
   border: 1px solid var(--line);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   background: var(--page);
   white-space: pre-wrap;
 }
@@ -915,7 +990,7 @@ label > select,
 label > textarea {
   display: block;
   width: 100%;
-  margin-top: 0.2rem;
+  margin-top: var(--space-2);
   font-weight: normal;
 }
 .filter label > input,
@@ -923,22 +998,22 @@ label > textarea {
   width: auto;
 }
 fieldset {
-  margin: 0 0 0.6rem;
-  padding: 0.5rem 0.75rem;
+  margin: 0 0 var(--space-4);
+  padding: var(--space-4) var(--space-5);
   border: 1px solid var(--line);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
 }
 input[type="checkbox"],
 input[type="radio"] {
   min-height: 0;
-  margin: 0 0.25rem 0 0;
+  margin: 0 var(--space-2) 0 0;
   accent-color: var(--link);
 }
 a.button {
   display: inline-block;
-  padding: 0.35rem 0.8rem;
+  padding: var(--space-3) var(--space-5);
   border: 1px solid var(--edge);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   text-decoration: none;
 }
 a.button.main {
@@ -962,6 +1037,13 @@ button.main {
   background: var(--link);
   color: var(--card);
 }
+button > .icon,
+a.button > .icon {
+  color: var(--quiet);
+}
+:is(button, a.button).main > .icon {
+  color: inherit;
+}
 button.danger {
   border-color: var(--bad);
   color: var(--bad);
@@ -978,7 +1060,7 @@ output:empty {
   display: none;
 }
 button + output {
-  margin-top: 0.4rem;
+  margin-top: var(--space-3);
 }
 .problem {
   display: block;
@@ -989,42 +1071,42 @@ button + output {
   display: inline-flex;
 }
 .filter {
-  margin-bottom: 1rem;
+  margin-bottom: var(--space-6);
   align-items: end;
 }
 .once {
-  margin: 0.5rem 0;
-  padding: 0.6rem;
+  margin: var(--space-4) 0;
+  padding: var(--space-4);
   border: 1px solid var(--good);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
   background: var(--good-soft);
 }
 .once code {
   display: block;
-  margin: 0.3rem 0;
+  margin: var(--space-2) 0;
   user-select: all;
 }
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
   z-index: 3;
-  padding: 0.5rem;
+  padding: var(--space-4);
   background: var(--card);
 }
 .figures dd {
   margin: 0;
-  font-size: 1.3rem;
+  font-size: var(--font-7);
   font-weight: 600;
 }
 .facts {
   display: grid;
   grid-template-columns: minmax(7rem, max-content) minmax(0, 1fr);
-  gap: 0.15rem 1rem;
-  margin: 0 0 0.5rem;
+  gap: var(--space-1) var(--space-6);
+  margin: 0 0 var(--space-4);
 }
 th,
 td {
-  padding: 0.4rem 0.75rem 0.4rem 0;
+  padding: var(--space-3) var(--space-5) var(--space-3) 0;
   border-bottom: 1px solid var(--line);
   text-align: left;
   vertical-align: top;
@@ -1051,7 +1133,7 @@ tbody tr:last-child > td {
   height: 7rem;
 }
 figure {
-  margin: 0.5rem 0;
+  margin: var(--space-4) 0;
 }
 .axis {
   stroke: var(--edge);
@@ -1084,20 +1166,20 @@ figure {
 }
 .keys > span {
   display: inline-block;
-  margin-right: 0.75rem;
+  margin-right: var(--space-5);
 }
 .key {
   display: inline-block;
   width: 0.7rem;
   height: 0.7rem;
-  margin-right: 0.3rem;
+  margin-right: var(--space-2);
 }
 .share {
   display: block;
   width: 100%;
   min-width: 4rem;
   height: 0.7rem;
-  border-radius: 3px;
+  border-radius: var(--radius-1);
   background: var(--line);
 }
 .rows {
@@ -1105,7 +1187,7 @@ figure {
   max-height: 28rem;
   overflow: auto;
   border: 1px solid var(--line);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
 }
 .rows.tall {
   height: 28rem;
@@ -1121,7 +1203,7 @@ figure {
   display: block;
   overflow: hidden;
   fill: var(--text);
-  font-size: 11px;
+  font-size: var(--font-1);
 }
 .picture rect {
   cursor: pointer;
@@ -1139,18 +1221,18 @@ figure {
 .ends {
   display: flex;
   justify-content: space-between;
-  margin: 0 0 0.5rem;
+  margin: 0 0 var(--space-4);
   border-top: 1px solid var(--line);
 }
 .line {
   display: grid;
   grid-template-columns: minmax(9rem, 23rem) minmax(6rem, 1fr) 5rem 6.5rem 6rem;
-  gap: 0.75rem;
+  gap: var(--space-5);
   align-items: center;
   width: 100%;
   height: 30px;
   min-height: 0;
-  padding: 0 0.6rem;
+  padding: 0 var(--space-4);
   border: 0;
   border-bottom: 1px solid var(--line);
   border-radius: 0;
@@ -1188,7 +1270,7 @@ figure {
 }
 .head {
   color: var(--quiet);
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 .line.head {
   position: sticky;
@@ -1199,8 +1281,8 @@ figure {
 .strip {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
+  gap: var(--space-4) var(--space-9);
+  margin: 0 0 var(--space-5);
 }
 .strip dd {
   margin: 0;
@@ -1208,17 +1290,34 @@ figure {
 }
 .tabs {
   display: flex;
-  gap: 0.25rem;
-  margin: 0 0 1rem;
+  gap: var(--space-2);
+  margin: 0 0 var(--space-6);
   border-bottom: 1px solid var(--line);
 }
-.tabs button {
+.tabs {
+  overflow-x: auto;
+}
+.tabs > * {
+  flex: none;
+}
+.tabs > a {
+  padding: var(--space-3) var(--space-4);
+  color: var(--text);
+  text-decoration: none;
+}
+.tabs > a:hover {
+  border-bottom-color: var(--edge);
+}
+.tabs :focus-visible {
+  outline-offset: -3px;
+}
+.tabs > :is(a, button) {
   border: 0;
   border-bottom: 3px solid transparent;
   border-radius: 0;
   background: none;
 }
-.tabs button[aria-selected="true"] {
+.tabs > [aria-selected="true"] {
   border-bottom-color: var(--link);
   font-weight: 600;
 }
@@ -1228,7 +1327,7 @@ figure {
 .panes {
   display: grid;
   grid-template-columns: minmax(0, 1fr) minmax(0, 1fr);
-  gap: 1rem;
+  gap: var(--space-6);
   align-items: start;
 }
 .panes .line:not(.event) {
@@ -1259,24 +1358,24 @@ figure {
 }
 .copy {
   min-height: 0;
-  padding: 0.05rem 0.5rem;
-  font-size: 0.8rem;
+  padding: var(--space-1) var(--space-4);
+  font-size: var(--font-2);
 }
 .tree {
   margin: 0;
-  padding-left: 1.1rem;
+  padding-left: var(--space-6);
 }
 .tree > li {
-  margin: 0.25rem 0;
+  margin: var(--space-2) 0;
 }
 .message,
 .call {
   min-width: 0;
-  margin: 0.6rem 0;
-  padding: 0.5rem 0.75rem;
+  margin: var(--space-4) 0;
+  padding: var(--space-4) var(--space-5);
   border: 1px solid var(--line);
   border-left: 4px solid var(--edge);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
   overflow-wrap: anywhere;
 }
 .message {
@@ -1304,7 +1403,7 @@ figure {
 .who-says {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.25rem 0.6rem;
+  gap: var(--space-2) var(--space-4);
   align-items: baseline;
   margin: 0;
 }
@@ -1315,22 +1414,22 @@ figure {
   white-space: pre-wrap;
 }
 .text blockquote {
-  margin: 0.4rem 0;
-  padding-left: 0.75rem;
+  margin: var(--space-3) 0;
+  padding-left: var(--space-5);
   border-left: 3px solid var(--line);
   white-space: pre-wrap;
 }
 .text ul,
 .text ol {
-  margin: 0.4rem 0;
-  padding-left: 1.5rem;
+  margin: var(--space-3) 0;
+  padding-left: var(--space-8);
 }
 .json {
   position: relative;
 }
 .json pre {
   max-height: 18rem;
-  padding-right: 4rem;
+  padding-right: calc(var(--space-10) + var(--space-6));
 }
 .json > .copy {
   position: absolute;
@@ -1342,14 +1441,14 @@ figure {
   margin-top: 0;
 }
 form + .row {
-  margin-top: 0.6rem;
+  margin-top: var(--space-4);
 }
 summary {
   cursor: pointer;
 }
 .needs-script + details,
 details + .needs-script {
-  margin-top: 0.5rem;
+  margin-top: var(--space-4);
 }
 .card > summary {
   font-weight: 600;
@@ -1361,9 +1460,9 @@ details + .needs-script {
 .operation {
   display: grid;
   grid-template-columns: minmax(0, 1fr) auto;
-  gap: 0 0.75rem;
+  gap: 0 var(--space-5);
   align-items: center;
-  padding: 0.4rem 0.25rem 0.4rem 0;
+  padding: var(--space-3) var(--space-2) var(--space-3) 0;
   border-bottom: 1px solid var(--line);
 }
 .operation:last-child {
@@ -1391,16 +1490,16 @@ details + .needs-script {
 .talk {
   display: flex;
   flex-direction: column;
-  gap: 0.75rem;
-  margin: 0 0 1rem;
+  gap: var(--space-5);
+  margin: 0 0 var(--space-6);
   padding: 0;
   list-style: none;
 }
 .talk li {
   max-width: 46rem;
-  padding: 0.6rem 0.9rem;
+  padding: var(--space-4) var(--space-6);
   border: 1px solid var(--line);
-  border-radius: 10px;
+  border-radius: var(--radius-3);
   background: var(--card);
   overflow-wrap: anywhere;
 }
@@ -1434,9 +1533,12 @@ details + .needs-script {
   margin: 0;
 }
 #toast:not(:empty) {
-  padding: 0.6rem 0.9rem;
+  display: flex;
+  gap: var(--space-5);
+  align-items: center;
+  padding: var(--space-4) var(--space-6);
   border: 1px solid var(--edge);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
   background: var(--card);
   box-shadow: 0 4px 16px rgb(0 0 0 / 20%);
 }
@@ -1444,18 +1546,18 @@ details + .needs-script {
   opacity: 0.6;
 }
 ul.plain {
-  margin: 0.3rem 0;
+  margin: var(--space-2) 0;
   padding: 0;
   list-style: none;
 }
 details[open] > summary {
-  margin-bottom: 0.4rem;
+  margin-bottom: var(--space-3);
 }
 dialog {
   width: min(28rem, calc(100vw - 1.5rem));
-  padding: 1.25rem;
+  padding: var(--space-7);
   border: 1px solid var(--edge);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--card);
   color: var(--text);
 }
@@ -1471,7 +1573,7 @@ dialog {
 @media (max-width: 48rem) {
   .facts {
     grid-template-columns: 6.5rem minmax(0, 1fr);
-    gap: 0.15rem 0.5rem;
+    gap: var(--space-1) var(--space-4);
   }
   /* A row becomes a card: each cell stands behind the name of its column. */
   thead {
@@ -1479,14 +1581,14 @@ dialog {
   }
   tr {
     display: block;
-    padding: 0.5rem 0;
+    padding: var(--space-4) 0;
     border-bottom: 1px solid var(--line);
   }
   td {
     display: grid;
     grid-template-columns: 6.5rem minmax(0, 1fr);
-    gap: 0.5rem;
-    padding: 0.1rem 0;
+    gap: var(--space-4);
+    padding: var(--space-1) 0;
     border: 0;
     overflow-wrap: anywhere;
   }
@@ -1507,7 +1609,7 @@ dialog {
   .line,
   .panes .line:not(.event) {
     grid-template-columns: minmax(0, 1.6fr) minmax(3.5rem, 1fr) 4.5rem;
-    gap: 0.4rem;
+    gap: var(--space-3);
   }
   .line > :nth-child(n + 4) {
     display: none;
@@ -1530,6 +1632,7 @@ import { logInAgain, root } from './page-api.js'
 import { palette } from './palette.js'
 import { refresh } from './refresh.js'
 import { sendForms } from './send-form.js'
+import { pageTabs } from './tabs.js'
 import { followTimes } from './times.js'
 
 const QUIET_MS = 300
@@ -1591,6 +1694,7 @@ sendForms()
 followTimes()
 themeSwitch()
 keys()
+pageTabs()
 palette()
 listen()
 `,
@@ -1672,6 +1776,11 @@ export function svg                                      (
   return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
 }
 
+/** An icon of the page's sprite, beside words that say the same. */
+export function icon(name          )             {
+  return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: \`#i-\${name}\` }))
+}
+
 /** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
 export function part                                 (selector        , within             = document)    {
   const found = within.querySelector   (selector)
@@ -1730,6 +1839,8 @@ export const eventNames = [
 `,
   "figures.css": `/* Figures, charts and what changes how much. */
 :root {
+  /* The room of a chart's numbers. */
+  --axis: 4.5rem;
   --s0: light-dark(#2f6fce, #6ea3ec);
   --s1: light-dark(#2a8f5b, #4cb47d);
   --s2: light-dark(#b8590f, #e0925a);
@@ -1743,10 +1854,10 @@ th a {
 .title-row {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 1rem;
+  gap: var(--space-4) var(--space-6);
   align-items: center;
   justify-content: space-between;
-  margin-bottom: 1rem;
+  margin-bottom: var(--space-6);
 }
 .title-row h1 {
   margin: 0;
@@ -1756,14 +1867,14 @@ th a {
   flex-wrap: wrap;
   max-width: 100%;
   border: 1px solid var(--edge);
-  border-radius: 6px;
+  border-radius: var(--radius-2);
   overflow: hidden;
   background: var(--card);
 }
 .segments a {
   flex: auto;
   text-align: center;
-  padding: 0.3rem 0.8rem;
+  padding: var(--space-2) var(--space-5);
   color: var(--text);
   text-decoration: none;
 }
@@ -1784,19 +1895,19 @@ th a {
   display: flex;
   flex-wrap: wrap;
   gap: 1px;
-  margin: 0 0 1rem;
+  margin: 0 0 var(--space-6);
   border: 1px solid var(--line);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--line);
   overflow: hidden;
 }
 .tile {
   flex: 1 1 8.5rem;
-  padding: 0.75rem 1rem;
+  padding: var(--space-5) var(--space-6);
   background: var(--card);
 }
 .tile dt {
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 .tile dd {
   margin: 0;
@@ -1804,7 +1915,7 @@ th a {
 .big {
   display: block;
   font-weight: 650;
-  font-size: 1.6rem;
+  font-size: var(--font-8);
   line-height: 1.3;
   font-variant-numeric: tabular-nums;
 }
@@ -1813,7 +1924,7 @@ th a {
 }
 .note {
   color: var(--quiet);
-  font-size: 0.8rem;
+  font-size: var(--font-2);
 }
 .cards.two {
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr));
@@ -1831,12 +1942,12 @@ th a {
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr));
 }
 .plot figcaption {
-  margin-bottom: 0.5rem;
+  margin-bottom: var(--space-4);
 }
 .plot-box {
   display: grid;
-  grid-template-columns: 4.5rem minmax(0, 1fr);
-  gap: 0.5rem;
+  grid-template-columns: var(--axis) minmax(0, 1fr);
+  gap: var(--space-4);
 }
 .plot-box > .chart {
   height: 9rem;
@@ -1846,7 +1957,7 @@ th a {
   flex-direction: column;
   justify-content: space-between;
   color: var(--quiet);
-  font-size: 0.75rem;
+  font-size: var(--font-1);
   line-height: 1;
   text-align: right;
   white-space: nowrap;
@@ -1855,9 +1966,9 @@ th a {
 .plot-x {
   display: flex;
   justify-content: space-between;
-  margin: 0.3rem 0 0.5rem 5rem;
+  margin: var(--space-2) 0 var(--space-4) calc(var(--axis) + var(--space-4));
   color: var(--quiet);
-  font-size: 0.75rem;
+  font-size: var(--font-1);
 }
 .grid {
   stroke: var(--line);
@@ -1882,14 +1993,14 @@ th a {
 }
 .plot details > summary {
   color: var(--quiet);
-  font-size: 0.8rem;
+  font-size: var(--font-2);
 }
 .plot details[open] .scroll {
   max-height: 16rem;
   overflow: auto;
 }
 i.key {
-  border-radius: 2px;
+  border-radius: var(--radius-1);
 }
 .l-middle {
   stroke: var(--s0);
@@ -1939,7 +2050,7 @@ i.c-failed {
     flex-basis: 40%;
   }
   .big {
-    font-size: 1.3rem;
+    font-size: var(--font-7);
   }
   .plot-box > .chart {
     height: 7rem;
@@ -1978,7 +2089,7 @@ table.runs tbody tr:hover {
   z-index: 1;
 }
 .runs {
-  font-size: 0.93rem;
+  font-size: var(--font-3);
 }
 .wide-cell {
   width: 100%;
@@ -2010,7 +2121,7 @@ tr.below > td:first-child {
   box-shadow: inset 3px 0 var(--edge);
 }
 tr.below .wide-cell > div {
-  padding-left: 1.25rem;
+  padding-left: var(--space-7);
 }
 .bulk {
   position: sticky;
@@ -2018,12 +2129,12 @@ tr.below .wide-cell > div {
   z-index: 3;
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
-  margin-bottom: 0.75rem;
-  padding: 0.5rem 1rem;
+  margin-bottom: var(--space-5);
+  padding: var(--space-4) var(--space-6);
   border: 1px solid var(--link);
-  border-radius: 8px;
+  border-radius: var(--radius-3);
   background: var(--card);
 }
 .bulk[hidden] {
@@ -2044,22 +2155,22 @@ tr.below .wide-cell > div {
   .runs tbody tr {
     display: flex;
     flex-wrap: wrap;
-    gap: 0.1rem 0.75rem;
-    padding: 0.6rem 0;
+    gap: var(--space-1) var(--space-5);
+    padding: var(--space-4) 0;
   }
   .runs tbody td {
     display: block;
     min-width: 0;
     padding: 0;
-    font-size: 0.85rem;
+    font-size: var(--font-2);
   }
   .runs tbody td::before {
     content: none;
   }
   .runs .wide-cell {
     flex: 1 1 100%;
-    padding-right: 2rem;
-    font-size: 1rem;
+    padding-right: var(--space-9);
+    font-size: var(--font-5);
   }
   .runs .choose {
     position: absolute;
@@ -2069,11 +2180,11 @@ tr.below .wide-cell > div {
   }
 }
 kbd {
-  padding: 0 0.3rem;
+  padding: 0 var(--space-2);
   border: 1px solid var(--line);
-  border-radius: 4px;
+  border-radius: var(--radius-1);
   background: var(--page);
-  font-size: 0.8em;
+  font-size: var(--font-less);
 }
 #open-palette {
   color: var(--quiet);
@@ -2085,11 +2196,11 @@ dialog.palette {
 }
 .palette > input {
   width: 100%;
-  padding: 0.9rem 1rem;
+  padding: var(--space-6) var(--space-6);
   border: 0;
   border-bottom: 1px solid var(--line);
   border-radius: 0;
-  font-size: 1.05rem;
+  font-size: var(--font-6);
 }
 .palette > input:focus-visible {
   outline-offset: -3px;
@@ -2097,16 +2208,16 @@ dialog.palette {
 .palette > ul {
   max-height: 24rem;
   margin: 0;
-  padding: 0.4rem;
+  padding: var(--space-3);
   overflow: auto;
   list-style: none;
 }
 .palette li {
   display: flex;
-  gap: 1rem;
+  gap: var(--space-6);
   justify-content: space-between;
-  padding: 0.4rem 0.6rem;
-  border-radius: 5px;
+  padding: var(--space-3) var(--space-4);
+  border-radius: var(--radius-2);
   cursor: pointer;
 }
 .palette li > span {
@@ -2136,10 +2247,10 @@ dialog.palette {
 .briefs {
   display: grid;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr));
-  gap: 1rem 2rem;
+  gap: var(--space-6) var(--space-9);
 }
 .brief form {
-  margin-top: 0.4rem;
+  margin-top: var(--space-3);
 }
 .brief input {
   flex: 1 1 8rem;
@@ -2156,12 +2267,12 @@ dialog.palette {
   position: sticky;
   bottom: 0;
   z-index: 2;
-  padding: 0.75rem 0;
+  padding: var(--space-5) 0;
   background: var(--page);
 }
 .talk .call {
-  margin: 0 0 0.5rem;
-  padding: 0.35rem 0.6rem;
+  margin: 0 0 var(--space-4);
+  padding: var(--space-3) var(--space-4);
 }
 .talk .call > summary {
   overflow: hidden;
@@ -2182,8 +2293,8 @@ dialog.palette {
   display: inline-block;
   width: 0.4rem;
   height: 0.4rem;
-  margin-right: 0.2rem;
-  border-radius: 50%;
+  margin-right: var(--space-2);
+  border-radius: var(--round);
   background: var(--link);
 }
 @media (prefers-reduced-motion: no-preference) {
@@ -2207,20 +2318,74 @@ dialog.palette {
     opacity: 1;
   }
 }
+/* Where a text will be that takes a while. */
+.skeleton {
+  display: grid;
+  gap: var(--space-4);
+}
+.skeleton > i {
+  height: var(--space-6);
+  border-radius: var(--radius-1);
+  background: var(--line);
+}
+.skeleton > i:last-child {
+  width: 60%;
+}
+@media (prefers-reduced-motion: no-preference) {
+  .skeleton > i {
+    animation: typing 1.2s infinite;
+  }
+}
+/* The first letters of a service, where its logo belongs to somebody. */
+.monogram {
+  display: inline-grid;
+  flex: none;
+  place-items: center;
+  width: 2.25rem;
+  height: 2.25rem;
+  border: 2px solid;
+  border-radius: var(--radius-2);
+  background: var(--page);
+  font-weight: 600;
+  font-size: var(--font-3);
+}
+.m-0 {
+  border-color: var(--s0);
+}
+.m-1 {
+  border-color: var(--s1);
+}
+.m-2 {
+  border-color: var(--s2);
+}
+.m-3 {
+  border-color: var(--s3);
+}
+.m-4 {
+  border-color: var(--s4);
+}
+.m-5 {
+  border-color: var(--s5);
+}
+.with-monogram {
+  display: flex;
+  gap: var(--space-5);
+  align-items: center;
+}
 .labels {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.25rem;
-  margin-top: 0.2rem;
+  gap: var(--space-2);
+  margin-top: var(--space-2);
 }
 .label {
   max-width: 16rem;
-  padding: 0 0.4rem;
+  padding: 0 var(--space-3);
   overflow: hidden;
-  border-radius: 4px;
+  border-radius: var(--radius-1);
   background: var(--plain-soft);
   color: var(--quiet);
-  font-size: 0.8rem;
+  font-size: var(--font-2);
   text-decoration: none;
   text-overflow: ellipsis;
 }
@@ -2230,20 +2395,20 @@ a.label:hover {
 .views {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
-  margin-bottom: 1rem;
+  margin-bottom: var(--space-6);
 }
 .views:empty {
   display: none;
 }
 .view {
   display: inline-flex;
-  gap: 0.3rem;
+  gap: var(--space-2);
   align-items: center;
-  padding: 0.15rem 0.3rem 0.15rem 0.6rem;
+  padding: var(--space-1) var(--space-2) var(--space-1) var(--space-4);
   border: 1px solid var(--line);
-  border-radius: 999px;
+  border-radius: var(--round);
   background: var(--card);
 }
 .view > a[aria-current] {
@@ -2253,7 +2418,7 @@ a.label:hover {
   table-layout: fixed;
 }
 .beside td {
-  padding: 0 0.6rem;
+  padding: 0 var(--space-4);
   border: 0;
 }
 .beside td + td,
@@ -2280,16 +2445,16 @@ a.label:hover {
 .completion {
   max-height: 16rem;
   margin: 0;
-  padding: 0.25rem;
+  padding: var(--space-2);
   overflow: auto;
   border: 1px solid var(--edge);
-  border-radius: 5px;
+  border-radius: var(--radius-2);
   background: var(--card);
   font-weight: normal;
 }
 .completion > li {
-  padding: 0.2rem 0.5rem;
-  border-radius: 4px;
+  padding: var(--space-2) var(--space-4);
+  border-radius: var(--radius-1);
   cursor: pointer;
 }
 .completion > li[aria-selected="true"],
@@ -2297,7 +2462,7 @@ a.label:hover {
   background: var(--plain-soft);
 }
 .snippets h3 {
-  margin-top: 0.75rem;
+  margin-top: var(--space-5);
 }
 .filter :is(input, select, button) {
   min-height: 2.3rem;
@@ -3394,8 +3559,13 @@ form[data-send],
 .panel {
   display: block;
 }
+/* Tabs with an address are links: each leads to its part. */
+[data-tabs] ~ .panel:not(.open) {
+  display: none;
+}
 `,
-  "overview.js": `import { root, toast } from './page-api.js'
+  "overview.js": `import { root } from './page-api.js'
+import { toast } from './toast.js'
 import { startDemo } from './demo-run.js'
 
 // The part of the page with the button is drawn anew when something changes.
@@ -3682,14 +3852,6 @@ function ask()                   {
       { signal },
     )
   })
-}
-
-export function toast(words        )       {
-  const said = part('#toast')
-  said.replaceChildren(words)
-  setTimeout(() => {
-    if (said.textContent === words) said.replaceChildren()
-  }, 6000)
 }
 
 /** A text that is shown once, with a button that copies it. */
@@ -4620,6 +4782,7 @@ import { root } from './page-api.js'
 import { parsed } from './refresh.js'
 import { sendEach } from './send-each.js'
 import { localTimes } from './times.js'
+import { toast } from './toast.js'
 import { newRun } from './new-run.js'
 import { savedViews } from './saved-views.js'
 
@@ -4675,7 +4838,14 @@ part('#bulk-compare').addEventListener('click', () => {
   const [b = '', a = ''] = chosen().map(({ dataset }) => dataset.choose ?? '')
   location.href = \`\${root}compare?\${new URLSearchParams({ a, b })}\`
 })
-part('#bulk-none').addEventListener('click', chooseNone)
+part('#bulk-none').addEventListener('click', () => {
+  const ids = new Set(chosen().map(({ dataset }) => dataset.choose))
+  chooseNone()
+  toast(\`\${many(ids.size, 'run')} no longer chosen.\`, () => {
+    for (const box of boxes()) if (ids.has(box.dataset.choose)) box.checked = true
+    showBulk()
+  })
+})
 
 /** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */
 const opened = new Set        ()
@@ -4726,6 +4896,7 @@ newRun()
 savedViews()
 `,
   "saved-views.js": `import { el } from './dom.js'
+import { toast } from './toast.js'
 import { visible } from './foreign-text.js'
 
 /** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */
@@ -4758,7 +4929,10 @@ export function savedViews()       {
     const views = stored()
     const links = views.map(view => {
       const remove = el('button', { type: 'button', class: 'copy', 'aria-label': \`Forget the view \${view.name}\` }, '×')
-      remove.addEventListener('click', () => keep(views.filter(one => one !== view)))
+      remove.addEventListener('click', () => {
+        keep(views.filter(one => one !== view))
+        toast(\`The view \${visible(view.name)} is forgotten.\`, () => keep(views))
+      })
       const link = el(
         'a',
         { href: \`?\${view.query}\`, 'aria-current': view.query === now ? 'true' : undefined },
@@ -4858,8 +5032,9 @@ if (form !== null) {
 }
 `,
   "send-each.js": `import { many } from './figures.js'
-import { send, toast } from './page-api.js'
+import { send } from './page-api.js'
 import { refresh } from './refresh.js'
+import { toast } from './toast.js'
 
 const AT_ONCE = 4
 
@@ -4887,8 +5062,9 @@ export async function sendEach({ ids, path, one, done }         )               
   "send-form.js": `import { el } from './dom.js'
 import { askFirst } from './ask-first.js'
 import { bodyOf } from './form-body.js'
-import { ApiFault, root, send, shownOnce, toast } from './page-api.js'
+import { ApiFault, root, send, shownOnce } from './page-api.js'
 import { refresh } from './refresh.js'
+import { toast } from './toast.js'
 
 /**
  * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
@@ -4978,9 +5154,25 @@ async function then(form                 , what        , answer        , said   
     if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
   } else {
     if (form.dataset.reset !== undefined) form.reset()
-    if (rest) toast(rest)
+    if (rest) toast(rest, undoOf(form))
   }
   await refresh()
+}
+
+/** The operation that takes back what this form did, with the body that it needs. */
+function undoOf(form                 )                                    {
+  const { undo, undoBody } = form.dataset
+  if (undo === undefined) return undefined
+  const [method = 'POST', path = ''] = undo.split(' ')
+  return async () => {
+    try {
+      await send(method, \`ui/api\${path}\`, undoBody === undefined ? undefined : JSON.parse(undoBody))
+      toast('Taken back.')
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error))
+    }
+    await refresh()
+  }
 }
 
 /** Cards that were dealt with here; a part of the page that is drawn for all may show them for some seconds more. */
@@ -5099,9 +5291,7 @@ body {
   background: var(--page);
   color: var(--text);
   overflow-wrap: anywhere;
-  font:
-    15px / 1.5 system-ui,
-    sans-serif;
+  font: var(--font-4) / 1.5 var(--letters);
 }
 .top {
   position: sticky;
@@ -5109,23 +5299,23 @@ body {
   z-index: 4;
   grid-column: 1 / -1;
   min-height: 3.2rem;
-  padding: 0.5rem 1rem;
+  padding: var(--space-4) var(--space-6);
   border-bottom: 1px solid var(--line);
   background: var(--card);
 }
 .brand {
   display: inline-flex;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
   color: var(--text);
   font-weight: 650;
-  font-size: 1.1rem;
+  font-size: var(--font-6);
   text-decoration: none;
 }
 .live {
   flex: 1;
   color: var(--quiet);
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 nav {
   position: sticky;
@@ -5133,20 +5323,30 @@ nav {
   align-self: start;
   max-height: calc(100vh - 3.2rem);
   overflow: auto;
-  padding: 0.75rem 0.5rem;
+  padding: var(--space-5) var(--space-4);
 }
 .count {
   min-width: 1.4rem;
-  padding: 0 0.4rem;
-  border-radius: 999px;
+  padding: 0 var(--space-3);
+  border-radius: var(--round);
   background: var(--plain-soft);
   font-weight: 600;
-  font-size: 0.75rem;
+  font-size: var(--font-1);
   text-align: center;
   font-variant-numeric: tabular-nums;
 }
-nav a[href$="approvals"] > .count {
+.count.warn {
   background: var(--warn-soft);
+}
+.count.bad {
+  background: var(--bad-soft);
+}
+.count.warn,
+.count.bad {
+  color: var(--text);
+}
+nav a > .count + .count {
+  margin-left: calc(-1 * var(--space-2));
 }
 nav ul {
   margin: 0;
@@ -5155,13 +5355,19 @@ nav ul {
 }
 nav a {
   display: flex;
-  gap: 0.5rem;
+  gap: var(--space-4);
   align-items: center;
   justify-content: space-between;
-  padding: 0.4rem 0.75rem;
-  border-radius: 6px;
+  padding: var(--space-3) var(--space-5);
+  border-radius: var(--radius-2);
   color: var(--text);
   text-decoration: none;
+}
+nav a > .icon {
+  color: var(--quiet);
+}
+nav a > .icon + span {
+  flex: 1;
 }
 nav a:hover {
   background: var(--plain-soft);
@@ -5171,11 +5377,14 @@ nav a[aria-current] {
   font-weight: 600;
   box-shadow: inset 3px 0 var(--link);
 }
+nav a[aria-current] > .icon {
+  color: var(--link);
+}
 main {
   min-width: 0;
   width: 100%;
   max-width: 120rem;
-  padding: 1.25rem 1.5rem;
+  padding: var(--space-7) var(--space-8);
 }
 main:focus {
   outline: none;
@@ -5184,21 +5393,21 @@ main:focus {
 .who {
   display: flex;
   flex-wrap: wrap;
-  gap: 0.5rem 0.75rem;
+  gap: var(--space-4) var(--space-5);
   align-items: center;
 }
 .brand small,
 .apart {
   color: var(--quiet);
   font-weight: normal;
-  font-size: 0.85rem;
+  font-size: var(--font-2);
 }
 .apart {
-  padding: 0.4rem 0.75rem;
+  padding: var(--space-3) var(--space-5);
 }
 nav .within {
-  padding-left: 1.75rem;
-  font-size: 0.93rem;
+  padding-left: var(--space-9);
+  font-size: var(--font-3);
 }
 .unpadded {
   margin: 0;
@@ -5211,12 +5420,12 @@ nav .within {
     grid-template: auto auto 1fr / minmax(0, 1fr);
   }
   main {
-    padding: 1rem;
+    padding: var(--space-6);
   }
   nav {
     top: 3.2rem;
     z-index: 4;
-    padding: 0.25rem 0.5rem;
+    padding: var(--space-2) var(--space-4);
     border-bottom: 1px solid var(--line);
     background: var(--card);
     overflow-x: auto;
@@ -5226,7 +5435,7 @@ nav .within {
     width: max-content;
   }
   nav a {
-    padding: 0.25rem 0.6rem;
+    padding: var(--space-2) var(--space-4);
     white-space: nowrap;
   }
   nav a[aria-current] {
@@ -5241,8 +5450,8 @@ nav .within {
   }
   .top {
     flex-wrap: nowrap;
-    gap: 0.4rem;
-    padding: 0.5rem;
+    gap: var(--space-3);
+    padding: var(--space-4);
   }
   .who {
     flex-wrap: nowrap;
@@ -5261,11 +5470,28 @@ nav .within {
   }
 }
 `,
+  "skeleton.js": `import { el } from './dom.js'
+
+/** What is there sooner needs no stand-in: one that flashes by is worse than none. */
+const AFTER_MS = 300
+const LINES = 4
+
+/** Grey lines where a text will be, if it is not there by then; the text replaces them. */
+export function skeleton(box             )       {
+  const first = box.firstChild
+  setTimeout(() => {
+    if (box.firstChild !== first) return
+    const lines = Array.from({ length: LINES }, () => el('i', {}))
+    box.append(el('div', { class: 'skeleton', 'aria-hidden': 'true' }, ...lines))
+  }, AFTER_MS)
+}
+`,
   "step-panel.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'
 
 import { copyButton } from './copy-button.js'
 import { root } from './page-api.js'
+import { skeleton } from './skeleton.js'
 import { visible } from './foreign-text.js'
 import { jsonView, lazyFold } from './text-view.js'
 import { conversationView } from './conversation-view.js'
@@ -5345,7 +5571,8 @@ function plainParts(step              , events                          )       
 
 /** The conversation, asked for when the step is looked at. */
 function requestBox(runId        , stepId        , { router }               )              {
-  const box = el('div', { class: 'conversation' }, el('p', { class: 'hint' }, 'Reading the conversation …'))
+  const box = el('div', { class: 'conversation' }, el('p', { class: 'unseen' }, 'Reading the conversation …'))
+  skeleton(box)
   const run = \`\${root}ui/api/v1/runs/\${encodeURIComponent(runId)}\`
   const read = async (before         )                       => {
     const query = before === undefined ? '' : \`?before=\${before}\`
@@ -5390,7 +5617,7 @@ function forkForm(runId        , stepId        )              {
 }
 `,
   "tabs.js": `/** Tabs of a page: one panel is seen at a time, and the arrows go from tab to tab. */
-export function tabs(list             )                                   {
+export function tabs(list             , opened                         = () => {})                                   {
   const all = [...list.querySelectorAll             ('[role=tab]')]
 
   function open(name        , focus = false)       {
@@ -5405,17 +5632,35 @@ export function tabs(list             )                                   {
 
   list.addEventListener('click', event => {
     const tab = event.target instanceof Element ? event.target.closest             ('[role=tab]') : null
-    if (tab) open(tab.dataset.tab ?? '')
+    // To be opened in another place.
+    if (tab === null || event.ctrlKey || event.metaKey || event.shiftKey) return
+    event.preventDefault()
+    open(tab.dataset.tab ?? '')
+    opened(tab.dataset.tab ?? '')
   })
   list.addEventListener('keydown', event => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     const at = all.findIndex(tab => tab.getAttribute('aria-selected') === 'true')
-    const next = by === undefined ? undefined : all[(at + by + all.length) % all.length]
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1 + all.length, Home: 0, End: all.length - 1 }[event.key]
+    const next = to === undefined ? undefined : all[to % all.length]
     if (next === undefined) return
     event.preventDefault()
     open(next.dataset.tab ?? '', true)
+    opened(next.dataset.tab ?? '')
   })
   return { open }
+}
+
+/** The tabs that the address of the page names: they come back with a reload and by the browser's way back. */
+export function pageTabs()       {
+  const list = document.querySelector             ('[role=tablist][data-tabs]')
+  if (list === null) return
+  const first = list.querySelector             ('[aria-selected=true]')?.dataset.tab ?? ''
+  const { open } = tabs(list, name => {
+    const to = new URL(location.href)
+    to.searchParams.set('tab', name)
+    history.pushState(null, '', to)
+  })
+  window.addEventListener('popstate', () => open(new URLSearchParams(location.search).get('tab') ?? first))
 }
 `,
   "text-view.js": `import { el } from './dom.js'
@@ -5771,6 +6016,37 @@ export function followTimes()       {
   setInterval(() => {
     if (!document.hidden) localTimes()
   }, RENEW_MS)
+}
+`,
+  "toast.js": `import { el, icon, part } from './dom.js'
+
+const STAYS_MS = 6000
+/** Long enough to be reached by the keyboard. */
+const UNDO_STAYS_MS = 12_000
+
+let timer
+
+/** Words at the edge of the page, with a button that takes back what they say, where there is a way back. */
+export function toast(words        , undo                )       {
+  const box = part('#toast')
+  clearTimeout(timer)
+  const close = () => box.replaceChildren()
+  box.replaceChildren(el('span', {}, words), ...(undo === undefined ? [] : [undoButton(undo, close)]))
+  const leave = () => {
+    // Who points at it or has the focus there is about to use it.
+    if (box.matches(':hover, :focus-within')) timer = setTimeout(leave, STAYS_MS)
+    else close()
+  }
+  timer = setTimeout(leave, undo === undefined ? STAYS_MS : UNDO_STAYS_MS)
+}
+
+function undoButton(undo               , close            )              {
+  const button = el('button', { type: 'button', class: 'small' }, icon('undo'), ' Undo')
+  button.addEventListener('click', () => {
+    close()
+    undo()
+  })
+  return button
 }
 `,
   "try-step.js": `import { el } from './dom.js'

@@ -5,7 +5,7 @@ import type { Context } from 'hono'
  * it, whatever a module does. Frames are refused because a page in one could be clicked without being seen.
  */
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types waybill-pages"
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types waybill-pages"
 
 export function guard(c: Context): void {
   c.header('content-security-policy', POLICY)

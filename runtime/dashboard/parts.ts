@@ -1,5 +1,7 @@
 import { html } from 'hono/html'
 import { moment, money, usd } from '../../shared/browser/figures.ts'
+import { icon } from '../../shared/browser/icon-sprite.ts'
+import type { IconName } from '../../shared/browser/icons.ts'
 import type { Html, Shown } from './page.ts'
 
 /** A time as it stands on the record, the same in every zone. */
@@ -65,19 +67,45 @@ export interface Sending {
   label?: string
   className?: string
   id?: string
+  /** The operation that takes it back, and its body: a toast offers it. */
+  undo?: { send: string; body?: unknown } | undefined
 }
 
 /** A form that a module sends to the API as JSON, with the token against forged requests. */
-export function form({ send, after = 'refresh', confirm, label, className = '', id }: Sending, body: Shown): Html {
+export function form(
+  { send, after = 'refresh', confirm, label, className = '', id, undo }: Sending,
+  body: Shown,
+): Html {
   return html`<form data-send="${send}" data-then="${after}" class="${className}" method="post"${
     confirm === undefined ? '' : html` data-confirm="${confirm}"`
-  }${label === undefined ? '' : html` aria-label="${label}"`}${id === undefined ? '' : html` id="${id}"`}>${body}<output role="status"></output></form>`
+  }${label === undefined ? '' : html` aria-label="${label}"`}${id === undefined ? '' : html` id="${id}"`}${undo === undefined ? '' : html` data-undo="${undo.send}"`}${undo?.body === undefined ? '' : html` data-undo-body="${JSON.stringify(undo.body)}"`}>${body}<output role="status"></output></form>`
+}
+
+/** By the verb that a button begins with: the same act looks the same everywhere. */
+const ICON_OF: Readonly<Record<string, IconName>> = {
+  Cancel: 'close',
+  Chat: 'chat',
+  Compare: 'compare',
+  Delete: 'remove',
+  Disconnect: 'close',
+  Forget: 'remove',
+  Fork: 'router',
+  Remove: 'remove',
+  Retry: 'again',
+  Revoke: 'close',
+  Test: 'done',
+}
+
+/** The words of a button, behind the icon of its verb where it has one. */
+export function buttonWords(words: string): Shown {
+  const name = ICON_OF[words.split(' ', 1)[0] ?? '']
+  return name === undefined ? words : html`${icon(name)} ${words}`
 }
 
 /** One button that sends one operation. */
 export function action(words: string, sending: Sending & { about?: string }, fields: Shown = ''): Html {
   const name = sending.about === undefined ? '' : html` aria-label="${`${words}: ${sending.about}`}"`
-  return form({ className: 'inline', ...sending }, html`${fields}<button${name}>${words}</button>`)
+  return form({ className: 'inline', ...sending }, html`${fields}<button${name}>${buttonWords(words)}</button>`)
 }
 
 export function agentChoice(names: readonly string[], chosen = ''): Html {

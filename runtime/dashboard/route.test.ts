@@ -143,7 +143,7 @@ describe('what a page has beside its data', () => {
     here = await fixture({ routerPanel: () => 'http://127.0.0.1:8090/panel' })
     await setUp()
     expect((await visit('/', { cookies: (await logIn()).set })).text).toContain(
-      '<a href="http://127.0.0.1:8090/panel"><span>Router</span></a>',
+      '<a href="http://127.0.0.1:8090/panel"><svg class="icon" aria-hidden="true"><use href="#i-router"></use></svg><span>Router</span></a>',
     )
   })
 

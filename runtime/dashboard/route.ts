@@ -3,10 +3,10 @@ import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
+import { browserFiles } from '../../shared/http/browser-files.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
-import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
 import type { Overview, OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import {
@@ -33,12 +33,6 @@ import { setupPage } from './setup-page.ts'
 import { sharedFragments } from './shared-fragments.ts'
 import { type MenuCounts, shell, type Theme } from './shell.ts'
 
-const TYPES: Readonly<Record<string, string>> = {
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  svg: 'image/svg+xml',
-}
-
 /** Before a login: holds what the form of the login page must carry. */
 const FORM_COOKIE = 'wb_form'
 const MOST_FORM_BYTES = 16_384
@@ -59,8 +53,7 @@ export function pagesRoute({
 }) {
   const logins = loginAccess(users, now)
   const fragments = sharedFragments(monotonic)
-  const compressed = new Map<string, Uint8Array<ArrayBuffer>>()
-  const files = async () => (await import('./files.gen.ts')).dashboardFiles
+  const files = browserFiles({ load: async () => (await import('./files.gen.ts')).dashboardFiles, gzip: deps.gzip })
 
   async function loginOf(c: Context): Promise<Login | undefined> {
     try {
@@ -113,8 +106,10 @@ export function pagesRoute({
     }
   }
 
-  const countsOf = async (ask: Ask): Promise<MenuCounts | undefined> =>
-    (await ask.maybe<Overview>('/v1/overview?range=1h'))?.open
+  const countsOf = async (ask: Ask): Promise<MenuCounts | undefined> => {
+    const hour = await ask.maybe<Overview>('/v1/overview?range=1h')
+    return hour && { ...hour.open, failed: hour.total.failed }
+  }
 
   /** What a person may see follows from tenant and role alone. */
   function overviewOf(c: Context, { user }: Login, range: OverviewRange) {
@@ -123,26 +118,9 @@ export function pagesRoute({
   }
 
   const route = new Hono<RuntimeHttpEnv>()
-    .get('/ui/files/:file', async c => {
-      const known = await files()
-      const name = c.req.param('file')
-      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
-      if (type === undefined || !Object.hasOwn(known, name)) throw new ApiError('not_found', `there is no file ${name}`)
-      const text = known[name]!
-      // Weak: it names the text, compressed or not.
-      const etag = `W/"${sha256Hex(text).slice(0, 16)}"`
+    .get('/ui/files/:file', c => {
       guard(c)
-      // A new version must not meet modules of the old one.
-      c.header('cache-control', 'no-cache')
-      c.header('etag', etag)
-      if (c.req.header('if-none-match') === etag) return c.body(null, 304)
-      c.header('vary', 'accept-encoding')
-      if (deps.gzip === undefined || !/\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\b)/.test(c.req.header('accept-encoding') ?? '')) {
-        return c.body(text, 200, { 'content-type': type })
-      }
-      const packed = compressed.get(name) ?? deps.gzip(text)
-      compressed.set(name, packed)
-      return c.body(packed, 200, { 'content-type': type, 'content-encoding': 'gzip' })
+      return files(c, c.req.param('file'))
     })
     .get('/setup', async c => {
       guard(c)

@@ -1,5 +1,7 @@
 import { html } from 'hono/html'
+import { ICON_SPRITE, icon } from '../../shared/browser/icon-sprite.ts'
 import { MENU } from '../../shared/browser/menu.ts'
+import { TYPEFACE } from '../../shared/browser/typeface.ts'
 import { VERSION } from '../../shared/version.ts'
 import type { User } from '../../shared/wire/runtime/auth.ts'
 import type { Html, Shown } from './page.ts'
@@ -23,6 +25,8 @@ export type Theme = 'light' | 'dark'
 export interface MenuCounts {
   running: number
   approvals: number
+  /** Of the last hour. */
+  failed: number
 }
 
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
@@ -35,6 +39,7 @@ export function shell({ title, root, scripts, body, person, menu, router, counts
 <meta name="color-scheme" content="light dark">
 <title>${title} · Waybill</title>
 <link rel="icon" href="${root}ui/files/icon.svg">
+<link rel="preload" href="${root}ui/files/${TYPEFACE}" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="${root}ui/files/base.css">
 <link rel="stylesheet" href="${root}ui/files/shell.css">
 <link rel="stylesheet" href="${root}ui/files/dashboard.css">
@@ -44,11 +49,12 @@ ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"><
 </head>
 <body${person === undefined ? '' : html` data-role="${person.user.role}"`}>
 ${person === undefined ? '' : html`${top(root, person)}${menuOf(root, menu ?? '', router, counts)}`}
+${ICON_SPRITE}
 <main id="main" tabindex="-1">
 ${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}
 ${body}
 </main>
-<p id="toast" role="status"></p>
+<div id="toast" role="status"></div>
 ${scripts.length === 0 ? '' : LOGIN_AGAIN}
 </body>
 </html>`
@@ -67,20 +73,17 @@ function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person
 }
 
 export function menuOf(root: string, menu: string, router: string | undefined, counts: MenuCounts | undefined): Html {
-  const count = (name: string): Shown => {
-    const [number, words] =
-      name === 'Runs'
-        ? [counts?.running ?? 0, 'running']
-        : name === 'Approvals'
-          ? [counts?.approvals ?? 0, 'pending']
-          : [0, '']
-    return number === 0
+  const count = (number: number, words: string, look = ''): Shown =>
+    number === 0
       ? ''
-      : html`<span class="count" title="${number} ${words}">${number}<span class="unseen"> ${words}</span></span>`
+      : html`<span class="count ${look}" title="${number} ${words}">${number}<span class="unseen"> ${words}</span></span>`
+  const marks: Record<string, Shown> = {
+    Runs: [count(counts?.running ?? 0, 'running'), count(counts?.failed ?? 0, 'failed in the last hour', 'bad')],
+    Approvals: count(counts?.approvals ?? 0, 'pending', 'warn'),
   }
   return html`<nav id="menu" aria-label="Pages" data-live><ul>
-${MENU.map(({ name, href }) => html`<li><a href="${root}${href}"${name === menu ? html` aria-current="page"` : ''}><span>${name}</span>${count(name)}</a></li>`)}
-${router === undefined ? html`<li class="apart">No router here</li>` : html`<li><a href="${router}"><span>Router</span></a></li>`}
+${MENU.map(entry => html`<li><a href="${root}${entry.href}"${entry.name === menu ? html` aria-current="page"` : ''}>${icon(entry.icon)}<span>${entry.name}</span>${marks[entry.name] ?? ''}</a></li>`)}
+${router === undefined ? html`<li class="apart">No router here</li>` : html`<li><a href="${router}">${icon('router')}<span>Router</span></a></li>`}
 </ul></nav>`
 }
 

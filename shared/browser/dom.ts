@@ -1,3 +1,5 @@
+import type { IconName } from './icons.ts'
+
 type Child = Node | string | number | undefined | false | readonly Child[]
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
@@ -18,6 +20,11 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   ...children: Child[]
 ): SVGElementTagNameMap[K] {
   return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
+}
+
+/** An icon of the page's sprite, beside words that say the same. */
+export function icon(name: IconName): SVGElement {
+  return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: `#i-${name}` }))
 }
 
 /** The element of the page with this selector; it is part of the page, so its absence is a mistake. */

@@ -1,12 +1,14 @@
+import type { IconName } from './icons.ts'
+
 /** The pages of the dashboard in the order of the menu, which both services show. */
-export const MENU: readonly { name: string; href: string }[] = [
-  { name: 'Overview', href: '' },
-  { name: 'Runs', href: 'runs' },
-  { name: 'Approvals', href: 'approvals' },
-  { name: 'Agents', href: 'agents' },
-  { name: 'Sessions', href: 'sessions' },
-  { name: 'Schedules', href: 'schedules' },
-  { name: 'Connectors', href: 'connectors' },
-  { name: 'Nodes', href: 'nodes' },
-  { name: 'Settings', href: 'settings' },
+export const MENU: readonly { name: string; href: string; icon: IconName }[] = [
+  { name: 'Overview', href: '', icon: 'overview' },
+  { name: 'Runs', href: 'runs', icon: 'runs' },
+  { name: 'Approvals', href: 'approvals', icon: 'approvals' },
+  { name: 'Agents', href: 'agents', icon: 'agents' },
+  { name: 'Sessions', href: 'sessions', icon: 'sessions' },
+  { name: 'Schedules', href: 'schedules', icon: 'schedules' },
+  { name: 'Connectors', href: 'connectors', icon: 'connectors' },
+  { name: 'Nodes', href: 'nodes', icon: 'nodes' },
+  { name: 'Settings', href: 'settings', icon: 'settings' },
 ]

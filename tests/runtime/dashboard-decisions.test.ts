@@ -198,6 +198,7 @@ if (hasChromium()) {
     it('begins an agent with its use, edits what was set with help, and shows versions side by side', async () => {
       await page.goto(at('agents/clerk'))
       await shot('agent')
+      await page.click('[role=tab]:text("Manifest")')
       expect(JSON.parse(await page.inputValue('#manifest'))).toEqual({
         model: 'demo/echo',
         tools: ['ask_human', 'wait'],
@@ -217,6 +218,8 @@ if (hasChromium()) {
       await page.click('button.main:text("Publish")')
       await page.waitForSelector('text=Published.')
       await page.reload()
+      expect(new URL(page.url()).searchParams.get('tab')).toBe('manifest')
+      await page.click('[role=tab]:text("Versions")')
       await page.click('#agent-versions >> text=Compare')
       await page.waitForSelector('table.beside')
       await shot('agent-diff')

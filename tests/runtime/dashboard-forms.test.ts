@@ -79,7 +79,7 @@ if (hasChromium()) {
         response.writeHead(200, { 'content-type': 'application/json' })
         response.end(JSON.stringify({ id: 'x', object: 'chat.completion', created: 1, model, choices, usage }))
       })
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=providers'))
       const form = page.locator('form[data-send="POST /v1/settings/llm-providers"]')
       await page.click('text=Configure a provider')
       await form.locator('[name=provider]').fill('nobody-knows')
@@ -103,7 +103,7 @@ if (hasChromium()) {
     })
 
     it('keys: one is made with its scopes, shown once with a copy, and revoked', async () => {
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=keys'))
       await page.click('text=Make a key')
       const form = page.locator('form[data-send="POST /v1/api-keys"]')
       await form.locator('[name=name]').fill('for a program')
@@ -132,7 +132,7 @@ if (hasChromium()) {
     it('webhooks: one is added, tested, delivers, and what failed is sent again', async () => {
       remote.always(answer(500, '{}'))
       await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=webhooks'))
       await page.click('text=Add a webhook')
       const form = page.locator('form[data-send="POST /v1/webhooks"]')
       await form.locator('[name=url]').fill(`${remote.origin}/hook`)
@@ -163,7 +163,7 @@ if (hasChromium()) {
         await page.reload()
         expect(await page.locator('#deliveries .badge:text("delivered")').count()).toBeGreaterThan(0)
       })
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=webhooks'))
       await page.click('#webhooks >> text=Delete')
       await confirmed(page)
       await page.waitForSelector('#webhooks:has-text("No webhooks yet.")')
@@ -227,7 +227,7 @@ if (hasChromium()) {
     })
 
     it('people: one is invited, sets a password, sees what the role allows, and is out when disabled', async () => {
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=people'))
       await page.click('text=Invite a person')
       const form = page.locator('form[data-send="POST /v1/users"]')
       await form.locator('[name=name]').fill(`Grace ${HOSTILE}`)
@@ -250,7 +250,7 @@ if (hasChromium()) {
         await hers.page.waitForURL(at(''))
         await hers.page.goto(at('agents/echo'))
         expect(await hers.page.locator('form[data-send]:visible').count()).toBe(0)
-        await hers.page.goto(at('settings'))
+        await hers.page.goto(at('settings?tab=people'))
         expect(await hers.page.textContent('main')).toContain('Your role does not see the others here.')
 
         await page.reload()
@@ -303,7 +303,7 @@ if (hasChromium()) {
         { host: '*.eu.example.com', ports: [8443] },
       ]
       const own = `form[data-send="PUT /v1/secrets/${name}"]`
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=secrets'))
       await page.click('text=Set a secret')
       const form = page.locator('form[data-send="PUT /v1/secrets/{secretName}"]')
       await form.locator('[name=secretName]').fill(name)
@@ -333,7 +333,7 @@ if (hasChromium()) {
     })
 
     it('passwords: one’s own is changed with the one before, and other logins are over', async () => {
-      await page.goto(at('settings'))
+      await page.goto(at('settings?tab=you'))
       await page.click('text=Change your password')
       await page.fill('[name=currentPassword]', 'not the password')
       await page.fill('[name=newPassword]', 'a new horse battery')

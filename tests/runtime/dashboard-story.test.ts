@@ -182,14 +182,14 @@ if (hasChromium()) {
           await picture('dashboard-compare')
         })
         await step('a second version', async () => {
-          await page.goto(at('agents/clerk'))
+          await page.goto(at('agents/clerk?tab=manifest'))
           await page.fill('[data-member=systemPrompt]', 'You are a careful clerk.')
           await page.waitForSelector('#manifest-said >> text=valid')
           await page.click('button.main:text("Publish")')
           await page.waitForSelector('text=Published.')
         })
         await step('is compared with the first side by side', async () => {
-          await page.reload()
+          await page.click('[role=tab]:text("Versions")')
           await page.click('#agent-versions >> text=Compare')
           await page.waitForSelector('td.added')
           await picture('dashboard-agent')

@@ -174,7 +174,7 @@ if (hasChromium()) {
       })
 
       it('a refused form says why beside its field and changes nothing', async () => {
-        await page.goto(at('agents/echo'))
+        await page.goto(at('agents/echo?tab=budget'))
         await page.fill('[name=notifyAtPct]', '80')
         await page.fill('[name=maxRunsPerDay]', '700')
         await page.evaluate(() => document.querySelector('[name=notifyAtPct]')?.setAttribute('value', '500'))
@@ -348,13 +348,23 @@ async function fill({ call }: DashboardFixture): Promise<Record<string, string>>
     waiting: `runs/${waiting.id}`,
     approvals: 'approvals',
     agents: 'agents',
-    agent: `agents/echo?diff=${version!.id}`,
+    agent: 'agents/echo',
+    versions: `agents/echo?diff=${version!.id}`,
+    manifest: 'agents/echo?tab=manifest',
+    budget: 'agents/echo?tab=budget',
+    calls: 'agents/echo?tab=api',
     sessions: 'sessions',
     session: `sessions/${session.id}`,
     schedules: 'schedules',
     schedule: `schedules/${schedule.id}`,
     connectors: 'connectors',
     nodes: 'nodes',
+    ...Object.fromEntries(
+      ['providers', 'models', 'keys', 'people', 'secrets', 'you', 'api'].map(tab => [
+        `settings-${tab}`,
+        `settings?tab=${tab}`,
+      ]),
+    ),
     settings: `settings?webhook=${hookId}`,
     nothing: 'runs/01900000-0000-7000-8000-000000000000',
   }

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { count, money, percent } from '../../../shared/browser/figures.ts'
+import { icon } from '../../../shared/browser/icon-sprite.ts'
 import type { Agent, AgentVersion, AgentVersionWithManifest } from '../../../shared/wire/runtime/agent.ts'
 import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
@@ -12,6 +13,7 @@ import { runTable } from '../run-table.ts'
 import { setMembers } from '../set-members.ts'
 import { sideBySide } from '../side-by-side.ts'
 import { type ApiCall, snippets } from '../snippets.ts'
+import { tabbed } from '../tabs.ts'
 
 export const agentPage: Page = {
   path: '/agents/:name',
@@ -35,16 +37,37 @@ export const agentPage: Page = {
     ])
     const { name, manifest, description = '' } = agent
     const text = JSON.stringify(setMembers(manifest), null, 2)
-    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p>${description}</p>`}
+    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p>${description}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
-${other === undefined ? '' : difference(root, name, other, text)}
-${live('agent-figures', await figures(ask, root, name, { now, budget }))}
-${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}
-<div class="cards">
-${live('agent-versions', card('Versions', html`${versionRows(root, name, versions.items)}${pager(root, `agents/${name}`, { cursor }, versions.next)}`))}
-${live('agent-budget', card('Budget', budgetForm(name, budget)))}
-</div>
-<section class="card" aria-labelledby="manifest-title"><h2 id="manifest-title">Manifest</h2>
+${tabbed(
+  `Parts of ${name}`,
+  `${root}agents/${name}`,
+  [
+    {
+      id: 'use',
+      words: 'Use',
+      body: html`${live('agent-figures', await figures(ask, root, name, { now, budget }))}
+${card('Last runs', runs.items.length === 0 ? html`<p class="hint">It has not run yet. <a href="${root}runs?agentName=${name}">Start a run</a></p>` : html`${runTable(runs.items, { root })}<p><a href="${root}runs?agentName=${name}">All its runs</a></p>`)}`,
+    },
+    {
+      id: 'versions',
+      words: 'Versions',
+      body: html`${other === undefined ? '' : difference(root, name, other, text)}
+${live('agent-versions', card('Versions', html`${versionRows(root, name, versions.items)}${pager(root, `agents/${name}`, { cursor, tab: 'versions' }, versions.next)}`))}`,
+    },
+    { id: 'manifest', words: 'Manifest', body: manifestCard(at, text) },
+    { id: 'budget', words: 'Budget', body: live('agent-budget', card('Budget', budgetForm(name, budget))) },
+    { id: 'api', words: 'API', body: snippets(callsOf(name)) },
+  ],
+  query('tab') ?? (compared === undefined && cursor === undefined ? undefined : 'versions'),
+)}
+${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
+    return { title: name, body }
+  },
+}
+
+function manifestCard(at: string, text: string): Html {
+  return html`<section class="card" aria-labelledby="manifest-title"><h2 id="manifest-title">Manifest</h2>
 <noscript><pre tabindex="0">${text}</pre></noscript>
 ${form(
   { send: `POST ${at}/versions`, after: 'saved:Published.' },
@@ -52,11 +75,7 @@ ${form(
 <label>Note <input name="note" maxlength="1000"></label>
 <label><input type="checkbox" name="promote" checked> Runs that begin from now on use it</label>
 <button class="main">Publish</button>`,
-)}</section>
-${snippets(callsOf(name))}
-${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
-    return { title: name, body }
-  },
+)}</section>`
 }
 
 const DAY_MS = 86_400_000
@@ -128,16 +147,18 @@ function isolationBadge(value: string, items: readonly IsolationItem[]): Html {
 }
 
 function versionRows(root: string, name: string, versions: readonly AgentVersion[]): Html {
+  const before = versions.find(one => one.current)?.id
   const rows = versions.map(({ id, number, createdAt, note = '', current, manifestHash }) => [
     html`<span title="${manifestHash}">${number}</span> ${current ? badge('current') : ''}`,
     html`${when(createdAt)}${note === '' ? '' : html`<br><small>${note}</small>`}`,
     current
       ? ''
-      : html`<a href="${root}agents/${name}?diff=${id}" aria-label="Compare version ${number}">Compare</a> ${action(
+      : html`<a href="${root}agents/${name}?tab=versions&diff=${id}" aria-label="Compare version ${number}">Compare</a> ${action(
           'Promote',
           {
             send: `POST /v1/agents/${name}/versions/${id}/promote`,
             after: 'refresh:Promoted.',
+            undo: before === undefined ? undefined : { send: `POST /v1/agents/${name}/versions/${before}/promote` },
             about: `version ${number}`,
           },
         )}`,
@@ -147,7 +168,7 @@ function versionRows(root: string, name: string, versions: readonly AgentVersion
 
 function difference(root: string, name: string, other: AgentVersionWithManifest, current: string): Html {
   const before = JSON.stringify(setMembers(other.manifest), null, 2)
-  return html`<section class="card" aria-labelledby="diff-title"><div class="title-row"><h2 id="diff-title">From version ${other.number} to the current one</h2><a href="${root}agents/${name}">Close</a></div>
+  return html`<section class="card" aria-labelledby="diff-title"><div class="title-row"><h2 id="diff-title">From version ${other.number} to the current one</h2><a href="${root}agents/${name}?tab=versions">Close</a></div>
 ${sideBySide([`Version ${other.number}`, before], ['Current', current])}</section>`
 }
 

@@ -4,6 +4,7 @@ import { isCustom } from '../../../shared/wire/runtime/catalog.ts'
 import type { CatalogEntry, Connector } from '../../../shared/wire/runtime/connector.ts'
 import type { McpGrant } from '../../../shared/wire/runtime/mcp-grant.ts'
 import { mcpServers } from '../mcp-grants.ts'
+import { monogram } from '../monogram.ts'
 import { OWN_CONNECTOR } from '../own-connector.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
@@ -78,7 +79,7 @@ function rows(installed: readonly Connector[], names: ReadonlyMap<string, string
     'Installed connectors',
     ['Connector', 'State', 'Last test', 'Actions'],
     installed.map(({ connectorId, id, displayName, status, ready, baseUrl, lastTest }) => [
-      html`${displayName || names.get(connectorId) || connectorId}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}`,
+      html`<span class="with-monogram">${monogram(names.get(connectorId) ?? connectorId)}<span>${displayName || names.get(connectorId) || connectorId}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}</span></span>`,
       html`${badge(status)} ${ready ? '' : html`<span class="warn">a credential is missing</span>`}`,
       lastTest === undefined ? 'never' : html`${badge(lastTest.success ? 'succeeded' : 'failed')} ${when(lastTest.at)}`,
       html`${action('Test', { send: `POST /v1/connectors/${id}/test`, after: 'say', about: connectorId })}
@@ -92,7 +93,7 @@ const PUBLIC_KEYS =
 
 function offer({ connectorId, name, auth, configKeys, actions, oauth }: CatalogEntry, changes: boolean): Html {
   const words = actions.map(one => `${one.name}${one.readOnly ? '' : ' (changes something)'}`).join(', ')
-  return html`<section class="card" aria-label="${name}"><h3>${name}</h3>
+  return html`<section class="card" aria-label="${name}"><h3 class="with-monogram">${monogram(name)}${name}</h3>
 <p class="hint">${auth === 'none' ? 'no credentials' : auth}; ${many(actions.length, 'action')}: ${words}</p>
 ${changes && oauth !== undefined ? consentOf({ connectorId, name, oauth }) : ''}
 ${

@@ -3,7 +3,7 @@ import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Html } from '../page.ts'
-import { action, badge, facts, price, when } from '../parts.ts'
+import { action, badge, buttonWords, facts, price, when } from '../parts.ts'
 
 /** What a run is, what it came to, and what can be done with it; the browser keeps its figures up to date while it goes on. */
 export function runHead(
@@ -69,7 +69,7 @@ function relations(root: string, run: Run): [string, Html][] {
       : [
           [
             'Forked from',
-            html`${link('runs', forkedFrom.runId)} at ${forkedFrom.stepId} <a class="button" href="${root}compare?${new URLSearchParams({ a: forkedFrom.runId, b: run.id })}">Compare</a>`,
+            html`${link('runs', forkedFrom.runId)} at ${forkedFrom.stepId} <a class="button" href="${root}compare?${new URLSearchParams({ a: forkedFrom.runId, b: run.id })}">${buttonWords('Compare')}</a>`,
           ] as [string, Html],
         ]),
     ...(sessionId === undefined ? [] : [['Session', link('sessions', sessionId)] as [string, Html]]),

@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
+import { icon } from '../../../shared/browser/icon-sprite.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import { type Run, runErrorCodes, runStatuses, triggerKinds } from '../../../shared/wire/runtime/run.ts'
 import type { Html, Page } from '../page.ts'
-import { agentChoice, form, live, nothing, pager } from '../parts.ts'
+import { agentChoice, buttonWords, form, live, nothing, pager } from '../parts.ts'
 import { runTable } from '../run-table.ts'
 import { snippets } from '../snippets.ts'
 
@@ -55,7 +56,7 @@ export const runsPage: Page = {
     const names = agents.items.map(({ name }) => name)
     const list = listOf({ root, runs, given, cursor, from, hasAgents: names.length > 0 })
     const body = html`<div class="title-row"><h1>Runs <small id="run-count">${counted(runs.total)}</small></h1>
-${names.length === 0 ? '' : html`<button type="button" class="main needs-script" data-open="new-run">New run</button>`}</div>
+${names.length === 0 ? '' : html`<button type="button" class="main needs-script" data-open="new-run">${icon('add')} New run</button>`}</div>
 ${filterForm(root, given, names)}
 ${BULK}
 ${cursor === undefined ? live('runs', list) : list}
@@ -131,14 +132,14 @@ ${choice('Status', 'status', runStatuses, given.status)}${choice('Cause', 'error
       html`<option value="${value}"${value === given.since ? html` selected` : ''}>${words}</option>`,
   )}</select></label>
 ${given.sort === undefined ? '' : html`<input type="hidden" name="sort" value="${given.sort}">`}
-<button>Filter</button>${isFiltered ? html` <a href="${root}runs">Clear</a>` : ''}</form>
+<button>${icon('search')} Filter</button>${isFiltered ? html` <a href="${root}runs">Clear</a>` : ''}</form>
 <div id="views" class="views needs-script"${isFiltered ? html` data-savable` : ''}></div>
 ${given.parentRunId === undefined ? '' : html`<p class="notice">Sub-runs of <a class="mono" href="${root}runs/${given.parentRunId}">…${given.parentRunId.slice(-12)}</a></p>`}`
 }
 
 /** Shown by the script once runs are chosen. */
 const BULK = html`<div id="bulk" class="bulk" hidden><span id="bulk-count" role="status"></span>
-<button type="button" id="bulk-cancel" class="danger">Cancel</button> <button type="button" id="bulk-retry">Retry</button> <button type="button" id="bulk-compare">Compare</button> <button type="button" id="bulk-none">Choose none</button></div>`
+<button type="button" id="bulk-cancel" class="danger">${buttonWords('Cancel')}</button> <button type="button" id="bulk-retry">${buttonWords('Retry')}</button> <button type="button" id="bulk-compare">${buttonWords('Compare')}</button> <button type="button" id="bulk-none">Choose none</button></div>`
 
 function newRun(names: readonly string[], chosen: string | undefined, isOpen: boolean): Html {
   return html`<dialog id="new-run" class="wide-dialog" aria-labelledby="new-run-title"${isOpen ? html` data-open-now` : ''}>

@@ -12,6 +12,7 @@ import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
+import { type Tab, tabbed } from '../tabs.ts'
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -29,29 +30,63 @@ export const settingsPage: Page = {
         ? undefined
         : ask.get<Delivery[]>(`/v1/webhooks/${encodeURIComponent(wanted)}/deliveries?limit=25`),
     ])
+    const all: Tab[] = [
+      {
+        id: 'providers',
+        words: 'Model providers',
+        body: card('Model providers', html`${live('providers', providerRows(providers))}${PROVIDER_FORM}`),
+      },
+      { id: 'models', words: 'Models', body: card('Models', modelForm(models)) },
+      {
+        id: 'keys',
+        words: 'API keys',
+        body: card(
+          'API keys',
+          keys === undefined
+            ? html`<p class="hint">Your role does not see keys.</p>`
+            : html`${live('keys', keyRows(keys))}${KEY_FORM}`,
+        ),
+      },
+      {
+        id: 'people',
+        words: 'People',
+        body: card(
+          'People',
+          people === undefined
+            ? html`<p class="hint">Your role does not see the others here.</p>`
+            : html`${live('people', peopleRows(people))}${PERSON_FORM}`,
+        ),
+      },
+      {
+        id: 'webhooks',
+        words: 'Webhooks',
+        body: card(
+          'Webhooks',
+          html`${live('webhooks', webhookRows(root, webhooks))}${deliveries === undefined ? '' : live('deliveries', deliveryRows(wanted ?? '', deliveries))}${WEBHOOK_FORM}`,
+        ),
+      },
+      {
+        id: 'secrets',
+        words: 'Secrets',
+        body: card('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`),
+      },
+      { id: 'you', words: 'You', body: card('You', you(user)) },
+      { id: 'api', words: 'API', body: SNIPPETS },
+    ]
     const body = html`<h1>Settings</h1>
-${section('Model providers', html`${live('providers', providerRows(providers))}${PROVIDER_FORM}`)}
-${section('API keys', keys === undefined ? html`<p class="hint">Your role does not see keys.</p>` : html`${live('keys', keyRows(keys))}${KEY_FORM}`)}
-${section('People', people === undefined ? html`<p class="hint">Your role does not see the others here.</p>` : html`${live('people', peopleRows(people))}${PERSON_FORM}`)}
-${section('Webhooks', html`${live('webhooks', webhookRows(root, webhooks))}${deliveries === undefined ? '' : live('deliveries', deliveryRows(wanted ?? '', deliveries))}${WEBHOOK_FORM}`)}
-${section('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`)}
-${section('Models', modelForm(models))}
-${section('You', you(user))}
-${snippets([
+${tabbed('Settings', `${root}settings`, all, query('tab') ?? (wanted === undefined ? undefined : 'webhooks'))}`
+    return { title: 'Settings', body }
+  },
+}
+
+const SNIPPETS = snippets([
   { about: 'The model providers', operation: 'settings.providers' },
   {
     about: 'A key that only reads runs',
     operation: 'access.createKey',
     body: { name: 'reader', scopes: ['runs:read'] },
   },
-])}`
-    return { title: 'Settings', body }
-  },
-}
-
-function section(title: string, body: Html): Html {
-  return card(title, body)
-}
+])
 
 function providerRows(providers: readonly ProviderItem[]): Html {
   if (providers.length === 0) {
@@ -145,6 +180,8 @@ ${
               {
                 send: `PATCH /v1/users/${id}`,
                 confirm: `Disable ${email}? Every login of theirs ends at once.`,
+                after: `refresh:${email} is disabled.`,
+                undo: { send: `PATCH /v1/users/${id}`, body: { disabled: false } },
                 about: email,
               },
               html`<input type="hidden" name="disabled" value="true" data-as="flag">`,
@@ -158,7 +195,13 @@ ${action('Remove', { send: `DELETE /v1/users/${id}`, confirm: `Remove ${email} f
 
 function roleForm(id: string, email: string, role: string): Html {
   return form(
-    { send: `PATCH /v1/users/${id}`, after: 'refresh:Changed.', className: 'inline', label: `Role of ${email}` },
+    {
+      send: `PATCH /v1/users/${id}`,
+      after: `refresh:The role of ${email} is changed.`,
+      className: 'inline',
+      label: `Role of ${email}`,
+      undo: { send: `PATCH /v1/users/${id}`, body: { role } },
+    },
     html`<select name="role" aria-label="Role of ${email}">${['member', 'viewer'].map(one => html`<option${one === role ? html` selected` : ''}>${one}</option>`)}</select> <button aria-label="Change the role of ${email}">Change</button>`,
   )
 }
@@ -182,7 +225,7 @@ function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
           url,
           events.join(', ') || 'all',
           badge(enabled ? 'active' : 'paused'),
-          html`<a href="${root}settings?webhook=${id}" aria-label="Deliveries to ${url}">Deliveries</a>
+          html`<a href="${root}settings?tab=webhooks&webhook=${id}" aria-label="Deliveries to ${url}">Deliveries</a>
 ${action('Test', { send: `POST /v1/webhooks/${id}/test`, after: 'say', about: url })}
 ${action('Delete', { send: `DELETE /v1/webhooks/${id}`, confirm: `Tell ${url} nothing more?`, about: url })}`,
         ]),

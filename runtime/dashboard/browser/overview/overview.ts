@@ -1,4 +1,5 @@
-import { root, toast } from '../shell/page-api.ts'
+import { root } from '../shell/page-api.ts'
+import { toast } from '../shell/toast.ts'
 import { startDemo } from './demo-run.ts'
 
 // The part of the page with the button is drawn anew when something changes.

@@ -3,6 +3,7 @@ import { count, duration, usd } from '../../../../shared/browser/figures.ts'
 import type { StepRequest } from '../../../../shared/wire/runtime/step-request.ts'
 import { copyButton } from '../shell/copy-button.ts'
 import { root } from '../shell/page-api.ts'
+import { skeleton } from '../shell/skeleton.ts'
 import { visible } from '../text/foreign-text.ts'
 import { jsonView, lazyFold } from '../text/text-view.ts'
 import { conversationView } from './conversation-view.ts'
@@ -92,7 +93,8 @@ function plainParts(step: TimelineStep, events: readonly TimelineEvent[]): HTMLE
 
 /** The conversation, asked for when the step is looked at. */
 function requestBox(runId: string, stepId: string, { router }: StepPanelDeps): HTMLElement {
-  const box = el('div', { class: 'conversation' }, el('p', { class: 'hint' }, 'Reading the conversation …'))
+  const box = el('div', { class: 'conversation' }, el('p', { class: 'unseen' }, 'Reading the conversation …'))
+  skeleton(box)
   const run = `${root}ui/api/v1/runs/${encodeURIComponent(runId)}`
   const read = async (before?: number): Promise<StepRequest> => {
     const query = before === undefined ? '' : `?before=${before}`

@@ -5,6 +5,7 @@ import { root } from '../shell/page-api.ts'
 import { parsed } from '../shell/refresh.ts'
 import { sendEach } from '../shell/send-each.ts'
 import { localTimes } from '../shell/times.ts'
+import { toast } from '../shell/toast.ts'
 import { newRun } from './new-run.ts'
 import { savedViews } from './saved-views.ts'
 
@@ -60,7 +61,14 @@ part('#bulk-compare').addEventListener('click', () => {
   const [b = '', a = ''] = chosen().map(({ dataset }) => dataset.choose ?? '')
   location.href = `${root}compare?${new URLSearchParams({ a, b })}`
 })
-part('#bulk-none').addEventListener('click', chooseNone)
+part('#bulk-none').addEventListener('click', () => {
+  const ids = new Set(chosen().map(({ dataset }) => dataset.choose))
+  chooseNone()
+  toast(`${many(ids.size, 'run')} no longer chosen.`, () => {
+    for (const box of boxes()) if (ids.has(box.dataset.choose)) box.checked = true
+    showBulk()
+  })
+})
 
 /** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */
 const opened = new Set<string>()

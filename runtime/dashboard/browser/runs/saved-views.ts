@@ -1,4 +1,5 @@
 import { el } from '../../../../shared/browser/dom.ts'
+import { toast } from '../shell/toast.ts'
 import { visible } from '../text/foreign-text.ts'
 
 /** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */
@@ -35,7 +36,10 @@ export function savedViews(): void {
     const views = stored()
     const links = views.map(view => {
       const remove = el('button', { type: 'button', class: 'copy', 'aria-label': `Forget the view ${view.name}` }, '×')
-      remove.addEventListener('click', () => keep(views.filter(one => one !== view)))
+      remove.addEventListener('click', () => {
+        keep(views.filter(one => one !== view))
+        toast(`The view ${visible(view.name)} is forgotten.`, () => keep(views))
+      })
       const link = el(
         'a',
         { href: `?${view.query}`, 'aria-current': view.query === now ? 'true' : undefined },

@@ -1,5 +1,5 @@
 import { el } from '../../../../shared/browser/dom.ts'
-import { toast } from './page-api.ts'
+import { toast } from './toast.ts'
 
 /** Copies a text; where a browser gives pages no clipboard, as without HTTPS, it says so. */
 export function copyButton(about: string, text: () => string): HTMLButtonElement {

@@ -6,6 +6,7 @@ import { logInAgain, root } from './page-api.ts'
 import { palette } from './palette.ts'
 import { refresh } from './refresh.ts'
 import { sendForms } from './send-form.ts'
+import { pageTabs } from './tabs.ts'
 import { followTimes } from './times.ts'
 
 const QUIET_MS = 300
@@ -67,5 +68,6 @@ sendForms()
 followTimes()
 themeSwitch()
 keys()
+pageTabs()
 palette()
 listen()

@@ -87,14 +87,6 @@ function ask(): Promise<boolean> {
   })
 }
 
-export function toast(words: string): void {
-  const said = part('#toast')
-  said.replaceChildren(words)
-  setTimeout(() => {
-    if (said.textContent === words) said.replaceChildren()
-  }, 6000)
-}
-
 /** A text that is shown once, with a button that copies it. */
 export function shownOnce(words: string, secret: string): HTMLElement {
   const copy = el('button', { type: 'button' }, 'Copy')

@@ -1,6 +1,7 @@
 import { many } from '../../../../shared/browser/figures.ts'
-import { send, toast } from './page-api.ts'
+import { send } from './page-api.ts'
 import { refresh } from './refresh.ts'
+import { toast } from './toast.ts'
 
 const AT_ONCE = 4
 

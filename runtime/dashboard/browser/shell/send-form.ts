@@ -1,8 +1,9 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import { askFirst } from './ask-first.ts'
 import { bodyOf } from './form-body.ts'
-import { ApiFault, root, send, shownOnce, toast } from './page-api.ts'
+import { ApiFault, root, send, shownOnce } from './page-api.ts'
 import { refresh } from './refresh.ts'
+import { toast } from './toast.ts'
 
 type Answer = Record<string, unknown> | undefined
 
@@ -94,9 +95,25 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
     if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
   } else {
     if (form.dataset.reset !== undefined) form.reset()
-    if (rest) toast(rest)
+    if (rest) toast(rest, undoOf(form))
   }
   await refresh()
+}
+
+/** The operation that takes back what this form did, with the body that it needs. */
+function undoOf(form: HTMLFormElement): (() => Promise<void>) | undefined {
+  const { undo, undoBody } = form.dataset
+  if (undo === undefined) return undefined
+  const [method = 'POST', path = ''] = undo.split(' ')
+  return async () => {
+    try {
+      await send(method, `ui/api${path}`, undoBody === undefined ? undefined : JSON.parse(undoBody))
+      toast('Taken back.')
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error))
+    }
+    await refresh()
+  }
 }
 
 /** Cards that were dealt with here; a part of the page that is drawn for all may show them for some seconds more. */
