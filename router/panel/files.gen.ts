@@ -4559,6 +4559,11 @@ export function storeFaults(monotonic               = () => performance.now()) {
 
 const away = new WeakSet       ()
 
+/** What the triggers of a database say that a tenant is leaving. */
+export const MOVING = 'the tenant is being moved to another database: try again in a moment'
+
+export const isMoving = (error         )          => error instanceof Error && error.message.includes(MOVING)
+
 /** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
 export async function markUnavailable   (act                  )             {
   try {
