@@ -1,0 +1,151 @@
+import { readFile } from 'node:fs/promises'
+import { expect, it } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { nodeRunEnv } from '../../node-agent/env.ts'
+import { runtimeProgram } from '../../runtime/cli/program.ts'
+import { runtimeEnv } from '../../runtime/env.ts'
+import { readEnv } from '../../shared/env/read-env.ts'
+
+const read = (name: string) => readFile(new URL(`../../docs/deploy/${name}`, import.meta.url), 'utf8')
+const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+/** What a person has to set, in a form that the services take. */
+const SECRETS: Record<string, string> = {
+  MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
+  BOOTSTRAP_KEY: `wb_live_${'a'.repeat(48)}`,
+  SQLD_IMAGE: 'sqld:1',
+}
+
+/** As compose replaces `${NAME:?}` and `${NAME:-}`. */
+const filled = (text: string) => text.replaceAll(/\$\{(\w+):[?-]\}/g, (_, name: string) => SECRETS[name] ?? '')
+
+/** Every variable that a file sets for a program is one that it reads, with a value that it takes. */
+function checkVariables(vars: Record<string, string>, of: typeof runtimeEnv | typeof nodeRunEnv): void {
+  const own = Object.keys(vars).filter(name => name !== 'POD_NAME')
+  for (const name of own) expect(Object.keys(of.shape), name).toContain(name)
+  const values = Object.fromEntries(own.map(name => [name, vars[name]!.replace('$(POD_NAME)', 'waybill-0')]))
+  expect(() => readEnv(of, values)).not.toThrow()
+}
+
+/** The commands of a script that calls the runtime. */
+function checkCommands(script: string): void {
+  const listed = runtimeProgram.groups.flatMap(([, names]) => names)
+  const called = [...script.matchAll(/\$run (\w+)/g)].map(([, verb]) => `shards ${verb}`)
+  expect(called.length).toBeGreaterThan(1)
+  for (const one of called) expect(listed).toContain(one)
+}
+
+const service = z.object({
+  image: z.string().optional(),
+  build: z.object({ dockerfile: z.literal('docs/deploy/Dockerfile'), target: z.string() }).optional(),
+  environment: z.record(z.string(), z.string()).optional(),
+  volumes: z.array(z.string()).optional(),
+  command: z.union([z.string(), z.array(z.string())]).optional(),
+  depends_on: z.union([z.array(z.string()), z.record(z.string(), z.unknown())]).optional(),
+})
+const compose = z.object({
+  configs: z.record(z.string(), z.object({ content: z.string() })),
+  services: z.record(z.string(), service),
+  volumes: z.record(z.string(), z.unknown()),
+})
+
+it('the compose file is two control planes, a pool and a sharded store that fit each other', async () => {
+  const { services, volumes, configs } = compose.parse(
+    parse(filled(await read('compose-cluster.yaml')), { merge: true }),
+  )
+  const targets = (await read('Dockerfile')).match(/(?<=AS )(?:runtime|router|node-agent)$/gm) ?? []
+  const controls = Object.keys(services).filter(name => name.startsWith('control-'))
+  const nodes = Object.keys(services).filter(name => name.startsWith('node-'))
+  expect([controls.length, nodes.length]).toEqual([2, 2])
+  for (const [
+    name,
+    { build, environment = {}, volumes: mounted = [], depends_on: after = [], image },
+  ] of Object.entries(services)) {
+    expect(build === undefined, name).toBe(image !== undefined)
+    if (build) expect(targets).toContain(build.target)
+    if (build) checkVariables(environment, build.target === 'node-agent' ? nodeRunEnv : runtimeEnv)
+    for (const volume of mounted) expect(Object.keys(volumes), volume).toContain(volume.split(':')[0])
+    for (const other of Array.isArray(after) ? after : Object.keys(after))
+      expect(Object.keys(services)).toContain(other)
+    // Whatever is dialled is a service of the file.
+    for (const value of Object.values(environment)) {
+      const host = /^http:\/\/([\w-]+):/.exec(value)?.[1]
+      if (host !== undefined) expect(Object.keys(services)).toContain(host)
+    }
+  }
+  for (const control of controls)
+    expect(services[control]!.environment?.PLATFORM_PEER_URL).toBe(`http://${control}:8080`)
+  const script = String(services.shards!.command).replaceAll('$$', '$')
+  checkCommands(script)
+  for (const [, host] of script.matchAll(/--url http:\/\/([\w-]+):8080/g)) expect(Object.keys(services)).toContain(host)
+  expect(configs.balancer!.content).toContain(`reverse_proxy ${controls.map(name => `${name}:8080`).join(' ')} {`)
+})
+
+const container = z.object({
+  image: z.string(),
+  env: z.array(z.object({ name: z.string(), value: z.string().optional() })).default([]),
+  args: z.array(z.string()).default([]),
+  volumeMounts: z.array(z.object({ name: z.string() })).default([]),
+})
+const named = z.object({ name: z.string() })
+const pods = z.object({
+  metadata: z.object({ labels: z.record(z.string(), z.string()) }).optional(),
+  spec: z.object({ containers: z.tuple([container]), volumes: z.array(named).default([]) }),
+})
+const document = z.object({
+  kind: z.enum(['Service', 'StatefulSet', 'Job']),
+  metadata: named,
+  spec: z.object({
+    serviceName: z.string().optional(),
+    replicas: z.int().optional(),
+    selector: z.unknown().optional(),
+    template: pods.optional(),
+    volumeClaimTemplates: z.array(z.object({ metadata: named })).default([]),
+  }),
+})
+
+it('the Kubernetes manifest is two control planes, a pool and a sharded store that fit each other', async () => {
+  const documents = parseAllDocuments(await read('kubernetes-cluster.yaml'))
+  expect(documents.flatMap(({ errors }) => errors)).toEqual([])
+  const all = documents.map(one => document.parse(one.toJS()))
+  const services = all.filter(({ kind }) => kind === 'Service').map(({ metadata }) => metadata.name)
+  const sets = new Map(
+    all.flatMap(({ kind, metadata, spec }) => (kind === 'StatefulSet' ? [[metadata.name, spec] as const] : [])),
+  )
+  expect([...sets].map(([name, { replicas }]) => [name, replicas])).toEqual([
+    ['waybill-store', 3],
+    ['waybill', 2],
+    ['waybill-node', 2],
+  ])
+  for (const { kind, spec } of all) {
+    if (spec.template === undefined) continue
+    if (kind === 'StatefulSet') {
+      expect(services).toContain(spec.serviceName)
+      expect(spec.selector).toEqual({ matchLabels: spec.template.metadata?.labels })
+    }
+    const [only] = spec.template.spec.containers
+    const known = [...spec.template.spec.volumes, ...spec.volumeClaimTemplates.map(one => one.metadata)].map(
+      one => one.name,
+    )
+    expect(only.volumeMounts.map(({ name }) => name).toSorted()).toEqual(known.toSorted())
+    const [, what, tag] = /waybill-([\w-]+):(.*)$/.exec(only.image) ?? []
+    if (what !== undefined) expect(tag).toBe(version)
+    const vars = Object.fromEntries(
+      only.env.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value] as const])),
+    )
+    if (what !== undefined) checkVariables(vars, what === 'node-agent' ? nodeRunEnv : runtimeEnv)
+    // A pod of a set behind its own service, or a service.
+    for (const text of [...Object.values(vars), ...only.args]) {
+      for (const [, host] of text.matchAll(/http:\/\/([\w$().-]+):\d+/g)) {
+        const [pod, of] = host!.split('.')
+        expect(services).toContain(of ?? pod)
+        const [, set, number] = /^(.*)-(\d+)$/.exec(pod!) ?? []
+        if (of !== undefined && set !== undefined) expect(Number(number)).toBeLessThan(sets.get(set)?.replicas ?? 0)
+      }
+    }
+  }
+  checkCommands(all.find(({ kind }) => kind === 'Job')!.spec.template!.spec.containers[0].args[0]!)
+})
