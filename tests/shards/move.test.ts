@@ -12,6 +12,7 @@ import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import { sqldAvailable } from '../backends/sqld.ts'
 import { programEnv } from '../program-env.ts'
 import { slice } from '../slice.ts'
@@ -141,6 +142,15 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
     const [work, other] = [working(tenant), working(beside)]
     await pause(1500)
+    // Under way at the fence: one that sleeps, and calls that are open.
+    for (const seconds of [7, 4, 3, 2]) {
+      const body = { agentName: 'worker', input: { prompt: `/call*1 wait {"seconds":${seconds}}` } }
+      const made = await surely<Run>('POST', '/v1/runs', tenant.key, body, `long-${seconds}`)
+      work.ids.push(made.body.id)
+    }
+    const schedule = { agentName: 'worker', cronExpr: '0 0 1 1 *', config: { input: { prompt: 'yearly' } } }
+    const scheduled = await surely<Schedule>('POST', '/v1/schedules', tenant.key, schedule)
+    expect(scheduled.status, JSON.stringify(scheduled.body)).toBe(201)
     const before = work.ids.length
     const { fencedMs } = await moveToShard(stores.vars, { tenantId: tenant.id, to })
     const during = work.ids.length
@@ -153,6 +163,8 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     expect(work.refused).toBeGreaterThan(0)
     expect(other.refused).toBe(0)
     await checked(tenant, work.ids)
+    const again = await surely<Schedule>('GET', `/v1/schedules/${scheduled.body.id}`, tenant.key)
+    expect(again.body).toEqual(scheduled.body)
     expect(fencedMs).toBeLessThan(10_000)
     await forgetMoved(stores.vars, tenant.id)
     await checked(tenant, work.ids)
@@ -181,6 +193,8 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         const to = from === 'a' ? 'b' : 'a'
         await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
         const work = working(tenant)
+        const body = { agentName: 'worker', input: { prompt: '/call*1 wait {"seconds":5}' } }
+        work.ids.push((await surely<Run>('POST', '/v1/runs', tenant.key, body, 'long')).body.id)
         await pause(500)
         const child = spawn(
           process.execPath,

@@ -80,11 +80,11 @@ export async function giveTimesBack(from: Db, to: Db, tenantId: string): Promise
       DUE.flatMap(({ tab, key, due, other, mark }): InStatement[] => {
         const own = rows.filter(row => row.tab === tab)
         if (own.length === 0) return []
-        const times =
-          other === undefined ? `${due} = v.value ->> 1` : `${due} = v.value ->> 1, ${other} = v.value ->> 2`
+        const times = other === undefined ? `${due} = v.due` : `${due} = v.due, ${other} = v.other`
         const still = other === undefined ? `${due} is null` : `${due} is null and ${other} is null`
-        const sql = `update ${tab} set ${times} from json_each(?) as v
-          where ${key} = v.value ->> 0 and ${mark} = v.value ->> 3 and ${still}${OPEN[tab] ?? ''}`
+        const sql = `update ${tab} set ${times} from (select value ->> 0 as row, value ->> 1 as due, value ->> 2 as other,
+            value ->> 3 as mark from json_each(?)) as v
+          where ${key} = v.row and ${tab}.${mark} = v.mark and ${still}${OPEN[tab] ?? ''}`
         return [{ sql, args: [JSON.stringify(own.map(one => [one.key, one.due_ms, one.other_ms, one.mark]))] }]
       }),
     )
