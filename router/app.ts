@@ -1,11 +1,13 @@
 import { Hono } from 'hono'
 import { announcedBodyLimit } from '../shared/http/body-limit.ts'
+import type { ChangeFeed } from '../shared/http/change-feed.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { mount } from '../shared/http/operation.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import { wantsHtml } from '../shared/http/wants-html.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type AuditDeps, auditOperations } from './audit/route.ts'
+import { traceTail } from './audit/tail.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
 import type { CallersDeps } from './auth/callers.ts'
 import { guard } from './auth/guard.ts'
@@ -28,6 +30,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
   outHeaders: boolean
   /** The dashboard of the runtime in the same process, for the panel. */
   dashboard: () => string | undefined
+  /** Undefined where no traces are kept. */
+  traceFeed: ChangeFeed | undefined
 }
 
 /** The router's own HTTP surface, beside the calls to providers; every feature is mounted here and nowhere else. */
@@ -44,6 +48,8 @@ export function routerApp(deps: AppDeps) {
     ...feedbackOperations(deps.feedback),
     ...reloadOperations(deps),
   ]
+  // Before the trace with an id, which would take it for one.
+  app.route('/', traceTail(deps.traceFeed))
   mount(app, operations, { maxBodyBytes: MAX_REPORT_BYTES })
   app.route('/', panelRoute(deps.dashboard))
   app.route(

@@ -14,6 +14,7 @@ import { type ActiveConfig, activate, type ConfigSource, configHolder } from './
 import { routerApp } from './app.ts'
 import { traceFinder } from './audit/find-trace.ts'
 import { auditReads } from './audit/reads.ts'
+import { traceFeed } from './audit/tail.ts'
 import { OPEN_ACCESS } from './auth/access.ts'
 import { createCallers } from './auth/callers.ts'
 import { budgetLedger } from './budget/ledger.ts'
@@ -98,6 +99,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
     }))
   const reads = db && auditReads(db)
+  const feed = db && traceFeed(db)
   const written = db && receipts?.write ? forwardingDb(db, receipts.write) : db
   const findTrace = traceFinder({
     reads,
@@ -219,6 +221,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const { store } = holder.get().config
   const app = routerApp({
     dashboard: options.dashboard ?? (() => undefined),
+    traceFeed: feed,
     log: log.target('router.http'),
     guard: { access, tenantId, sha256 },
     metrics: liveMetrics(metrics, {
@@ -265,6 +268,8 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     receipts,
     feedback,
     reload,
+    /** Pages that follow the traces come back to the next process. */
+    drain: () => feed?.close(),
     async settled() {
       await probes.settled()
       await shadows.settled()

@@ -82,6 +82,7 @@ export function createRouter(options: RouterOptions = {}): Router {
     },
     drain() {
       phase = 'draining'
+      parts.current?.drain()
     },
     async settled() {
       await (await started()).settled()

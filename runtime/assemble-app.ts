@@ -1,3 +1,4 @@
+import type { ChangeFeed } from '../shared/http/change-feed.ts'
 import { rowsOf } from '../shared/sql/db.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'
@@ -5,7 +6,6 @@ import type { Execution } from './assemble-execution.ts'
 import type { Features } from './assemble-features.ts'
 import { DEFAULT_BODY_BYTES } from './assemble-work.ts'
 import type { Core } from './core.ts'
-import type { LiveFigures } from './dashboard/live.ts'
 import { noSandboxes } from './execution/sandbox/sandboxes.ts'
 import { replicaLag } from './health/replica-lag.ts'
 import { streamClients } from './http/stream-clients.ts'
@@ -25,7 +25,7 @@ export interface AppParts extends Pick<AppDeps, 'readiness' | 'draining'> {
   nodes: Nodes
   work: Execution
   schedules: Scheduling['schedules']
-  live: LiveFigures
+  live: ChangeFeed
   index: RunIndex
 }
 

@@ -1,3 +1,4 @@
+import { changeFeed } from '../shared/http/change-feed.ts'
 import { inFlight } from '../shared/http/in-flight.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
@@ -6,7 +7,6 @@ import type { Execution } from './assemble-execution.ts'
 import { assembleFeatures, type Features } from './assemble-features.ts'
 import { assembleRemote, assembleWork } from './assemble-work.ts'
 import { type Core, createCore } from './core.ts'
-import { liveFigures } from './dashboard/live.ts'
 import { markStore } from './dashboard/store.ts'
 import { engineLimits } from './execution/engine-deps.ts'
 import { readinessOf } from './health/readiness.ts'
@@ -39,7 +39,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const timed = timedWork(core, options, features, nodes, work)
   const { webhookDelivery } = features.webhooks
   const holding = keyLease(core, options, owner)
-  const live = liveFigures(markStore(db))
+  const live = changeFeed(markStore(db))
   const index = runIndex({ db, clock: core.clock, log: core.log.target('runtime.search') })
   const calls = inFlight()
   const app = assembleApp(core, options, {

@@ -27,7 +27,7 @@ export class EvalsCommand extends Command {
   }
 }
 
-async function shown({ requests, escalations, failovers, served_by_rung, gates, outcomes }: StoredEvals) {
+async function shown({ requests, escalations, failovers, served_by_rung, latency, gates, outcomes }: StoredEvals) {
   const { toTable, usdText } = await import('../../shared/cli/text-table.ts')
   const rungs = Object.entries(served_by_rung).map(([rung, served]) => `rung ${rung}: ${served}`)
   const ms = (value: number | null) => (value === null ? '-' : String(value))
@@ -41,6 +41,7 @@ async function shown({ requests, escalations, failovers, served_by_rung, gates, 
   return (
     `${requests} requests, ${escalations} escalations, ${failovers} failovers\n` +
     `served by ${rungs.join(', ') || 'no rung'}\n` +
+    `latency p50 ${ms(latency.p50_ms)} ms, p95 ${ms(latency.p95_ms)} ms, of ${latency.calls} calls\n` +
     `outcomes reported ${outcomes.reported}, failed ${outcomes.failed}\n` +
     (rows.length === 0 ? '' : toTable(['gate', 'pass', 'fail', 'abstain', 'cost USD', 'p50 ms', 'p95 ms'], rows))
   )

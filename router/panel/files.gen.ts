@@ -1,5 +1,30 @@
 // Written by `npm run generate` from browser/.
 export const panelFiles: Readonly<Record<string, string>> = {
+  "address.js": `/** What the page shows stands in its address: the filters as its query, the open trace behind the \`#\`. */
+
+const FILTERS = ['mode', 'served_from', 'route', 'session', 'since']
+
+export function placeOf({ search, hash }                              )        {
+  const asked = new URLSearchParams(search)
+  const filters = FILTERS.flatMap(name => {
+    const value = asked.get(name)?.trim()
+    return value ? [[name, value]         ] : []
+  })
+  return {
+    filters: Object.fromEntries(filters),
+    days: asked.get('days') ?? undefined,
+    trace: /^#trace=([\\w-]{1,128})$/.exec(hash)?.[1],
+  }
+}
+
+/** The address of that place, relative to the page. */
+export function addressOf({ filters, days, trace }       )         {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
+  if (days !== undefined) query.set('days', days)
+  const search = query.size === 0 ? '' : \`?\${query}\`
+  return \`panel\${search}\${trace === undefined ? '' : \`#trace=\${encodeURIComponent(trace)}\`}\`
+}
+`,
   "api.js": `import { readProof } from './read-proof.js'
 
 /** The router did not give what was asked for; the message is for the person at the page. */
@@ -14,18 +39,23 @@ export class ApiFault extends Error {
 
 /** The router's API by addresses relative to the page. */
 export function panelApi(key                          ) {
-  async function ask   (path        , query        = {}, more              = {})             {
-    const given = Object.entries(query).filter((entry)                            => Boolean(entry[1]))
+  /** With the key, where there is one. */
+  async function call(path        , more             )                    {
     const secret = key()
     if (secret !== undefined && !/^[\\x21-\\x7e]+$/.test(secret)) {
       throw new ApiFault(401, 'A key has no spaces and no letters beyond ASCII: copy it again.')
     }
     const headers = { ...more.headers, ...(secret !== undefined && { 'x-router-key': secret }) }
-    const search = given.length === 0 ? '' : \`?\${new URLSearchParams(given)}\`
-    const answer = await fetch(path + search, { ...more, headers, cache: 'no-store' }).catch((cause         ) => {
+    return fetch(path, { ...more, headers, cache: 'no-store' }).catch((cause         ) => {
       if (more.signal?.aborted) throw cause
       throw new ApiFault(0, 'The router does not answer. Is it running?')
     })
+  }
+
+  async function ask   (path        , query        = {}, more              = {})             {
+    const given = Object.entries(query).filter((entry)                            => Boolean(entry[1]))
+    const search = given.length === 0 ? '' : \`?\${new URLSearchParams(given)}\`
+    const answer = await call(path + search, more)
     const body = await answer
       .text()
       .then(readProof)
@@ -36,6 +66,12 @@ export function panelApi(key                          ) {
 
   return {
     traces: (query       , signal              ) => ask           ('-/traces', query, signal && { signal }),
+    /** A line that something comes along whenever a trace was sealed. */
+    async tail(signal             )                                      {
+      const answer = await call('-/traces/tail', { signal })
+      if (answer.ok && answer.body !== null) return answer.body
+      throw new ApiFault(answer.status, \`The router answered \${answer.status}.\`)
+    },
     trace: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}\`),
     explain: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}/explain\`),
     savings: (query       ) => ask         ('-/savings', query),
@@ -3252,7 +3288,7 @@ import { count, many, milliseconds, percent, usd } from './figures.js'
 const MOST_FAILED = 0.05
 
 /** What part of the calls was served nothing, before anything is said of what was saved. */
-export function healthView({ requests, served_by_rung, escalations, failovers }       )                {
+export function healthView({ requests, served_by_rung, latency, escalations, failovers }       )                {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
   const failed = Math.max(0, requests - served)
@@ -3269,6 +3305,8 @@ export function healthView({ requests, served_by_rung, escalations, failovers } 
         failed === 0 ? 'every call was served' : \`\${many(failed, 'call')} served nothing\`,
         part > MOST_FAILED ? 'bad' : undefined,
       ),
+      tile('Median latency', milliseconds(latency.p50_ms), newest(latency.calls)),
+      tile('95 % within', milliseconds(latency.p95_ms), newest(latency.calls)),
       tile('Calls', count(requests), \`\${count(served)} served\`),
       tile('Escalations', count(escalations), 'to a higher rung'),
       tile('Failovers', count(failovers), 'to another provider'),
@@ -3282,6 +3320,30 @@ export function healthView({ requests, served_by_rung, escalations, failovers } 
       ]),
     ),
   ]
+}
+
+/** Of how many calls a latency is. */
+const newest = (calls        )         => (calls === 1 ? 'of the newest call' : \`of the newest \${count(calls)} calls\`)
+
+/** What each route's calls were served by, the one with the most failures first. */
+export function routesView({ routes }       )                {
+  if (routes.length === 0) return [hint('There is no call in this time.')]
+  const rows = routes
+    .map(one => ({ ...one, failed: one.requests - Object.values(one.served_by_rung).reduce((sum, n) => sum + n, 0) }))
+    .toSorted((a, b) => b.failed / b.requests - a.failed / a.requests)
+    .map(({ route_ix, requests, served_by_rung, failed }) => {
+      const rungs = Object.entries(served_by_rung)
+      const parts = rungs.map(([rung, n])                   => [n / requests, \`rung-\${Math.min(Number(rung), 3)}\`])
+      const name = route_ix === null ? 'No route' : \`Route \${route_ix}\`
+      return [
+        route_ix === null ? name : el('a', { href: \`panel?route=\${route_ix}#traces\` }, name),
+        el('span', { class: failed / requests > MOST_FAILED ? 'bad' : undefined }, percent(failed / requests)),
+        count(requests),
+        share([...parts, [failed / requests, 'lost']]),
+        rungs.map(([rung, n]) => \`rung \${rung}: \${percent(n / requests)}\`).join(', ') || 'nothing',
+      ]
+    })
+  return [table('Rungs by route', ['Route', 'Failed', 'Calls', 'Rungs', 'Served by'], rows)]
 }
 
 /** Which rung served how much, and what made calls move. */
@@ -3419,6 +3481,9 @@ function hint(words        )              {
   flex-wrap: wrap;
   gap: var(--space-4) var(--space-5);
   align-items: center;
+}
+a {
+  color: var(--link);
 }
 .between {
   justify-content: space-between;
@@ -3567,6 +3632,18 @@ figure {
   border-radius: var(--radius-1);
   background: var(--line);
 }
+.rung-0 {
+  fill: var(--saved);
+}
+.rung-1 {
+  fill: var(--link);
+}
+.rung-2 {
+  fill: var(--warn);
+}
+.rung-3 {
+  fill: var(--quiet);
+}
 .flow {
   display: block;
   width: 100%;
@@ -3610,6 +3687,12 @@ td {
 }
 td {
   overflow-wrap: break-word;
+}
+tr.fresh > td {
+  background: color-mix(in srgb, var(--saved) 10%, var(--card));
+}
+#traces td:first-child > .link {
+  white-space: nowrap;
 }
 .feedback {
   display: inline-flex;
@@ -3703,12 +3786,14 @@ dialog h2 {
 `,
   "panel.js": `import { el, part } from './dom.js'
 import { themeSwitch } from './theme.js'
+import { addressOf,             placeOf } from './address.js'
 import { ApiFault, panelApi } from './api.js'
 import { exportView } from './export-view.js'
 import { flowView } from './flow.js'
-import { calibrationView, gatesView, healthView, ladderView } from './overview.js'
+import { calibrationView, gatesView, healthView, ladderView, routesView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
+import { followTail } from './tail.js'
 import { traceDetail } from './trace-detail.js'
 import { traceList } from './trace-list.js'
 import { verifyView } from './verify-view.js'
@@ -3741,9 +3826,26 @@ function askForKey(reason        )       {
   keyText.focus()
 }
 
-const detail = traceDetail({ api, failed })
-const open = (id        ) => void detail.open(id)
-const list = traceList({ api, open, said, failed })
+let place = placeOf(location)
+
+/** A new entry in the browser's history, so that its way back leads to what was shown before. */
+function goTo(change                )       {
+  place = { ...place, ...change }
+  const to = addressOf(place)
+  if (new URL(to, document.baseURI).href !== location.href) history.pushState(null, '', to)
+}
+
+const detail = traceDetail({ api, failed, closed: () => goTo({ trace: undefined }) })
+function open(id        )       {
+  goTo({ trace: id })
+  void detail.open(id)
+}
+const list = traceList({ api, open, said, failed, filtered: filters => goTo({ filters }) })
+const tail = followTail({
+  api,
+  said: words => part('#live').replaceChildren(words),
+  changed: () => list.showNewer().catch(failed),
+})
 verifyView({ api, open, failed })
 exportView()
 
@@ -3758,6 +3860,7 @@ async function showFigures()                {
   bodyOf('health').replaceChildren(...healthView(evals))
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
+  bodyOf('routes').replaceChildren(...routesView(evals))
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
@@ -3792,6 +3895,7 @@ async function load()                {
     part('#empty').hidden = any
     part('#empty').replaceChildren(...(any ? [] : firstSteps()))
     performance.mark('traces-shown')
+    tail.start()
     await showFigures()
     performance.mark('figures-shown')
   } catch (error) {
@@ -3803,6 +3907,7 @@ async function load()                {
 
 /** Nothing that another key has shown stays on the page. */
 function useKey(value                    )       {
+  tail.stop()
   key.set(value)
   keyText.value = ''
   said('')
@@ -3820,21 +3925,32 @@ part('#change-key').addEventListener('click', () =>
   askForKey(key.get() === undefined ? 'No key is in use.' : 'A key is in use.'),
 )
 part('#reload').addEventListener('click', () => void load())
-period.addEventListener('change', () => void showFigures().catch(failed))
+period.addEventListener('change', () => {
+  goTo({ days: period.value })
+  void showFigures().catch(failed)
+})
 part('#find').addEventListener('submit', event => {
   event.preventDefault()
   open(part                  ('#find-id').value.trim())
 })
-themeSwitch()
-void load()
 
-/** A page that knows of a call leads to its trace: the id is all that an address may say. */
-function openNamed()       {
-  const id = /^#trace=([\\w-]{1,128})$/.exec(location.hash)?.[1]
-  if (id !== undefined) open(id)
+/** A page that knows of a call leads to its trace, and every list of traces has its address. */
+function arrive()       {
+  place = placeOf(location)
+  list.fill(place.filters)
+  if (place.days !== undefined) period.value = place.days
+  if (place.trace === undefined) detail.close()
+  else void detail.open(place.trace)
 }
-window.addEventListener('hashchange', openNamed)
-openNamed()
+// A change behind the \`#\` raises this event as well.
+window.addEventListener('popstate', () => {
+  const before = JSON.stringify([place.filters, place.days])
+  arrive()
+  if (JSON.stringify([place.filters, place.days]) !== before) void load()
+})
+themeSwitch()
+arrive()
+void load()
 `,
   "read-chain.js": `import { recordHash } from './record-chain.js'
 
@@ -4580,6 +4696,62 @@ export function isStoreUnavailable(error         )          {
   return false
 }
 `,
+  "tail.js": `import { ApiFault,               } from './api.js'
+
+const AGAIN_MS = 3000
+
+/** Follows the traces while the page is seen; a line that breaks is connected again. */
+export function followTail({ api, changed, said }      ) {
+  let wanted = true
+  let line
+
+  async function listen(signal             )                {
+    const reader = (await api.tail(signal)).getReader()
+    said('● live')
+    for (;;) {
+      const { done } = await reader.read()
+      if (done) return
+      await changed()
+    }
+  }
+
+  async function keep()                {
+    if (!wanted || document.hidden || line !== undefined) return
+    const own = new AbortController()
+    line = own
+    try {
+      await listen(own.signal)
+    } catch (error) {
+      // A key is asked for by the page itself, and starts this again.
+      if (error instanceof ApiFault && error.status === 401) wanted = false
+    }
+    if (line === own) line = undefined
+    if (own.signal.aborted || !wanted) return
+    said('○ the line is broken; connecting again …')
+    setTimeout(() => void keep(), AGAIN_MS)
+  }
+
+  function stop()       {
+    line?.abort()
+    line = undefined
+    said('')
+  }
+
+  document.addEventListener('visibilitychange', () => (document.hidden ? stop() : void keep()))
+  return {
+    /** Begins, or begins anew with another key. */
+    start()       {
+      stop()
+      wanted = true
+      void keep()
+    },
+    stop()       {
+      wanted = false
+      stop()
+    },
+  }
+}
+`,
   "theme.js": `const YEAR_S = 31_536_000
 
 /** The colours that the reader wants, whatever the system says; kept in a cookie, so that the service draws the next page in them. */
@@ -4603,7 +4775,7 @@ import { count, milliseconds, usd } from './figures.js'
 import { feedbackButtons, reportsOf } from './feedback.js'
 
 /** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
-export function traceDetail({ api, failed }            ) {
+export function traceDetail({ api, failed, closed }            ) {
   const dialog = part                   ('#detail')
   let wanted = ''
 
@@ -4616,7 +4788,8 @@ export function traceDetail({ api, failed }            ) {
       dialog.replaceChildren(...content(detail, why))
       if (!dialog.open) dialog.showModal()
     } catch (error) {
-      dialog.close()
+      if (dialog.open) dialog.close()
+      else closed()
       failed(error)
     }
   }
@@ -4665,7 +4838,11 @@ export function traceDetail({ api, failed }            ) {
   dialog.addEventListener('click', event => {
     if (event.target === dialog) dialog.close()
   })
-  return { open }
+  dialog.addEventListener('close', () => {
+    wanted = ''
+    closed()
+  })
+  return { open, close: () => dialog.close() }
 }
 
 /** The step of a run that made the call, where the runtime named it as its request and its dashboard is known. */
@@ -4891,7 +5068,7 @@ const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Save
 const PAGE = '50'
 
 /** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
-export function traceList({ api, open, said, failed }               ) {
+export function traceList({ api, open, said, failed, filtered }               ) {
   const body = part('#traces > .body')
   const older = part                   ('#older')
   const filter = part                 ('#filter')
@@ -4931,14 +5108,33 @@ export function traceList({ api, open, said, failed }               ) {
     next = page.next
     older.hidden = next === null
     const none = page.traces.length === 0
-    const filtered = Object.keys(wanted).length > 0
-    const words = filtered
+    const isFiltered = Object.keys(wanted).length > 0
+    const words = isFiltered
       ? 'No trace matches. Clear the filter to see all.'
       : 'Each call that comes through stands here.'
     body.replaceChildren(
       none ? el('p', { class: 'hint' }, words) : table('Traces, newest first', COLUMNS, page.traces.map(row)),
     )
-    return !none || filtered
+    return !none || isFiltered
+  }
+
+  /** Puts what was sealed since above the rest. Where so much came that there would be a gap, the list starts anew. */
+  async function showNewer()                {
+    const turn = asked
+    const page = await api.traces({ ...query(), limit: PAGE })
+    if (turn !== asked) return
+    const rows = body.querySelector('tbody')
+    const known = new Set([...(rows?.querySelectorAll('button.link') ?? [])].map(one => one.getAttribute('title')))
+    const fresh = page.traces.filter(({ trace_id }) => !known.has(trace_id))
+    if (fresh.length === 0) return
+    if (rows === null || fresh.length === page.traces.length) {
+      await show()
+      return
+    }
+    const made = table('', COLUMNS, fresh.map(row)).querySelectorAll('tbody > tr')
+    for (const one of made) one.classList.add('fresh')
+    rows.prepend(...made)
+    performance.mark('tail-shown')
   }
 
   async function showOlder()                {
@@ -4954,15 +5150,26 @@ export function traceList({ api, open, said, failed }               ) {
     rows[0]?.querySelector('button')?.focus()
   }
 
+  /** Puts what an address says into the form. */
+  function fill(filters                                  )       {
+    for (const field of filter.elements)
+      if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement)
+        field.value = filters[field.name] ?? ''
+  }
+
   const shown = (work                        ) => () => void work().catch(failed)
+  const ask = () => {
+    filtered(query())
+    shown(show)()
+  }
   filter.addEventListener('submit', event => {
     event.preventDefault()
-    shown(show)()
+    ask()
   })
   // The fields have their first values only after this event, and after what it leaves to do.
-  filter.addEventListener('reset', () => setTimeout(shown(show)))
+  filter.addEventListener('reset', () => setTimeout(ask))
   older.addEventListener('click', shown(showOlder))
-  return { show }
+  return { show, showNewer, fill }
 }
 `,
   "trace-row.js": `import { fromUsd } from './money.js'

@@ -16,6 +16,7 @@ export interface PanelFrame {
 const PARTS: readonly [id: string, words: string][] = [
   ['health', 'Is it well?'],
   ['savings', 'Savings'],
+  ['routes', 'Routes'],
   ['ladder', 'Ladder'],
   ['gates', 'Gates'],
   ['calibration', 'Calibration'],
@@ -57,7 +58,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <a class="skip" href="#traces">Skip to the traces</a>
 <header class="top">
 <a class="brand" href="${dashboard === undefined ? 'panel' : `${dashboard}/`}"><img src="panel/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
-<span class="live"></span>
+<span id="live" class="live" role="status"></span>
 <label class="unpadded"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
 </header>
 ${menu(dashboard)}
@@ -88,6 +89,7 @@ ${ICON_SPRITE}
 <section id="empty" class="notice" hidden></section>
 <section id="health" class="card wide" aria-labelledby="health-title"><h2 id="health-title">Is it well?</h2><div class="body"></div></section>
 <section id="savings" class="card wide" aria-labelledby="savings-title"><h2 id="savings-title">Savings over time</h2><div class="body"></div></section>
+<section id="routes" class="card wide" aria-labelledby="routes-title"><h2 id="routes-title">Rungs by route</h2><div class="body"></div></section>
 <section id="ladder" class="card" aria-labelledby="ladder-title"><h2 id="ladder-title">Ladder</h2><div class="body"></div></section>
 <section id="gates" class="card" aria-labelledby="gates-title"><h2 id="gates-title">Gates</h2><div class="body"></div></section>
 <section id="calibration" class="card" aria-labelledby="calibration-title"><h2 id="calibration-title">Calibration</h2><div class="body"></div></section>

@@ -1,6 +1,6 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import type { Evals, GateStats, RungMove } from '../../shared/wire/router/evals.ts'
+import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'
 import { days, type Window } from './savings.ts'
@@ -8,7 +8,7 @@ import { days, type Window } from './savings.ts'
 /** What the store knows of `GET /-/evals`; which gates are disabled and the calibration are the running router's. */
 export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
 
-type CountsRow = Pick<RowOf<typeof traces>, 'served_rung' | 'escalations' | 'failovers'> &
+type CountsRow = Pick<RowOf<typeof traces>, 'route_ix' | 'served_rung' | 'escalations' | 'failovers'> &
   Record<'requests' | 'straight', number>
 
 interface MoveRow {
@@ -37,7 +37,8 @@ interface GateRuns {
 
 export async function evals(db: Db, tenants: readonly string[], window: Window): Promise<StoredEvals> {
   const counts = { requests: 0, escalations: 0, failovers: 0 }
-  const served = new Map<number, number>()
+  const routes = new Map<number | null, Map<number, number>>()
+  const walls: number[] = []
   const moves = new Map<string, RungMove>()
   const gates = new Map<string, GateRuns>()
   const outcomes = { reported: 0, failed: 0 }
@@ -54,9 +55,10 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
         counts.escalations += row.escalations
         counts.failovers += row.failovers
         const rung = row.served_rung
+        const route = routes.get(row.route_ix) ?? new Map<number, number>()
+        routes.set(row.route_ix, route.set(rung, (route.get(rung) ?? 0) + row.requests))
         // A request that did not climb was served at its start rung.
         if (rung >= 0) move(moves, null, rung, row.straight)
-        if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + row.requests)
       }
       for (const { came, went, requests } of rowsOf<MoveRow>(moved!)) move(moves, came, went, requests)
       for (const row of rowsOf<GateRow>(runs!)) {
@@ -69,19 +71,24 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
         gate.times.set(micros, (gate.times.get(micros) ?? 0) + row.runs)
       }
     }
-    const from = window.since?.getTime() ?? 0
-    const answer = await db.execute({
-      sql: outcomesSql,
-      args: [tenant, from, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER],
-    })
-    const sum = rowsOf<typeof outcomes>(answer)[0]!
+    const whole = [tenant, window.since?.getTime() ?? 0, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER]
+    const [ended, newest] = await db.read([
+      { sql: outcomesSql, args: whole },
+      { sql: wallsSql, args: whole },
+    ])
+    for (const { wall } of rowsOf<{ wall: unknown }>(newest!)) if (typeof wall === 'number') walls.push(wall)
+    const sum = rowsOf<typeof outcomes>(ended!)[0]!
     outcomes.reported += sum.reported
     outcomes.failed += sum.failed
   }
   const { reported, failed } = outcomes
   return {
     ...counts,
-    served_by_rung: Object.fromEntries([...served].sort(([a], [b]) => a - b).map(([rung, n]) => [String(rung), n])),
+    served_by_rung: rungsOf([...routes.values()]),
+    latency: latencyOf(walls),
+    routes: [...routes]
+      .sort(([a], [b]) => (a ?? Number.POSITIVE_INFINITY) - (b ?? Number.POSITIVE_INFINITY))
+      .map(([route_ix, rungs]) => routeOf(route_ix, rungs)),
     moves: [...moves.values()].sort((a, b) => (a.from ?? -1) - (b.from ?? -1) || a.to - b.to),
     gates: [...gates]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -104,8 +111,8 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
 }
 
 const straight = 'served_rung >= 0 and escalations = 0 and failovers = 0'
-const countsSql = `select served_rung, count(*) as requests, sum(${straight}) as straight, sum(escalations) as escalations, sum(failovers) as failovers
-  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by served_rung`
+const countsSql = `select route_ix, served_rung, count(*) as requests, sum(${straight}) as straight, sum(escalations) as escalations, sum(failovers) as failovers
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by route_ix, served_rung`
 
 // From attempt to attempt. Only records of calls that moved are read whole; the others say where they were in the index.
 const movesSql = `select case when attempt.key > 0 then json_extract(body, '$.attempts[' || (attempt.key - 1) || '].rung') end as came, attempt.value ->> 'rung' as went, count(*) as requests
@@ -122,6 +129,10 @@ const gatesSql = `select run.value ->> 0 as gate_id, run.value ->> 1 as verdict,
   from traces indexed by traces_time cross join json_each(traces.gates) as run
   where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1, 2, 3`
 
+// The time of a call stands in its record alone, and so few records are read however long the window is.
+const wallsSql = `select case when json_valid(body) then json_extract(body, '$.final.wall_ms') end as wall
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms desc, seq desc limit 1000`
+
 // A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (docs/spec/router.md §2.4).
 const outcomesSql = `with latest as (
     select trace_id, verdict, max(seq) from feedback where tenant_id = ?1 group by trace_id, gate_id, reporter),
@@ -129,6 +140,25 @@ const outcomesSql = `with latest as (
     select trace_id, max(verdict = 'fail') as failed, max(verdict = 'pass') as passed from latest group by trace_id)
   select count(*) as reported, coalesce(sum(outcome.failed), 0) as failed from outcome join traces t on t.trace_id = outcome.trace_id
   where t.tenant_id = ?1 and t.ts_ms >= ?2 and t.ts_ms < ?3 and (outcome.failed or outcome.passed)`
+
+/** Calls by the rung that served them; what no rung served is in none of them. */
+function rungsOf(routes: readonly ReadonlyMap<number, number>[]): Record<string, number> {
+  const served = new Map<number, number>()
+  for (const [rung, requests] of routes.flatMap(one => [...one]))
+    if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + requests)
+  return Object.fromEntries([...served].sort(([a], [b]) => a - b).map(([rung, n]) => [String(rung), n]))
+}
+
+function routeOf(route_ix: number | null, rungs: ReadonlyMap<number, number>): RouteRungs {
+  const requests = [...rungs.values()].reduce((sum, n) => sum + n, 0)
+  return { route_ix, requests, served_by_rung: rungsOf([rungs]) }
+}
+
+function latencyOf(walls: number[]): Evals['latency'] {
+  walls.sort((a, b) => a - b)
+  const at = (part: number) => walls[Math.max(0, Math.ceil(part * walls.length) - 1)] ?? null
+  return { calls: walls.length, p50_ms: at(0.5), p95_ms: at(0.95) }
+}
 
 function move(moves: Map<string, RungMove>, from: number | null, to: number, requests: number): void {
   if (requests === 0) return

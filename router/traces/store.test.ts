@@ -186,6 +186,7 @@ describe('sums', () => {
       escalations: own().filter(({ final }) => final.escalations === 1).length,
       failovers: 0,
       served_by_rung: { '0': own().length },
+      latency: { calls: 1000, p50_ms: 820.1, p95_ms: 820.1 },
       moves: [{ from: null, to: 0, requests: own().length }],
       gates: [
         { gate_id: 'non-empty', pass: own().length, fail: 0, abstain: 0, cost_usd: 0, p50_ms: 0.012, p95_ms: 0.012 },
@@ -193,6 +194,13 @@ describe('sums', () => {
       outcomes: { reported: 3, failed: 1, served_failure: 1 / 3, ucb95: 1 },
     })
     expect((await evals(db, ['default'], { since: new Date(start + day) })).outcomes.reported).toBe(0)
+    const expected = Map.groupBy(own(), ({ route_ix }) => route_ix)
+    expect(found.routes.map(({ route_ix, requests, served_by_rung }) => [route_ix, requests, served_by_rung])).toEqual(
+      [...expected]
+        .toSorted(([x], [y]) => (x ?? Number.POSITIVE_INFINITY) - (y ?? Number.POSITIVE_INFINITY))
+        .map(([route_ix, all]) => [route_ix, all.length, { '0': all.length }]),
+    )
+    expect((await evals(db, ['nobody'], {})).latency).toEqual({ calls: 0, p50_ms: null, p95_ms: null })
     expect(await traceStore(db).feedbackOf('default', a!)).toHaveLength(2)
   })
 })

@@ -1,9 +1,9 @@
+import type { ChangeFeed } from '../../shared/http/change-feed.ts'
 import type { UserStore } from '../auth/dashboard/user-store.ts'
-import type { LiveFigures } from './live.ts'
 
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
-  live: Pick<LiveFigures, 'follow'>
+  live: Pick<ChangeFeed, 'follow'>
   now: () => Date
   monotonic: () => number
   maxBodyBytes: number

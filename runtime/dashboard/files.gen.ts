@@ -1124,6 +1124,9 @@ time {
 td a {
   overflow-wrap: break-word;
 }
+td .inline {
+  margin-bottom: var(--space-2);
+}
 tbody tr:last-child > td {
   border-bottom: 0;
 }
@@ -1635,7 +1638,8 @@ import { sendForms } from './send-form.js'
 import { pageTabs } from './tabs.js'
 import { followTimes } from './times.js'
 
-const QUIET_MS = 300
+/** What one commit changes comes together. */
+const QUIET_MS = 30
 /** After a page that took long to be drawn, this many times as long passes before the next. */
 const REST = 5
 /** A part of a page that is drawn for all says after how many seconds it is worth asking again. */

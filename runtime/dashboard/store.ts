@@ -1,7 +1,5 @@
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 
-export type MarkStore = ReturnType<typeof markStore>
-
 /** What tells that a page of the dashboard would look different now. */
 export function markStore(db: Db) {
   return {

@@ -189,6 +189,83 @@ if (hasChromium()) {
       await browser.press('\uE00C')
     })
 
+    it('has an address for each list and each trace, and the way back leads to what was shown', async () => {
+      const { rows } = await db.execute(
+        "select trace_id from traces where session_id = 'session-1' order by seq desc limit 1",
+      )
+      const id = String(rows[0]?.trace_id)
+      const listed = 'return document.querySelectorAll("#traces tbody tr").length'
+      await browser.goto(`${panel()}?session=session-1&days=90`)
+      await loaded()
+      expect(await browser.run(listed)).toBe(20)
+      expect(await browser.run('return document.querySelector("#window").value')).toBe('90')
+      await browser.click('#traces tbody tr:first-child button.link')
+      await sees('#detail', new RegExp(id))
+      const address = 'return location.search + location.hash'
+      expect(await browser.run(address)).toBe(`?session=session-1&days=90#trace=${id}`)
+      await browser.press('\uE00C')
+      await eventually(async () => expect(await browser.run(address)).toBe('?session=session-1&days=90'))
+      await browser.click('#filter [type=reset]')
+      await eventually(async () => expect(await browser.run(listed)).toBe(50))
+      expect(await browser.run(address)).toBe('?days=90')
+      await browser.run('history.back()')
+      await eventually(async () => expect(await browser.run(listed)).toBe(20))
+      expect(await browser.run('return document.querySelector("#filter [name=session]").value')).toBe('session-1')
+    })
+
+    it('shows a trace within 300 ms of its commit, above the others, and asks nothing while nothing comes', async () => {
+      const own = await store.open('tailed.db')
+      const followed = await serveRouter(vars('tailed.db'))
+      const seal = async (trace: UnsealedTrace) => {
+        const writer = testWriter(own)
+        writer.start()
+        writer.enqueue(trace)
+        await writer.close()
+      }
+      await seal(sampleTrace({ at: Date.now() - 1000 }))
+      await browser.goto(`${followed.origin}/panel`)
+      await sees('#calibration', /No route/)
+      await sees('#live', '● live')
+      // It looks once as the line opens.
+      await eventually(
+        async () => {
+          await browser.requests()
+          await new Promise(resolve => setTimeout(resolve, 1000))
+          expect((await browser.requests()).filter(url => /\/-\//.test(url))).toEqual([])
+        },
+        { timeout: 10_000, interval: 10 },
+      )
+      let least = Number.POSITIVE_INFINITY
+      for (let i = 0; i < 3; i++) {
+        const fresh = sampleTrace({ at: Date.now(), session: 'tailed' })
+        await seal(fresh)
+        const committed = Date.now()
+        await eventually(
+          async () =>
+            expect(
+              await browser.run('return document.querySelector("#traces tbody tr.fresh button.link")?.title ?? ""'),
+            ).toBe(fresh.trace_id),
+          { timeout: 10_000, interval: 10 },
+        )
+        const shown = await browser.run<number>(
+          'return performance.timeOrigin + performance.getEntriesByName("tail-shown").at(-1).startTime',
+        )
+        least = Math.min(least, shown - committed)
+      }
+      process.stderr.write(`a trace is seen ${Math.round(least)} ms after its commit\n`)
+      expectWithin(least, 300)
+      await followed.close()
+    })
+
+    it('says how long calls took and what each route was served by', async () => {
+      await browser.goto(panel())
+      await loaded()
+      expect(await browser.text('#health')).toMatch(
+        /Median latency\s+820\s+ms\s+of the newest 60 calls\s+95 % within\s+820/,
+      )
+      expect(await browser.text('#routes')).toMatch(/Route 0[\s\S]*60[\s\S]*rung 0: 80\s%, rung 1: 20\s%/)
+    })
+
     it('filters, clears, and finds a trace by its id with the keyboard', async () => {
       await browser.goto(panel())
       await loaded()

@@ -65,7 +65,7 @@ gates = ["non-empty"]
     })
 
     it('has one menu and one choice of colours, whichever of the two is looked at', async () => {
-      const entries = () => page.locator('#menu a:not(.within) > span:first-child').allTextContents()
+      const entries = () => page.locator('#menu a:not(.within) > .icon + span').allTextContents()
       await page.goto(at(''))
       const own = await entries()
       expect(own.at(-1)).toBe('Router')

@@ -22,18 +22,23 @@ export type PanelApi = ReturnType<typeof panelApi>
 
 /** The router's API by addresses relative to the page. */
 export function panelApi(key: () => string | undefined) {
-  async function ask<T>(path: string, query: Query = {}, more: RequestInit = {}): Promise<T> {
-    const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]))
+  /** With the key, where there is one. */
+  async function call(path: string, more: RequestInit): Promise<Response> {
     const secret = key()
     if (secret !== undefined && !/^[\x21-\x7e]+$/.test(secret)) {
       throw new ApiFault(401, 'A key has no spaces and no letters beyond ASCII: copy it again.')
     }
     const headers = { ...more.headers, ...(secret !== undefined && { 'x-router-key': secret }) }
-    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
-    const answer = await fetch(path + search, { ...more, headers, cache: 'no-store' }).catch((cause: unknown) => {
+    return fetch(path, { ...more, headers, cache: 'no-store' }).catch((cause: unknown) => {
       if (more.signal?.aborted) throw cause
       throw new ApiFault(0, 'The router does not answer. Is it running?')
     })
+  }
+
+  async function ask<T>(path: string, query: Query = {}, more: RequestInit = {}): Promise<T> {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]))
+    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+    const answer = await call(path + search, more)
     const body = await answer
       .text()
       .then(readProof)
@@ -44,6 +49,12 @@ export function panelApi(key: () => string | undefined) {
 
   return {
     traces: (query: Query, signal?: AbortSignal) => ask<TraceList>('-/traces', query, signal && { signal }),
+    /** A line that something comes along whenever a trace was sealed. */
+    async tail(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+      const answer = await call('-/traces/tail', { signal })
+      if (answer.ok && answer.body !== null) return answer.body
+      throw new ApiFault(answer.status, `The router answered ${answer.status}.`)
+    },
     trace: (id: string) => ask<TraceDetail>(`-/traces/${encodeURIComponent(id)}`),
     explain: (id: string) => ask<Explanation>(`-/traces/${encodeURIComponent(id)}/explain`),
     savings: (query: Query) => ask<Savings>('-/savings', query),

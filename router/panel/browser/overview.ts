@@ -7,7 +7,7 @@ import type { Evals, GateStats } from '../../../shared/wire/router/evals.ts'
 const MOST_FAILED = 0.05
 
 /** What part of the calls was served nothing, before anything is said of what was saved. */
-export function healthView({ requests, served_by_rung, escalations, failovers }: Evals): HTMLElement[] {
+export function healthView({ requests, served_by_rung, latency, escalations, failovers }: Evals): HTMLElement[] {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
   const failed = Math.max(0, requests - served)
@@ -24,6 +24,8 @@ export function healthView({ requests, served_by_rung, escalations, failovers }:
         failed === 0 ? 'every call was served' : `${many(failed, 'call')} served nothing`,
         part > MOST_FAILED ? 'bad' : undefined,
       ),
+      tile('Median latency', milliseconds(latency.p50_ms), newest(latency.calls)),
+      tile('95 % within', milliseconds(latency.p95_ms), newest(latency.calls)),
       tile('Calls', count(requests), `${count(served)} served`),
       tile('Escalations', count(escalations), 'to a higher rung'),
       tile('Failovers', count(failovers), 'to another provider'),
@@ -37,6 +39,30 @@ export function healthView({ requests, served_by_rung, escalations, failovers }:
       ]),
     ),
   ]
+}
+
+/** Of how many calls a latency is. */
+const newest = (calls: number): string => (calls === 1 ? 'of the newest call' : `of the newest ${count(calls)} calls`)
+
+/** What each route's calls were served by, the one with the most failures first. */
+export function routesView({ routes }: Evals): HTMLElement[] {
+  if (routes.length === 0) return [hint('There is no call in this time.')]
+  const rows = routes
+    .map(one => ({ ...one, failed: one.requests - Object.values(one.served_by_rung).reduce((sum, n) => sum + n, 0) }))
+    .toSorted((a, b) => b.failed / b.requests - a.failed / a.requests)
+    .map(({ route_ix, requests, served_by_rung, failed }) => {
+      const rungs = Object.entries(served_by_rung)
+      const parts = rungs.map(([rung, n]): [number, string] => [n / requests, `rung-${Math.min(Number(rung), 3)}`])
+      const name = route_ix === null ? 'No route' : `Route ${route_ix}`
+      return [
+        route_ix === null ? name : el('a', { href: `panel?route=${route_ix}#traces` }, name),
+        el('span', { class: failed / requests > MOST_FAILED ? 'bad' : undefined }, percent(failed / requests)),
+        count(requests),
+        share([...parts, [failed / requests, 'lost']]),
+        rungs.map(([rung, n]) => `rung ${rung}: ${percent(n / requests)}`).join(', ') || 'nothing',
+      ]
+    })
+  return [table('Rungs by route', ['Route', 'Failed', 'Calls', 'Rungs', 'Served by'], rows)]
 }
 
 /** Which rung served how much, and what made calls move. */

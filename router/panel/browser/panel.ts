@@ -1,11 +1,13 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { themeSwitch } from '../../../shared/browser/theme.ts'
+import { addressOf, type Place, placeOf } from './address.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
-import { calibrationView, gatesView, healthView, ladderView } from './overview.ts'
+import { calibrationView, gatesView, healthView, ladderView, routesView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
 import { sessionKey } from './session-key.ts'
+import { followTail } from './tail.ts'
 import { traceDetail } from './trace-detail.ts'
 import { traceList } from './trace-list.ts'
 import { verifyView } from './verify-view.ts'
@@ -38,9 +40,26 @@ function askForKey(reason: string): void {
   keyText.focus()
 }
 
-const detail = traceDetail({ api, failed })
-const open = (id: string) => void detail.open(id)
-const list = traceList({ api, open, said, failed })
+let place = placeOf(location)
+
+/** A new entry in the browser's history, so that its way back leads to what was shown before. */
+function goTo(change: Partial<Place>): void {
+  place = { ...place, ...change }
+  const to = addressOf(place)
+  if (new URL(to, document.baseURI).href !== location.href) history.pushState(null, '', to)
+}
+
+const detail = traceDetail({ api, failed, closed: () => goTo({ trace: undefined }) })
+function open(id: string): void {
+  goTo({ trace: id })
+  void detail.open(id)
+}
+const list = traceList({ api, open, said, failed, filtered: filters => goTo({ filters }) })
+const tail = followTail({
+  api,
+  said: words => part('#live').replaceChildren(words),
+  changed: () => list.showNewer().catch(failed),
+})
 verifyView({ api, open, failed })
 exportView()
 
@@ -55,6 +74,7 @@ async function showFigures(): Promise<void> {
   bodyOf('health').replaceChildren(...healthView(evals))
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
+  bodyOf('routes').replaceChildren(...routesView(evals))
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
@@ -89,6 +109,7 @@ async function load(): Promise<void> {
     part('#empty').hidden = any
     part('#empty').replaceChildren(...(any ? [] : firstSteps()))
     performance.mark('traces-shown')
+    tail.start()
     await showFigures()
     performance.mark('figures-shown')
   } catch (error) {
@@ -100,6 +121,7 @@ async function load(): Promise<void> {
 
 /** Nothing that another key has shown stays on the page. */
 function useKey(value: string | undefined): void {
+  tail.stop()
   key.set(value)
   keyText.value = ''
   said('')
@@ -117,18 +139,29 @@ part('#change-key').addEventListener('click', () =>
   askForKey(key.get() === undefined ? 'No key is in use.' : 'A key is in use.'),
 )
 part('#reload').addEventListener('click', () => void load())
-period.addEventListener('change', () => void showFigures().catch(failed))
+period.addEventListener('change', () => {
+  goTo({ days: period.value })
+  void showFigures().catch(failed)
+})
 part('#find').addEventListener('submit', event => {
   event.preventDefault()
   open(part<HTMLInputElement>('#find-id').value.trim())
 })
-themeSwitch()
-void load()
 
-/** A page that knows of a call leads to its trace: the id is all that an address may say. */
-function openNamed(): void {
-  const id = /^#trace=([\w-]{1,128})$/.exec(location.hash)?.[1]
-  if (id !== undefined) open(id)
+/** A page that knows of a call leads to its trace, and every list of traces has its address. */
+function arrive(): void {
+  place = placeOf(location)
+  list.fill(place.filters)
+  if (place.days !== undefined) period.value = place.days
+  if (place.trace === undefined) detail.close()
+  else void detail.open(place.trace)
 }
-window.addEventListener('hashchange', openNamed)
-openNamed()
+// A change behind the `#` raises this event as well.
+window.addEventListener('popstate', () => {
+  const before = JSON.stringify([place.filters, place.days])
+  arrive()
+  if (JSON.stringify([place.filters, place.days]) !== before) void load()
+})
+themeSwitch()
+arrive()
+void load()

@@ -9,10 +9,11 @@ import { feedbackButtons, reportsOf } from './feedback.ts'
 interface DetailView {
   api: PanelApi
   failed: (error: unknown) => void
+  closed: () => void
 }
 
 /** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
-export function traceDetail({ api, failed }: DetailView) {
+export function traceDetail({ api, failed, closed }: DetailView) {
   const dialog = part<HTMLDialogElement>('#detail')
   let wanted = ''
 
@@ -25,7 +26,8 @@ export function traceDetail({ api, failed }: DetailView) {
       dialog.replaceChildren(...content(detail, why))
       if (!dialog.open) dialog.showModal()
     } catch (error) {
-      dialog.close()
+      if (dialog.open) dialog.close()
+      else closed()
       failed(error)
     }
   }
@@ -74,7 +76,11 @@ export function traceDetail({ api, failed }: DetailView) {
   dialog.addEventListener('click', event => {
     if (event.target === dialog) dialog.close()
   })
-  return { open }
+  dialog.addEventListener('close', () => {
+    wanted = ''
+    closed()
+  })
+  return { open, close: () => dialog.close() }
 }
 
 /** The step of a run that made the call, where the runtime named it as its request and its dashboard is known. */

@@ -9,13 +9,15 @@ interface TraceListView {
   open: (traceId: string) => void
   said: (words: string) => void
   failed: (error: unknown) => void
+  /** The reader asked for other traces. */
+  filtered: (filters: Record<string, string>) => void
 }
 
 const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
 const PAGE = '50'
 
 /** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
-export function traceList({ api, open, said, failed }: TraceListView) {
+export function traceList({ api, open, said, failed, filtered }: TraceListView) {
   const body = part('#traces > .body')
   const older = part<HTMLButtonElement>('#older')
   const filter = part<HTMLFormElement>('#filter')
@@ -55,14 +57,33 @@ export function traceList({ api, open, said, failed }: TraceListView) {
     next = page.next
     older.hidden = next === null
     const none = page.traces.length === 0
-    const filtered = Object.keys(wanted).length > 0
-    const words = filtered
+    const isFiltered = Object.keys(wanted).length > 0
+    const words = isFiltered
       ? 'No trace matches. Clear the filter to see all.'
       : 'Each call that comes through stands here.'
     body.replaceChildren(
       none ? el('p', { class: 'hint' }, words) : table('Traces, newest first', COLUMNS, page.traces.map(row)),
     )
-    return !none || filtered
+    return !none || isFiltered
+  }
+
+  /** Puts what was sealed since above the rest. Where so much came that there would be a gap, the list starts anew. */
+  async function showNewer(): Promise<void> {
+    const turn = asked
+    const page = await api.traces({ ...query(), limit: PAGE })
+    if (turn !== asked) return
+    const rows = body.querySelector('tbody')
+    const known = new Set([...(rows?.querySelectorAll('button.link') ?? [])].map(one => one.getAttribute('title')))
+    const fresh = page.traces.filter(({ trace_id }) => !known.has(trace_id))
+    if (fresh.length === 0) return
+    if (rows === null || fresh.length === page.traces.length) {
+      await show()
+      return
+    }
+    const made = table('', COLUMNS, fresh.map(row)).querySelectorAll('tbody > tr')
+    for (const one of made) one.classList.add('fresh')
+    rows.prepend(...made)
+    performance.mark('tail-shown')
   }
 
   async function showOlder(): Promise<void> {
@@ -78,13 +99,24 @@ export function traceList({ api, open, said, failed }: TraceListView) {
     rows[0]?.querySelector('button')?.focus()
   }
 
+  /** Puts what an address says into the form. */
+  function fill(filters: Readonly<Record<string, string>>): void {
+    for (const field of filter.elements)
+      if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement)
+        field.value = filters[field.name] ?? ''
+  }
+
   const shown = (work: () => Promise<unknown>) => () => void work().catch(failed)
+  const ask = () => {
+    filtered(query())
+    shown(show)()
+  }
   filter.addEventListener('submit', event => {
     event.preventDefault()
-    shown(show)()
+    ask()
   })
   // The fields have their first values only after this event, and after what it leaves to do.
-  filter.addEventListener('reset', () => setTimeout(shown(show)))
+  filter.addEventListener('reset', () => setTimeout(ask))
   older.addEventListener('click', shown(showOlder))
-  return { show }
+  return { show, showNewer, fill }
 }

@@ -23,6 +23,17 @@ export type GateStats = z.infer<typeof gateStats>
 export const rungMove = z.object({ from: count.nullable(), to: count, requests: count })
 export type RungMove = z.infer<typeof rungMove>
 
+/** How the calls of one route were served; null: of calls that no route took. */
+export const routeRungs = z.object({
+  route_ix: count.nullable(),
+  requests: count,
+  served_by_rung: z.record(z.string(), count),
+})
+export type RouteRungs = z.infer<typeof routeRungs>
+
+/** From a call's arrival to the end of its answer, over the newest calls of each tenant: at most 1,000 of them. */
+export const callLatency = z.object({ calls: count, p50_ms: z.number().nullable(), p95_ms: z.number().nullable() })
+
 export const evals = named(
   'Evals',
   z.object({
@@ -30,6 +41,9 @@ export const evals = named(
     escalations: count,
     failovers: count,
     served_by_rung: z.record(z.string(), count),
+    latency: callLatency,
+    /** In the order of the config; what no route took comes last. */
+    routes: z.array(routeRungs),
     moves: z.array(rungMove),
     gates: z.array(gateStats),
     outcomes: z.object({

@@ -9,7 +9,8 @@ import { sendForms } from './send-form.ts'
 import { pageTabs } from './tabs.ts'
 import { followTimes } from './times.ts'
 
-const QUIET_MS = 300
+/** What one commit changes comes together. */
+const QUIET_MS = 30
 /** After a page that took long to be drawn, this many times as long passes before the next. */
 const REST = 5
 /** A part of a page that is drawn for all says after how many seconds it is worth asking again. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { liveFigures } from './live.ts'
+import { changeFeed } from './change-feed.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -14,7 +14,7 @@ function watched() {
     ['b', '1'],
   ])
   const asked: string[][] = []
-  const live = liveFigures({
+  const live = changeFeed({
     async marks(tenants) {
       asked.push([...tenants])
       return new Map(marks)
@@ -35,12 +35,12 @@ function watched() {
 it('tells the pages of a tenant of its changes, and no others, with one question for all of them', async () => {
   const { marks, asked, open } = watched()
   const [one, two, other] = [await open('a'), await open('a'), await open('b')]
-  await vi.advanceTimersByTimeAsync(2000)
+  await vi.advanceTimersByTimeAsync(300)
   const toldBefore = [one, two, other].map(({ told }) => told.splice(0).length)
   // As it opens, and with the first look: what came between the two is not missed.
   expect(toldBefore).toEqual([2, 2, 2])
   marks.set('a', '2')
-  await vi.advanceTimersByTimeAsync(1000)
+  await vi.advanceTimersByTimeAsync(150)
   expect([one.told, two.told, other.told]).toEqual([['changed'], ['changed'], []])
   expect(asked).toEqual([
     ['a', 'b'],
@@ -57,7 +57,7 @@ it('tells the pages of a tenant of its changes, and no others, with one question
 
 it('goes on after a question that failed, and ends when the service does', async () => {
   let fails = true
-  const live = liveFigures({
+  const live = changeFeed({
     async marks() {
       if (fails) throw new Error('busy')
       return new Map([['a', String(Math.floor(Date.now() / 1500))]])

@@ -1,15 +1,20 @@
-import type { SseEvent } from '../../shared/http/sse-write.ts'
-import type { MarkStore } from './store.ts'
+import type { SseEvent } from './sse-write.ts'
 
-const POLL_MS = 1000
+/** So that a page is up to date within 300 ms of the commit that it shows. */
+const POLL_MS = 150
 
-export type LiveFigures = ReturnType<typeof liveFigures>
+export type ChangeFeed = ReturnType<typeof changeFeed>
+
+export interface Marks {
+  /** Another text for a tenant when something that its pages show is another than before. */
+  marks: (tenants: readonly string[]) => Promise<ReadonlyMap<string, string>>
+}
 
 /**
- * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
- * them; none while no page is open.
+ * Tells open pages that something in their tenant has changed. However many pages are open, one statement asks for all of them, some
+ * times a second; none while no page is open.
  */
-export function liveFigures(store: MarkStore) {
+export function changeFeed(store: Marks) {
   const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let over = false
