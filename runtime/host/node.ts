@@ -11,6 +11,7 @@ import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { callerAddress, type TrustedProxies } from '../../shared/http/forwarded.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog, type Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { collectorOf } from '../../shared/telemetry/collector.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import { readOAuthClients } from '../connectors/oauth/clients.ts'
@@ -68,6 +69,7 @@ export async function serveRuntime(
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)
   const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
   for (const line of unknownNames(vars)) log.warn(line)
+  const store = env.PLATFORM_DIRECTORY_URL === undefined ? await openStores(env) : undefined
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
@@ -117,10 +119,9 @@ export async function serveRuntime(
       recoveryMs: env.PLATFORM_RECOVERY_INTERVAL,
     },
   }
-  const runtime =
-    env.PLATFORM_DIRECTORY_URL === undefined
-      ? await serveStore(env, options)
-      : await (await import('./open-shards.ts')).serveShards({ env, options, log })
+  const runtime = store
+    ? serveStore(store, options)
+    : await (await import('./open-shards.ts')).serveShards({ env, options, log })
   const opened: { server?: Listening; tunnel?: { close(): Promise<void> } } = {}
   async function close(): Promise<void> {
     runtime.drain()
@@ -153,10 +154,15 @@ export async function serveRuntime(
   return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
 }
 
+async function openStores(env: RuntimeEnv): Promise<{ db: Db; replica: Db | undefined }> {
+  return { db: await openStore(env, { create: true }), replica: await openReplicaStore(env) }
+}
+
 /** One runtime on one store. */
-async function serveStore(env: RuntimeEnv, options: Omit<RuntimeOptions, 'db'>): Promise<ServedRuntime> {
-  const db = await openStore(env, { create: true })
-  const replica = await openReplicaStore(env)
+function serveStore(
+  { db, replica }: { db: Db; replica: Db | undefined },
+  options: Omit<RuntimeOptions, 'db'>,
+): ServedRuntime {
   const closeStores = () => {
     replica?.close()
     return db.close()

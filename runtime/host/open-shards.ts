@@ -1,3 +1,4 @@
+import { EnvError } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
@@ -40,6 +41,12 @@ export async function openDirectory(env: RuntimeEnv): Promise<{ db: Db; shards: 
   const { PLATFORM_DIRECTORY_URL: url, PLATFORM_DATABASE_TOKEN: token } = env
   if (url === undefined)
     throw new DbOpenError('bad_url', 'There is no directory of shards: set PLATFORM_DIRECTORY_URL.')
+  const single = [env.PLATFORM_DATABASE_URL, env.PLATFORM_DATABASE_REPLICA_URL].some(given => given !== undefined)
+  if (single) {
+    throw new EnvError(
+      'PLATFORM_DIRECTORY_URL names the databases: leave PLATFORM_DATABASE_URL and PLATFORM_DATABASE_REPLICA_URL out',
+    )
+  }
   const db = await openDb(url, { ...(token && { token }) })
   try {
     await migrate(db, 'directory', directorySteps)

@@ -39,6 +39,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'no-op steps of runs over HTTP, start to end, with fsync on',
     load: async () => (await import('./steps.ts')).stepsBench,
   },
+  shards: {
+    about: 'commits of several writing processes into one database and into several',
+    load: async () => (await import('./shards.ts')).shardsBench,
+  },
   recovery: {
     about: 'a thousand interrupted runs, from the start of the next process until all have ended',
     load: async () => (await import('./recovery.ts')).recoveryBench,

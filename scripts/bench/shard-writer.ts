@@ -1,0 +1,19 @@
+import { openDb } from '../../shared/host/open-libsql.ts'
+
+/** One writing process of a database: rows of ten, one commit after the other, for so many seconds. Prints what came of it. */
+const [url = '', seconds = '1', name = ''] = process.argv.slice(2)
+const db = await openDb(url)
+await db.execute('create table if not exists bench (writer text not null, at integer not null, text text not null)')
+const rows = Array.from({ length: 10 }, () => '(?1, ?2, ?3)').join(', ')
+const statement = { sql: `insert into bench (writer, at, text) values ${rows}`, args: [name, 0, 'x'.repeat(100)] }
+let [commits, worstMs] = [0, 0]
+const began = performance.now()
+while (performance.now() - began < Number(seconds) * 1000) {
+  const before = performance.now()
+  await db.write([statement])
+  worstMs = Math.max(worstMs, performance.now() - before)
+  commits++
+}
+const tookMs = performance.now() - began
+process.stdout.write(JSON.stringify({ commits, worstMs, tookMs }))
+await db.close()
