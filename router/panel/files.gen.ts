@@ -1,9 +1,6 @@
 // Written by `npm run generate` from browser/.
 export const panelFiles: Readonly<Record<string, string>> = {
-  "address.js": `/** What the page shows stands in its address: the filters as its query, the open trace behind the \`#\`. */
-
-const FILTERS = ['mode', 'served_from', 'route', 'session', 'since']
-
+  "address.js": `const FILTERS = ['mode', 'served_from', 'route', 'session', 'since']
 export function placeOf({ search, hash }                              )        {
   const asked = new URLSearchParams(search)
   const filters = FILTERS.flatMap(name => {
@@ -16,8 +13,6 @@ export function placeOf({ search, hash }                              )        {
     trace: /^#trace=([\\w-]{1,128})$/.exec(hash)?.[1],
   }
 }
-
-/** The address of that place, relative to the page. */
 export function addressOf({ filters, days, trace }       )         {
   const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
   if (days !== undefined) query.set('days', days)
@@ -26,8 +21,6 @@ export function addressOf({ filters, days, trace }       )         {
 }
 `,
   "api.js": `import { readProof } from './read-proof.js'
-
-/** The router did not give what was asked for; the message is for the person at the page. */
 export class ApiFault extends Error {
            status
   constructor(status        , message        ) {
@@ -36,10 +29,7 @@ export class ApiFault extends Error {
     this.status = status
   }
 }
-
-/** The router's API by addresses relative to the page. */
 export function panelApi(key                          ) {
-  /** With the key, where there is one. */
   async function call(path        , more             )                    {
     const secret = key()
     if (secret !== undefined && !/^[\\x21-\\x7e]+$/.test(secret)) {
@@ -51,7 +41,6 @@ export function panelApi(key                          ) {
       throw new ApiFault(0, 'The router does not answer. Is it running?')
     })
   }
-
   async function ask   (path        , query        = {}, more              = {})             {
     const given = Object.entries(query).filter((entry)                            => Boolean(entry[1]))
     const search = given.length === 0 ? '' : \`?\${new URLSearchParams(given)}\`
@@ -63,10 +52,8 @@ export function panelApi(key                          ) {
     if (answer.ok && body !== undefined) return body
     throw new ApiFault(answer.status, messageOf(body) ?? \`The router answered \${answer.status} and no words.\`)
   }
-
   return {
     traces: (query       , signal              ) => ask           ('-/traces', query, signal && { signal }),
-    /** A line that something comes along whenever a trace was sealed. */
     async tail(signal             )                                      {
       const answer = await call('-/traces/tail', { signal })
       if (answer.ok && answer.body !== null) return answer.body
@@ -93,8 +80,6 @@ export function panelApi(key                          ) {
       ),
   }
 }
-
-/** Errors of this path have one shape; a proxy in front may answer with another. */
 function messageOf(body         )                     {
   if (typeof body !== 'object' || body === null || !('error' in body)) return undefined
   const { error } = body
@@ -102,8 +87,7 @@ function messageOf(body         )                     {
   return typeof error.message === 'string' ? error.message : undefined
 }
 `,
-  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
-@font-face {
+  "base.css": `@font-face {
   font-family: "Geist";
   src: url("geist-5.3.0.woff2") format("woff2");
   font-weight: 100 900;
@@ -113,7 +97,6 @@ function messageOf(body         )                     {
     U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+0304, U+0308, U+0329, U+2000-206F, U+20AC, U+2122, U+2191,
     U+2193, U+2212, U+2215, U+FEFF, U+FFFD;
 }
-/* Letters that the system has, as wide and as high as those above: no line breaks elsewhere when they come. */
 @font-face {
   font-family: "Geist Fallback";
   src: local("Arial"), local("ArialMT"), local("Liberation Sans"), local("Helvetica");
@@ -142,7 +125,6 @@ function messageOf(body         )                     {
   --good: light-dark(#12693b, #73cf9b);
   --bad: light-dark(#b3261e, #ff9a91);
   --warn: light-dark(#7a4d00, #f0c063);
-  /* The scales: every size of letters, space and corners on a page is one of these. */
   --font-1: 0.75rem;
   --font-2: 0.8125rem;
   --font-3: 0.875rem;
@@ -151,7 +133,6 @@ function messageOf(body         )                     {
   --font-6: 1.125rem;
   --font-7: 1.375rem;
   --font-8: 1.625rem;
-  /* Within a line of any size. */
   --font-less: 0.875em;
   --font-code: 0.9em;
   --space-1: 0.125rem;
@@ -170,7 +151,6 @@ function messageOf(body         )                     {
   --round: 999px;
   --letters: "Geist", "Geist Fallback", "Geist Fallback Wide", system-ui, sans-serif;
 }
-/* The reader may have chosen one of both; every colour follows. */
 :root[data-theme="light"] {
   color-scheme: light;
 }
@@ -236,7 +216,6 @@ button:disabled {
   overflow: hidden;
   clip-path: inset(50%);
 }
-/* Numbers that stand below each other have digits of one width. */
 table,
 time,
 dd,
@@ -277,17 +256,14 @@ dialog::backdrop {
 `,
   "bytes.js": `const encoder = new TextEncoder()
 const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
-
 export function utf8(text        )                          {
   return encoder.encode(text)
 }
-
 export function toHex(bytes            )         {
   let out = ''
   for (const byte of bytes) out += HEX[byte]
   return out
 }
-
 export function fromHex(text        )                          {
   const bytes = new Uint8Array(text.length >> 1)
   let bad = text.length & 1
@@ -299,29 +275,18 @@ export function fromHex(text        )                          {
   if (bad !== 0) throw new TypeError('expected lower-case hex digits in pairs')
   return bytes
 }
-
-/** Beyond 255 for what is no digit. */
 function digit(code        )         {
   if (code >= 48 && code <= 57) return code - 48
   return code >= 97 && code <= 102 ? code - 87 : 0x100
 }
-
-/** Standard base64 with padding (RFC 4648 §4). */
 export function toBase64(bytes            )         {
   let binary = ''
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }
-
-/** base64url without padding (RFC 4648 §5). */
 export function toBase64Url(bytes            )         {
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
-
-/**
- * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
- * signature would let a receipt be edited without a verifier seeing it.
- */
 export function fromBase64(text        )                          {
   const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
   if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
@@ -329,12 +294,9 @@ export function fromBase64(text        )                          {
   if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
   return bytes
 }
-
 export function concat(...parts                       )                          {
   return joined(parts)
 }
-
-/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
 export function joined(chunks                       )                          {
   const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
@@ -348,24 +310,10 @@ export function joined(chunks                       )                          {
   "canonical-trace.js": `import { canonicalize } from './jcs.js'
 import { GENESIS,             } from './record-chain.js'
 import {              sha256Hex } from './sha256.js'
-
-/** The longest string of a sealed record (docs/spec/router.md §1.2). */
 const MAX_TEXT = 512
-
-/**
- * Text as a sealed record may hold it: no lone surrogate, no NUL (a text column would be cut there), at most 512 UTF-16 units.
- */
 export function sealableText(text        )         {
-  // Cut before repairing, so that a pair cut in half is repaired too.
   return text.slice(0, MAX_TEXT).toWellFormed().replaceAll('\\0', '\\ufffd')
 }
-
-/** The canonical record in four pieces, around the three members that the writer adds: \`hash\`, \`prev_hash\`, \`seq\`. */
-
-/**
- * The canonical form (RFC 8785) of a record that has no place yet, so that sealing only joins strings. Text is made sealable on the
- * way. Throws for a number that JSON cannot hold.
- */
 export function traceText(record               )            {
   const members = Object.entries(isSealable(record) ? record : sealableMembers(record))
   const between = (from        , to         ) => {
@@ -380,31 +328,21 @@ export function traceText(record               )            {
     rest: after(between('seq')),
   }
 }
-
 function isSealable(value         )          {
   if (typeof value === 'string') return value === sealableText(value)
   if (typeof value !== 'object' || value === null) return true
   return Object.values(value).every(isSealable)
 }
-
-/** The value with every text of it made sealable. */
 function sealable(value         )          {
   if (typeof value === 'string') return sealableText(value)
   if (Array.isArray(value)) return value.map(sealable)
   return typeof value === 'object' && value !== null ? sealableMembers(value) : value
 }
-
 function sealableMembers(object        )         {
   return Object.fromEntries(Object.entries(object).map(([name, member]) => [name, sealable(member)]))
 }
-
-/** The last record of a chain. */
-
 const encoder = new TextEncoder()
-// One buffer for all: encodeInto is 10 times as fast as an encode that allocates (measured, 1.9 kB).
 let scratch = new Uint8Array(1 << 20)
-
-/** Room for a text of so many UTF-16 units behind what is in use; a unit is at most three bytes of UTF-8. */
 function roomFor(units        , used        )                          {
   if (used + units * 3 > scratch.length) {
     const wider = new Uint8Array((used + units * 3) * 2)
@@ -413,15 +351,9 @@ function roomFor(units        , used        )                          {
   }
   return scratch
 }
-
-/**
- * A run of sealed records as bytes, one behind the other, for one statement. Each record becomes bytes once: they are hashed where they
- * stand, and then make room for the hash. Only one run can be open at a time.
- */
 export function sealedRun(sha256        ) {
   let used = 0
   return {
-    /** Gives a record its place after \`previous\`; the hash is that of \`recordHash\`. Throws before anything of it is kept. */
     add(text           , previous                       )                                            {
       const seq = previous === undefined ? 0 : previous.seq + 1
       const prev_hash = previous === undefined ? GENESIS : previous.hash
@@ -437,25 +369,15 @@ export function sealedRun(sha256        ) {
       used += bytes
       return { seq, hash, at, bytes }
     },
-    /** A copy, because the buffer is used again. */
     bytes: ()                          => scratch.slice(0, used),
   }
 }
-
-/** Bytes of \`,"hash":"…"\`. */
 const HASH_MEMBER = 74
 `,
   "check-stretch.js": `import { readJson } from './read-json.js'
 import { recordHash } from './record-chain.js'
-
 import { newTraceIdList, pushTraceId,                  } from './trace-ids.js'
 import { rowOf } from './trace-row.js'
-
-/** One record as it is stored or exported. */
-
-/** A stretch of one tenant's chain that was checked by itself, and what is needed to join it to the one before. */
-
-/** Checks a stretch record by record; what comes after the first break is only counted. */
 export function stretchCheck(tenantId        , wanted                               , sha256        ) {
   const stretch                 = {
     tenantId,
@@ -466,7 +388,6 @@ export function stretchCheck(tenantId        , wanted                           
     traceIds: newTraceIdList(),
     hashes: [],
   }
-
   function fault(line            , { record, fault }          )                     {
     if (fault !== undefined) return fault
     if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
@@ -480,7 +401,6 @@ export function stretchCheck(tenantId        , wanted                           
     if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
     return undefined
   }
-
   return {
     stretch,
     push(line            , read          )       {
@@ -497,21 +417,16 @@ export function stretchCheck(tenantId        , wanted                           
     },
   }
 }
-
-/** Whether the record's hash is that of its canonical form without it. */
 function holdsOwnHash(record            , sha256        )          {
   try {
     return recordHash(record, sha256) === record.hash
   } catch {
-    // Nested deeper than a form can be made.
     return false
   }
 }
-
 function matchesColumns(columns        , record            )          {
   try {
     const expected = JSON.stringify(rowOf(record, record.seq))
-    // SQL and JSON.stringify may escape a character differently; the values decide.
     return columns === expected || JSON.stringify(readJson(columns)) === expected
   } catch {
     return false
@@ -522,15 +437,10 @@ function matchesColumns(columns        , record            )          {
 import {              verifySignature } from './ed25519.js'
 import { canonicalize } from './jcs.js'
 import {              sha256Hex } from './sha256.js'
-
-/** So that no other signed text can pass for a checkpoint. */
 const CHECKPOINT_DOMAIN = 'router-checkpoint-v1\\n'
-
-/** What the signature covers (docs/spec/proof.md). */
 function signedBytes(body                )                          {
   return utf8(CHECKPOINT_DOMAIN + canonicalize(body))
 }
-
 export async function signCheckpoint(
   body                                      ,
   signer        ,
@@ -543,13 +453,9 @@ export async function signCheckpoint(
     digest: sha256Hex(bytes, sha256),
   }
 }
-
 export function checkpointDigest({ sig: _sig, ...body }            , sha256        )         {
   return sha256Hex(signedBytes(body), sha256)
 }
-
-/** Public keys by their id. */
-
 export async function checkSignature({ sig, ...body }            , keys             )                   {
   const key = keys.get(body.key_id)
   if (key === undefined) return false
@@ -557,22 +463,11 @@ export async function checkSignature({ sig, ...body }            , keys         
     const signature = fromBase64(sig)
     return toBase64Url(signature) === sig && (await verifySignature(key, signature, signedBytes(body)))
   } catch {
-    // A text that is no base64, or members that have no canonical form.
     return false
   }
 }
 `,
-  "db-fault.js": `/**
- * What a failed statement says about the database:
- * - \`busy\`: nothing was written and the same statement may succeed in a moment;
- * - \`statement\`: nothing was written because the database (or our own code before it) refused the statement or its values;
- * - \`unknown\`: the connection, the disk or the server failed. A commit may or may not have happened, so it must not be repeated blindly.
- */
-
-// TRANSACTION_ACTIVE: the single local connection is held by an interactive transaction; it frees up.
-const busyCodes = new Set(['SQLITE_BUSY', 'SQLITE_LOCKED', 'TRANSACTION_ACTIVE'])
-
-// SQLITE_UNKNOWN is how a libSQL server reports a plain SQL error such as a missing table.
+  "db-fault.js": `const busyCodes = new Set(['SQLITE_BUSY', 'SQLITE_LOCKED', 'TRANSACTION_ACTIVE'])
 const statementCodes = new Set([
   'SQLITE_CONSTRAINT',
   'SQLITE_ERROR',
@@ -585,11 +480,8 @@ const statementCodes = new Set([
   'SQL_NO_STATEMENT',
   'SQL_MANY_STATEMENTS',
   'ARGS_INVALID',
-  // Of a libSQL server, which undoes what would answer with more than 10 MB.
   'RESPONSE_TOO_LARGE',
 ])
-
-/** Sorts an error of a libSQL client (or of code that ran before it) into one of three; anything unrecognised from a client is \`unknown\`. */
 export function dbFault(error         )          {
   const code = errorCode(error)
   if (code !== undefined) {
@@ -598,28 +490,20 @@ export function dbFault(error         )          {
   }
   const message = error instanceof Error ? error.message : String(error)
   if (/database (table )?is locked|SQLITE_BUSY/i.test(message)) return 'busy'
-  // \`fetch\` has no error codes; these are the words of Node, workerd and browsers, and of the native driver's own failures.
   if (/fetch|network|socket|connection|timed? ?out|aborted|closed/i.test(message)) return 'unknown'
   return 'statement'
 }
-
 function errorCode(error         )                     {
   if (!(error instanceof Error) || !('code' in error)) return undefined
-  // The native driver leaves an empty code on failures it has no number for.
   return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
 }
-
-/** Nothing was written: another process held the lock for longer than is waited for. */
 export class StoreLockedError extends Error {
            name = 'StoreLockedError'
            code = 'SQLITE_BUSY'
-
   constructor(cause          ) {
     super('The store is locked by another process: end what holds its file, or try again later.', { cause })
   }
 }
-
-/** Runs \`act\`, again after a growing pause while the database says busy. Six retries wait about 1.3 s in all. */
 export async function retryBusy   (
   act                  ,
   { retries = 6, afterWaiting = false, wait = pause }            = {},
@@ -630,24 +514,18 @@ export async function retryBusy   (
     } catch (error) {
       if (tried >= retries || dbFault(error) !== 'busy') throw error
       if (error instanceof StoreLockedError && !afterWaiting) throw error
-      // Half fixed, half random, so two processes that collided do not collide again in step.
       const ceiling = Math.min(500, 20 * 2 ** tried)
       await wait(ceiling / 2 + (Math.random() * ceiling) / 2)
     }
   }
 }
-
 export function pause(ms        )                {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 `,
-  "db-open-error.js": `// not an address this program can open
-
-/** A database that could not be opened. The message is one sentence for the person at the terminal: print it without a stack. */
-export class DbOpenError extends Error {
+  "db-open-error.js": `export class DbOpenError extends Error {
            name = 'DbOpenError'
            problem
-
   constructor(problem               , message        , options                      ) {
     super(message, options)
     this.problem = problem
@@ -657,63 +535,34 @@ export class DbOpenError extends Error {
   "db.js": `import { retryBusy, StoreLockedError } from './db-fault.js'
 import { DbOpenError } from './db-open-error.js'
 import { guardedClient } from './guarded-client.js'
-
 import { lockWaits } from './lock-waits.js'
 import { reads } from './read-statement.js'
 import { storeFaults } from './store-faults.js'
 import { markUnavailable } from './store-unavailable.js'
 import { writeQueue } from './write-queue.js'
-
-/** \`file\` and \`memory\` are in this process, \`remote\` is a libSQL server, \`replica\` is a local copy that follows a server. */
-
-/**
- * One database. Stores write through \`execute\` and \`write\`; neither holds a lock across an \`await\` of the caller's.
- * Interactive transactions (\`client.transaction\`) take the single local connection and make every other statement fail until they end.
- */
-
-/** A commit of another process is over by then. */
 export const COMMIT_MS = 20
-/** How long a caller is kept waiting for the write lock. */
 const ASKED_MS = 1000
-
-/** To an operator. */
 export const STUCK =
   'the database server answers reads and takes no writes (store_stuck): restart it, and let at most four processes write to it'
-
-/**
- * Every setting of a local connection, each with its reason. A server sets its own (it refuses these statements) and so does a replica.
- * The client must use one connection (\`concurrency: 1\`): settings belong to a connection, and with more than one the local driver opens
- * further ones, with defaults, whenever two statements overlap (tried: \`synchronous\` was back at FULL on four of five).
- */
 function connectionSettings(options                )           {
   const { kind, synchronous = 'full', readOnly = false, checkpointPages = 4000 } = options
   if (kind === 'remote' || kind === 'replica') return []
   return [
-    // The engine waits inside the thread: as long as a commit takes, so that two processes rarely notice each other. What takes longer is
-    // waited for outside of it (lock-waits.ts). First, because the settings below may need the lock.
     \`pragma busy_timeout = \${kind === 'file' ? COMMIT_MS : 5000}\`,
-    // The driver's build has it on; said here so that a change of driver does not silently turn off references.
     'pragma foreign_keys = on',
-    // FULL: a commit in WAL mode is on the disk before the promise resolves, which "intent first" stands on. NORMAL syncs at checkpoints only.
     \`pragma synchronous = \${synchronous}\`,
-    // Sorting and temporary tables in memory: no spill of run data into a temporary folder.
     'pragma temp_store = memory',
-    // A schema cannot call functions with side effects through views or triggers that came with a foreign file.
     'pragma trusted_schema = off',
     ...(kind === 'file' && !readOnly
       ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
         ['pragma journal_size_limit = 67108864', \`pragma wal_autocheckpoint = \${checkpointPages}\`]
       : []),
-    // Last: enforced by the engine, also for statements that only look like reads.
     ...(readOnly ? ['pragma query_only = on'] : []),
   ]
 }
-
-/** Makes a client ready for use: settings, write guard, and one first statement so that a bad database fails here and not later. */
 export async function prepareDb(client        , options                )              {
   const { kind, readOnly = false } = options
   if (kind === 'replica' && !readOnly) {
-    // Tried: a failing script sent through an embedded replica left half of itself committed on the server.
     throw new DbOpenError(
       'bad_url',
       'A replica is read-only: write through its server, or open the replica with readOnly.',
@@ -722,9 +571,7 @@ export async function prepareDb(client        , options                )        
   const settings = connectionSettings(options)
   if (kind === 'file' && !readOnly) await useWal(client, options.name ?? 'the database')
   for (const sql of settings) await retryBusy(() => client.execute(sql))
-  // Reading the schema touches the first page, which is where a file that is no database shows.
   await retryBusy(() => client.execute('select count(*) from sqlite_master'))
-
   const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
   const faults = storeFaults()
   const waits = kind === 'file' ? lockWaits() : undefined
@@ -751,7 +598,6 @@ export async function prepareDb(client        , options                )        
       if (faults.current !== undefined) throw new Error(faults.current)
       if (options.writes?.stuck) throw new Error(STUCK)
       if (!waits || readOnly) return
-      // The lock and nothing more; callers that ask meanwhile get the result of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {
         taken = undefined
       })
@@ -767,13 +613,9 @@ export async function prepareDb(client        , options                )        
     close: () => guarded.close(),
   }
 }
-
-/** WAL: readers and the writer do not wait for each other, and one commit costs one sync. Kept in the file, so once per file is enough. */
 async function useWal(client        , name        ) {
   await client.execute('pragma busy_timeout = 5000')
-  // Only a new file takes it. A commit of many small rows dirties fewer pages of 8 KiB than of 4 (measured: a quarter less time).
   await client.execute('pragma page_size = 8192')
-  // Two processes that switch a new file at the same moment: one may be told busy without the timeout being honoured.
   const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
   const mode = rowsOf                          (result)[0]?.journal_mode
   if (mode !== 'wal') {
@@ -783,20 +625,11 @@ async function useWal(client        , name        ) {
     )
   }
 }
-
-/** What a whole row of a table holds, by the names of its columns. */
-
-/**
- * The rows of an answer with the types of their columns. Every table is strict, so a value has the type that its column declares; \`R\` names
- * the columns that the statement selects.
- */
 export function rowsOf                  ({ rows }                         )               {
   return rows
 }
 `,
   "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
-
-/** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
 export function el                                       (
   tag   ,
   attributes             = {},
@@ -804,7 +637,6 @@ export function el                                       (
 )                           {
   return fill(withAttributes(document.createElement(tag), attributes), children)
 }
-
 export function svg                                      (
   tag   ,
   attributes             = {},
@@ -812,24 +644,17 @@ export function svg                                      (
 )                          {
   return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
 }
-
-/** An icon of the page's sprite, beside words that say the same. */
 export function icon(name          )             {
   return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: \`#i-\${name}\` }))
 }
-
-/** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
 export function part                                 (selector        , within             = document)    {
   const found = within.querySelector   (selector)
   if (found === null) throw new Error(\`the page has no \${selector}\`)
   return found
 }
-
-/** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
 export function table(caption        , columns                   , rows                               )              {
   return el(
     'div',
-    // A keyboard can only scroll what it can reach.
     { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
     el(
       'table',
@@ -844,7 +669,6 @@ export function table(caption        , columns                   , rows         
     ),
   )
 }
-
 function withAttributes                   (element   , attributes            )    {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue
@@ -852,7 +676,6 @@ function withAttributes                   (element   , attributes            )  
   }
   return element
 }
-
 function fill                   (element   , children                  )    {
   for (const child of children) {
     if (child === undefined || child === false) continue
@@ -866,21 +689,13 @@ function fill                   (element   , children                  )    {
   "ed25519.js": `import { getPublicKeyAsync, signAsync, verifyAsync } from './noble-ed25519-index.js'
 import { concat, fromBase64, fromHex } from './bytes.js'
 import { sha256Hex } from './sha256.js'
-
-/** PKCS#8 wrapping of a raw Ed25519 seed (RFC 8410 §7): this prefix, then the 32 bytes. */
 const PKCS8_PREFIX = fromHex('302e020100300506032b657004220420')
 const ALGORITHM = { name: 'Ed25519' }
-
 export function publicKey(raw                         )            {
   if (raw.length !== 32) throw new TypeError(\`expected a public key of 32 bytes, got \${raw.length}\`)
   const fingerprint = sha256Hex(raw)
   return { keyId: fingerprint.slice(0, 16), fingerprint, publicKey: raw }
 }
-
-/**
- * A signer from a 32-byte seed. Signatures are deterministic (RFC 8032 §5.1.6), so the native and the portable
- * implementation give equal bytes; native is used where the host has it (measured 5 times as fast).
- */
 export async function signer(seed                         )                  {
   if (seed.length !== 32) throw new TypeError(\`expected a signing seed of 32 bytes, got \${seed.length}\`)
   const native = await importNative('pkcs8', concat(PKCS8_PREFIX, seed), 'sign')
@@ -893,8 +708,6 @@ export async function signer(seed                         )                  {
     },
   }
 }
-
-/** False for a wrong signature and for one of a wrong length; never throws on what came from outside. */
 export async function verifySignature(
   raw                         ,
   signature                         ,
@@ -905,8 +718,6 @@ export async function verifySignature(
   if (native) return crypto.subtle.verify(ALGORITHM, native, signature, message)
   return verifyPortable(raw, signature, message)
 }
-
-/** The portable half of verifySignature: strict RFC 8032, not the laxer ZIP 215. */
 export async function verifyPortable(raw            , signature            , message            )                   {
   try {
     return await verifyAsync(signature, message, raw, { zip215: false })
@@ -914,7 +725,6 @@ export async function verifyPortable(raw            , signature            , mes
     return false
   }
 }
-
 async function importNative(format                 , key                         , use                   ) {
   try {
     return await crypto.subtle.importKey(format, key, ALGORITHM, false, [use])
@@ -922,8 +732,6 @@ async function importNative(format                 , key                        
     return undefined
   }
 }
-
-/** The host tells the public half only of a key that may leave it, so one is made for that alone. */
 async function nativePublicKey(seed                         )                                               {
   try {
     const key = await crypto.subtle.importKey('pkcs8', concat(PKCS8_PREFIX, seed), ALGORITHM, true, ['sign'])
@@ -939,8 +747,6 @@ import { CHECKPOINT,               ROUTER_KEYS, unknownMember } from './members.
 import { ProofTextError,                 readProof } from './read-proof.js'
 import { fromBase64, toBase64 } from './bytes.js'
 import { publicKey } from './ed25519.js'
-
-/** A line that is no record cannot be taken for what it should be, so nothing is said of the rest. */
 export class ExportLineError extends Error {
            name = 'ExportLineError'
            reason
@@ -949,23 +755,18 @@ export class ExportLineError extends Error {
     this.reason = reason
   }
 }
-
-/** Which kind of line this is, by a member that only this kind has. Nothing else of a record is read for that. */
 function kindOfLine(line        )           {
   if (line.includes('"attempts":')) return 'record'
   const found = membersOf(line)
   const has = (name        ) => (found === undefined ? line.includes(\`"\${name}":\`) : Object.hasOwn(found, name))
   return KINDS.find(([name]) => has(name))?.[1] ?? 'record'
 }
-
 const KINDS                                              = [
   ['attempts', 'record'],
   ['prev_checkpoint', 'checkpoint'],
   ['heads_url', 'keys'],
   ['feedback_id', 'feedback'],
 ]
-
-/** The top-level members, to tell the kind of a line; undefined where it is no JSON, which the strict reader refuses later. */
 function membersOf(line        )                     {
   try {
     const value = readJson(line)
@@ -974,8 +775,6 @@ function membersOf(line        )                     {
     return undefined
   }
 }
-
-/** What an export holds besides records. */
 export async function exportExtras(lots      )                  {
   const extras         = { checkpoints: [], keys: [], feedback: false }
   for await (const lines of lots) {
@@ -988,12 +787,9 @@ export async function exportExtras(lots      )                  {
   }
   return extras
 }
-
-/** The lines of an export that are records, or feedback. */
 export async function* exportRecords(lots      , kind                       )                               {
   for await (const lines of lots) yield lines.filter(line => kindOfLine(line) === kind).map(text => ({ text }))
 }
-
 export function toCheckpoint(line        )             {
   const value = strictly(line, 'checkpoint', CHECKPOINT)
   const { tenant_id, kind, seq, sig } = value
@@ -1005,8 +801,6 @@ export function toCheckpoint(line        )             {
   if (whole) return value
   throw new ExportLineError('checkpoint', 'shape', line.slice(0, 60))
 }
-
-/** Published keys; the id of each is taken from the key, so that a listed one cannot lend its name to another. */
 export function toKeys(line        )             {
   const value = strictly(line, 'list of keys', ROUTER_KEYS)
   const keys = Array.isArray(value.keys) ? value.keys : []
@@ -1018,7 +812,6 @@ export function toKeys(line        )             {
   if (keys.length > 0) return value
   throw new ExportLineError('list of keys', 'shape', line.slice(0, 60))
 }
-
 function isKey(text         , id         )          {
   try {
     const raw = fromBase64(String(text))
@@ -1027,7 +820,6 @@ function isKey(text         , id         )          {
     return false
   }
 }
-
 function strictly(line        , what        , members         )         {
   let value
   try {
@@ -1043,17 +835,13 @@ function strictly(line        , what        , members         )         {
 `,
   "export-view.js": `import { el, part } from './dom.js'
 import { many } from './figures.js'
-
 import { verifyExport } from './verify-export.js'
-
-/** The form that verifies a local file in the browser, without a request to the router. */
 export function exportView()       {
   const shown = part('#export-verified')
   part                 ('#export-form').addEventListener('submit', event => {
     event.preventDefault()
     void verify()
   })
-
   async function verify()                {
     const file = part                  ('#export-file').files?.[0]
     if (file === undefined) return
@@ -1066,7 +854,6 @@ export function exportView()       {
     }
   }
 }
-
 function inWords({ valid, reason, records, tenants }              )                {
   const verdict = valid ? '✓ valid' : \`✗ not valid\${reason === undefined ? '' : \`: \${reason}\`}\`
   return [
@@ -1084,19 +871,13 @@ function inWords({ valid, reason, records, tenants }              )             
 }
 `,
   "feedback-columns.js": `import { readJson } from './read-json.js'
-
-/** The columns that repeat a report, as SQL gives them in one text; counts are made from them. */
 export const feedbackColumns =
   'json_array(tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, ts_ms, hash)'
-
-/** Whether columns say what the report says that they stand beside. */
 export function matchesFeedback(columns        , report        )          {
   const { tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, ts, hash } = report
-
   const cells = [tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, Date.parse(String(ts)), hash]
   const expected = JSON.stringify(cells)
   try {
-    // SQL and JSON.stringify may escape a character differently; the values decide.
     return columns === expected || JSON.stringify(readJson(columns)) === expected
   } catch {
     return false
@@ -1104,10 +885,7 @@ export function matchesFeedback(columns        , report        )          {
 }
 `,
   "feedback.js": `import { el } from './dom.js'
-
 const WORDS                                                        = { correct: '✓ Right', incorrect: '✗ Wrong' }
-
-/** Two buttons that report how an answer turned out; the one that was taken last stays pressed. */
 export function feedbackButtons({ api, traceId, said, failed, reported }                 )              {
   const buttons = Object.entries(WORDS).map(([outcome, words]) => {
     const label = \`\${words.slice(2)}: report the answer of trace \${traceId} as \${outcome}\`
@@ -1115,7 +893,6 @@ export function feedbackButtons({ api, traceId, said, failed, reported }        
     button.addEventListener('click', () => void report(outcome           , button))
     return button
   })
-
   async function report(outcome         , pressed                   )                {
     try {
       const result = await api.feedback(traceId, outcome)
@@ -1129,8 +906,6 @@ export function feedbackButtons({ api, traceId, said, failed, reported }        
   }
   return el('span', { class: 'feedback' }, ...buttons)
 }
-
-/** What was reported, oldest first. */
 export function reportsOf(feedback                           )              {
   if (feedback.length === 0) return el('p', { class: 'hint' }, 'Nothing has been reported about this answer.')
   const lines = feedback.map(({ ts, reporter, gate_id, verdict }) =>
@@ -1139,8 +914,7 @@ export function reportsOf(feedback                           )              {
   return el('ul', {}, ...lines)
 }
 `,
-  "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
-export function usd(value                           )         {
+  "figures.js": `export function usd(value                           )         {
   if (value === null || value === undefined) return 'unknown'
   const size = Math.abs(value)
   const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
@@ -1148,8 +922,6 @@ export function usd(value                           )         {
   const cents = rest.replace(/0+$/, '').padEnd(2, '0')
   return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
 }
-
-/** Dollars to be compared at a glance: cents from a dollar on, four decimals below. What is exact stands in a title or on the record. */
 export function money(value        )         {
   const size = Math.abs(value)
   const sign = value < 0 ? '−' : ''
@@ -1159,27 +931,20 @@ export function money(value        )         {
   const [whole = '0', cents = '00'] = size.toFixed(2).split('.')
   return \`\${sign}$\${grouped(whole)}.\${cents}\`
 }
-
 export function count(value        )         {
   return grouped(String(value))
 }
-
-/** A word in the number of what it counts. */
 export function many(value        , one        , more = \`\${one}s\`)         {
   return \`\${count(value)} \${value === 1 ? one : more}\`
 }
-
 export function percent(part        )         {
   return \`\${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\\u00a0%\`
 }
-
 export function milliseconds(value               )         {
   if (value === null) return '–'
   if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
   return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
 }
-
-/** A time that was taken by clocks of whole milliseconds. */
 export function duration(ms        )         {
   if (ms < 999.5) return \`\${Math.round(ms)}\\u00a0ms\`
   if (ms < 9_995) return \`\${(ms / 1000).toFixed(2)}\\u00a0s\`
@@ -1190,29 +955,19 @@ export function duration(ms        )         {
     ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
     : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
 }
-
-/** The same in every time zone, as it stands on the record. */
 export function moment(iso        )         {
   return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
 }
-
 function grouped(digits        )         {
   return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
 }
 `,
   "flow.js": `import { el, svg, table } from './dom.js'
 import { count, many } from './figures.js'
-
 const WIDTH = 340
 const ROW = 84
 const BOX = { x: 120, width: 84, height: 34 }
-/** As wide as all calls together are drawn. */
 const WIDEST = 22
-
-/**
- * Calls come in from the left on the rung where they begin, go from box to box where an attempt led to another, and go out on the right
- * from the rung that served them.
- */
 export function flowOf(moves                     , servedByRung                         )       {
   const served = new Map(Object.entries(servedByRung).map(([rung, n]) => [Number(rung), n]))
   const all = [...new Set([...served.keys(), ...moves.flatMap(({ from, to }) => (from === null ? [to] : [from, to]))])]
@@ -1231,7 +986,6 @@ export function flowOf(moves                     , servedByRung                 
       lines.push({ path: \`M0 \${y}H\${BOX.x}\`, width, kind: 'in', words, label })
       continue
     }
-    // What stays on its rung asks another provider, or the same again; the table says how often.
     if (from === to) continue
     const start = middle.get(from)
     const up = y < start
@@ -1264,8 +1018,6 @@ export function flowOf(moves                     , servedByRung                 
   }
   return { width: WIDTH, height: Math.max(1, rungs.length) * ROW, rungs, lines }
 }
-
-/** The picture, and the same as a table for readers who cannot see it. */
 export function flowView({ moves, served_by_rung }                                         )                {
   const flow = flowOf(moves, served_by_rung)
   if (flow.rungs.length === 0) return []
@@ -1297,22 +1049,13 @@ export function flowView({ moves, served_by_rung }                              
 }
 `,
   "guarded-client.js": `import { reads } from './read-statement.js'
-
-/** A write was attempted through a database that was opened read-only. */
 export class ReadOnlyDbError extends Error {
            name = 'ReadOnlyDbError'
            code = 'SQLITE_READONLY'
 }
-
-/**
- * The same client, with settings that survive the loss of a connection. The local driver drops a connection it cannot roll back and
- * opens another one with default settings without telling anyone; \`reconnect()\` does the same. So after a failure, and after
- * \`reconnect()\`, the settings are applied again before the next statement runs.
- */
 export function guardedClient(inner        , { settings, refuseWrites, waits, failed }             )         {
   let doubtful = false
   let restoring
-
   async function restore() {
     try {
       for (const sql of settings) await inner.execute(sql)
@@ -1321,10 +1064,8 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
       restoring = undefined
     }
   }
-
   const run =    (act                  , onlyReads                = () => false)             =>
     waits ? waits.run(() => once(act), onlyReads) : once(act)
-
   async function once   (act                  )             {
     if (doubtful) {
       restoring ??= restore()
@@ -1338,7 +1079,6 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
       throw error
     }
   }
-
   function check(statements                                              ) {
     if (!refuseWrites) return
     for (const statement of statements) {
@@ -1346,7 +1086,6 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
       if (!reads(sql)) throw new ReadOnlyDbError(\`This database was opened read-only and cannot run: \${brief(sql)}\`)
     }
   }
-
   return {
     async execute(statement             , args         ) {
       check([statement])
@@ -1367,7 +1106,6 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
       return run(() => inner.migrate(statements))
     },
     async transaction(mode                  = 'write') {
-      // A server accepts an insert inside BEGIN READONLY (tried), so a transaction handed out here could not be kept read-only.
       if (refuseWrites) {
         throw new ReadOnlyDbError(
           'A read-only server or replica takes no interactive transactions: use batch() instead.',
@@ -1391,12 +1129,10 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
     protocol: inner.protocol,
   }
 }
-
 function textOf(statement                                 )         {
   if (typeof statement === 'string') return statement
   return Array.isArray(statement) ? statement[0] : statement.sql
 }
-
 function brief(sql        )         {
   const line = sql.replace(/\\s+/g, ' ').trim()
   return line.length > 80 ? \`\${line.slice(0, 80)}…\` : line
@@ -1404,9 +1140,7 @@ function brief(sql        )         {
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
 `,
-  "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
-
-export class CanonicalError extends TypeError {
+  "jcs.js": `export class CanonicalError extends TypeError {
            path
   constructor(path        , problem        ) {
     super(\`cannot canonicalise \${path === '' ? 'the value' : path}: \${problem}\`)
@@ -1414,21 +1148,11 @@ export class CanonicalError extends TypeError {
     this.path = path
   }
 }
-
-/**
- * RFC 8785 (JCS): no white space, keys sorted by UTF-16 code units (§3.2.3), numbers and strings as ECMAScript prints
- * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
- */
 export function canonicalize(value         )         {
   const text = inOrder(value) ? JSON.stringify(value) : write(value)
   if (text !== undefined) return text
   throw problemIn(value, '') ?? new CanonicalError('', 'it changes while it is read')
 }
-
-/**
- * Whether the engine's own JSON text is the canonical one: members stand in order, and nothing is there that it would leave out, replace
- * or ask for its form. What is made often is made in order, and then takes half the time, without a string for each part of it.
- */
 function inOrder(value         )          {
   switch (typeof value) {
     case 'string':
@@ -1445,16 +1169,12 @@ function inOrder(value         )          {
       return false
   }
 }
-
 function allInOrder(values                    )          {
-  // Not \`every\`, which passes over what is missing.
   for (let at = 0; at < values.length; at++) if (!inOrder(values[at])) return false
   return true
 }
-
 function membersInOrder(value        )          {
   const shape = Object.getPrototypeOf(value)
-  // Boxed values and the like have a form of their own in JSON.
   if (shape !== Object.prototype && shape !== null) return false
   let before
   for (const key in value) {
@@ -1465,8 +1185,6 @@ function membersInOrder(value        )          {
   }
   return true
 }
-
-/** Undefined where there is no form; only then is it worth knowing where, since carrying the path along takes a third of the time. */
 function write(value         )                     {
   switch (typeof value) {
     case 'string':
@@ -1482,7 +1200,6 @@ function write(value         )                     {
       return undefined
   }
 }
-
 function list(values                    )                     {
   let out = '['
   for (let i = 0; i < values.length; i++) {
@@ -1493,7 +1210,6 @@ function list(values                    )                     {
   }
   return out + ']'
 }
-
 function members(value                         )                     {
   if (typeof value.toJSON === 'function') return undefined
   let out = '{'
@@ -1508,8 +1224,6 @@ function members(value                         )                     {
   }
   return out + '}'
 }
-
-/** Most objects have few members, or had them in order: \`sort\` would make three more arrays for each of them. */
 function sortedKeys(value                         )           {
   const keys = Object.keys(value)
   for (let at = 1; at < keys.length; at++) {
@@ -1522,8 +1236,6 @@ function sortedKeys(value                         )           {
   }
   return keys
 }
-
-/** The first thing in a value that has no form, and where it stands. */
 function problemIn(value         , path        )                             {
   switch (typeof value) {
     case 'string':
@@ -1551,10 +1263,7 @@ function problemIn(value         , path        )                             {
 }
 `,
   "keys.js": `import { fromBase64, toBase64 } from './bytes.js'
-
 import {                      rowsOf } from './db.js'
-
-/** Lists the key in use; one that was in use before is marked as retired and stays listed. */
 export async function publishKey(db    , { keyId, publicKey }           , now      )                {
   const at = now.toISOString()
   await db.write([
@@ -1565,8 +1274,6 @@ export async function publishKey(db    , { keyId, publicKey }           , now   
     { sql: 'update signing_keys set retired_at = ? where key_id <> ? and retired_at is null', args: [at, keyId] },
   ])
 }
-
-/** The body of \`/.well-known/router-receipts\`. */
 export async function publishedKeys(db    )                      {
   const found = await db.execute('select * from signing_keys order by created_at, key_id')
   return {
@@ -1581,7 +1288,6 @@ export async function publishedKeys(db    )                      {
     heads_url: '/-/checkpoints',
   }
 }
-
 export function trustedKeys({ keys }                          )              {
   return new Map(keys.map(({ key_id, public_key }) => [key_id, fromBase64(public_key)]))
 }
@@ -1589,11 +1295,6 @@ export function trustedKeys({ keys }                          )              {
   "lock-waits.js": `import { dbFault, pause, StoreLockedError } from './db-fault.js'
 import { markUnavailable } from './store-unavailable.js'
 import { writeQueue } from './write-queue.js'
-
-/**
- * Waits for the write lock of a file that another process holds. The engine's own wait stops this thread, and with it everything that
- * needs no lock; here only who needs it waits. One of them asks for the lock, the others stand behind it in the order of their coming.
- */
 export function lockWaits({
   longestWaitMs = 10_000,
   wait = pause,
@@ -1601,10 +1302,8 @@ export function lockWaits({
 }                   = {}) {
   const inTurn = writeQueue({ longestWaitMs })
   let waiting = 0
-
   async function untilFree   (act                  , untilMs        , met         )             {
     for (let tried = met ? 1 : 0; ; tried++) {
-      // Half fixed, half random, so two processes that collided do not collide again in step.
       const ceiling = Math.min(250, 10 * 2 ** tried)
       if (tried > 0) await wait(ceiling / 2 + (Math.random() * ceiling) / 2)
       try {
@@ -1614,7 +1313,6 @@ export function lockWaits({
       }
     }
   }
-
   return {
     async run   (act                  , onlyReads               )             {
       const met = waiting === 0 || onlyReads()
@@ -1638,21 +1336,15 @@ export function lockWaits({
     },
   }
 }
-
-/** A transaction of this process that is open (TRANSACTION_ACTIVE) is no lock of another one. */
 function isLocked(error         )          {
   return (
     dbFault(error) === 'busy' && !(error instanceof Error && 'code' in error && error.code === 'TRANSACTION_ACTIVE')
   )
 }
 `,
-  "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
-
-/** Members whose values are not looked into here. */
-function open(names        )          {
+  "members.js": `function open(names        )          {
   return Object.fromEntries(names.split(' ').map(name => [name, true]))
 }
-
 const PAYLOAD          = {
   ...open(
     'version runId tenantId agentName agentVersionId manifestHash status inputHash outputHash tokensIn tokensOut',
@@ -1660,21 +1352,14 @@ const PAYLOAD          = {
   ...open('costUsd models isolation nodeId chain journalHash eventCount createdAt finishedAt issuedAt keyId'),
   node: open('publicKey signature'),
 }
-
 export const RECEIPT          = { ...open('signature algorithm publicKey'), payload: PAYLOAD }
-
-/** \`payload\` and \`meta\` are free, and under the hash as they are. */
 const EVENT = open('seq kind stepId runId attempt at payload meta hash')
-
 export const JOURNAL          = { ...open('runId chain genesis head eventCount sealed'), events: [EVENT] }
-
 export const RUNTIME_KEYS          = {
   ...open('algorithm keyId publicKey keyFingerprint chain canonicalization docs'),
   keys: [open('keyId publicKey keyFingerprint status notBefore notAfter')],
 }
-
 const SEAL = open('seq prev_hash hash')
-
 export const TRACE          = {
   ...SEAL,
   ...open('v trace_id tenant_id ts session_id mode route_ix'),
@@ -1705,20 +1390,15 @@ export const TRACE          = {
     ...open('response_id upstream_request_id client_request_id truncated'),
   },
 }
-
 export const FEEDBACK          = {
   ...SEAL,
   ...open('v tenant_id feedback_id trace_id gate_id reporter verdict score ts supersedes'),
 }
-
 export const CHECKPOINT = open('v kind tenant_id seq hash feedback_seq feedback_hash ts key_id prev_checkpoint sig')
-
 export const ROUTER_KEYS          = {
   ...open('v heads_url'),
   keys: [open('key_id alg public_key created_at retired_at')],
 }
-
-/** Where a member stands that the format has not, such as \`events/1/output\`; undefined where there is none. */
 export function unknownMember(value         , members         , path = '')                     {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
@@ -1737,7 +1417,6 @@ export function unknownMember(value         , members         , path = '')      
   }
   return undefined
 }
-
 function unknownInList(values                    , members         , path        )                     {
   for (const [at, value] of values.entries()) {
     const found = unknownMember(value, members, \`\${path}/\${at}\`)
@@ -1746,33 +1425,22 @@ function unknownInList(values                    , members         , path       
   return undefined
 }
 `,
-  "money.js": `/**
- * Money is held as whole nano-USD (1e-9 dollars) in a safe integer: 2^53 nano-USD are 9 million dollars, and every
- * operation here refuses to leave that range rather than lose a unit.
- */
-
-const NANO_PER_USD = 1_000_000_000
+  "money.js": `const NANO_PER_USD = 1_000_000_000
 const PICO_PER_NANO = 1000n
-
 export class MoneyRangeError extends RangeError {
   constructor(what        ) {
     super(\`\${what} is more money than one amount can hold (\${Number.MAX_SAFE_INTEGER} nano-USD)\`)
     this.name = 'MoneyRangeError'
   }
 }
-
-/** A dollar amount as it stands on the wire, to the nearest nano-USD. */
 export function fromUsd(usd        )          {
   const nano = Math.round(usd * NANO_PER_USD)
   if (!Number.isSafeInteger(nano)) throw new MoneyRangeError(\`\${usd} USD\`)
   return nano === 0 ? 0 : nano
 }
-
-/** Dollars for the wire: at most 9 decimals, and fromUsd gives back the same amount up to 10^15 nano-USD. */
 export function toUsd(nano         )         {
   return nano / NANO_PER_USD
 }
-
 export function sumNano(amounts                   )          {
   let sum = 0
   for (const amount of amounts) {
@@ -1781,15 +1449,11 @@ export function sumNano(amounts                   )          {
   }
   return sum
 }
-
-/** Pico-USD (1e-12) to nano-USD, rounded half up: the one rounding an amount ever sees. */
 export function nanoFromPico(pico        )          {
   const nano = Number((pico + PICO_PER_NANO / 2n) / PICO_PER_NANO)
   if (!Number.isSafeInteger(nano)) throw new MoneyRangeError('the cost')
   return nano
 }
-
-/** Plain decimal text without an exponent, for headers and terminals: \`0.0092\`, \`12\`. */
 export function formatUsd(nano         )         {
   const sign = nano < 0 ? '-' : ''
   const digits = String(Math.abs(nano)).padStart(10, '0')
@@ -1798,7 +1462,6 @@ export function formatUsd(nano         )         {
 }
 `,
   "noble-ed25519-index.js": `/*! noble-ed25519 - MIT License (c) 2019 Paul Miller (paulmillr.com) */
-
 const freeze = Object.freeze;
 const P = 0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffedn;
 const N = 0x1000000000000000000000000000000014def9dea2f79cd65812631a5cf5d3edn;
@@ -1815,22 +1478,16 @@ const ed25519_CURVE = freeze({
     Gx,
     Gy,
 });
-
 const LEN = 32;
-
 const isBytes = (a) => {
-
     return (a instanceof Uint8Array ||
         (ArrayBuffer.isView(a) &&
             a.constructor.name === 'Uint8Array' &&
             a.BYTES_PER_ELEMENT === 1));
 };
-
 const abytes = (value, length, title = '') => {
-
     if (isBytes(value) && (length === undefined || value.length === length))
         return value;
-
     const bytes = isBytes(value);
     const ofLen = length !== undefined ? \` of length \${length}\` : '';
     const got = bytes ? \`length=\${value.length}\` : \`type=\${typeof value}\`;
@@ -1839,18 +1496,14 @@ const abytes = (value, length, title = '') => {
         throw new TypeError(message);
     throw new RangeError(message);
 };
-
 const snapshotBytes = (value, title = '', length) => Uint8Array.from(abytes(value, length, title));
-
 const padh = (n, pad) => n.toString(16).padStart(pad, '0');
-
 const bytesToHex = (bytes) => {
     let hex = '';
     for (const byte of abytes(bytes))
         hex += padh(byte, 2);
     return hex;
 };
-
 const hexToBytes = (hex) => {
     const e = 'hex invalid'; // Strict ASCII hex only, with one generic error for parse failures.
     if (typeof hex !== 'string')
@@ -1861,12 +1514,10 @@ const hexToBytes = (hex) => {
     for (let ai = 0, hi = 0; ai < array.length; ai++, hi += 2) {
         const n1 = hex.charCodeAt(hi);
         const n2 = hex.charCodeAt(hi + 1);
-
         array[ai] = ((n1 & 15) + (n1 >> 6) * 9) * 16 + (n2 & 15) + (n2 >> 6) * 9;
     }
     return array;
 };
-
 const concatBytes = (...arrays) => {
     let sum = 0;
     for (const a of arrays)
@@ -1879,14 +1530,12 @@ const concatBytes = (...arrays) => {
     }
     return res;
 };
-
 const randomBytes = (len = LEN) => {
     const c = globalThis?.crypto;
     if (typeof c?.getRandomValues !== 'function')
         throw new Error('crypto.getRandomValues must be defined, consider polyfill');
     return c.getRandomValues(new Uint8Array(len));
 };
-
 const arange = (n, min, max, msg = 'bad number: out of range') => {
     if (typeof n !== 'bigint')
         throw new TypeError(msg);
@@ -1894,11 +1543,8 @@ const arange = (n, min, max, msg = 'bad number: out of range') => {
         return n;
     throw new RangeError(msg);
 };
-
 const mod = (a, b = P) => ((a %= b) >= 0n ? a : b + a);
-
 const P_MASK = (1n << 255n) - 1n;
-
 const modP = (num) => {
     if (num < 0n)
         throw new RangeError('negative coordinate');
@@ -1906,25 +1552,19 @@ const modP = (num) => {
     r = (r >> 255n) * 19n + (r & P_MASK);
     return r % P;
 };
-
 const modN = (a) => mod(a, N);
-
 const invert = (number, modulo) => {
     if (number === 0n)
         throw new Error('invert: expected non-zero number');
-
     if (modulo <= 1n)
         throw new Error('invert: expected modulus > 1, got ' + modulo);
-
     let a = mod(number, modulo);
     let b = modulo;
-
     let x = 0n, u = 1n;
     while (a !== 0n) {
         const q = b / a;
         const r = b - a * q;
         const m = x - u * q;
-
         b = a, a = r, x = u, u = m;
     }
     const gcd = b;
@@ -1932,28 +1572,21 @@ const invert = (number, modulo) => {
         throw new Error('invert: does not exist');
     return mod(x, modulo);
 };
-
 const _hash = (name) => {
-
     const fn = hashes[name];
     if (typeof fn !== 'function')
         throw new Error('hashes.' + name + ' not set');
     return fn;
 };
-
 const callHash = (name, ...m) => abytes(_hash(name)(concatBytes(...m)), 64, 'digest');
 const callHashAsync = async (name, ...m) => abytes(await _hash(name)(concatBytes(...m)), 64, 'digest');
-
 const hash = (msg) => callHash('sha512', abytes(msg, undefined, 'message'));
-
 const apoint = (p) => {
     if (p instanceof Point)
         return p;
     throw new TypeError('Point expected');
 };
-
 const B256 = 2n ** 256n;
-
 class Point {
     static BASE;
     static ZERO;
@@ -1961,7 +1594,6 @@ class Point {
     Y;
     Z;
     T;
-
     constructor(X, Y, Z, T) {
         const max = B256;
         this.X = arange(X, 0n, max);
@@ -1976,14 +1608,11 @@ class Point {
     static fromAffine(p) {
         return new Point(p.x, p.y, 1n, modP(p.x * p.y));
     }
-
     static fromBytes(bytes, zip215 = false) {
         const normed = snapshotBytes(bytes, 'point', LEN); // owned copy: sign-bit mask below mutates it
-
         const lastByte = normed[31];
         normed[31] = lastByte & ~0x80;
         const y = bytesToNumberLE(normed);
-
         if (!zip215)
             arange(y, 0n, P);
         const y2 = modP(y * y); // y²
@@ -1993,7 +1622,6 @@ class Point {
         if (!isValid)
             throw new Error('bad point: y not sqrt'); // not square root: bad point
         const isLastByteOdd = !!(lastByte & 0x80); // x_0, last bit
-
         if (!zip215 && x === 0n && isLastByteOdd)
             throw new Error('bad point: x==0, isLastByteOdd'); // x=0, x_0=1
         if (isLastByteOdd !== !!(x & 1n))
@@ -2009,15 +1637,12 @@ class Point {
     get y() {
         return this.toAffine().y;
     }
-
     assertValidity() {
         const a = _a;
         const d = _d;
         const p = this;
-
         if (p.is0())
             throw new Error('bad point: ZERO');
-
         const { X, Y, Z, T } = p;
         const X2 = modP(X * X); // X²
         const Y2 = modP(Y * Y); // Y²
@@ -2028,14 +1653,12 @@ class Point {
         const right = mod(Z4 + modP(d * modP(X2 * Y2))); // Z⁴ + dX²Y²
         if (left !== right)
             throw new Error('bad point: equation left != right (1)');
-
         const XY = modP(X * Y);
         const ZT = modP(Z * T);
         if (XY !== ZT)
             throw new Error('bad point: equation left != right (2)');
         return this;
     }
-
     equals(other) {
         const { X: X1, Y: Y1, Z: Z1 } = this;
         const { X: X2, Y: Y2, Z: Z2 } = apoint(other); // checks class equality
@@ -2044,15 +1667,12 @@ class Point {
     is0() {
         return this.equals(I);
     }
-
     negate() {
         return new Point(mod(-this.X), this.Y, this.Z, mod(-this.T));
     }
-
     double() {
         const { X: X1, Y: Y1, Z: Z1 } = this;
         const a = _a;
-
         const A = modP(X1 * X1);
         const B = modP(Y1 * Y1);
         const C = modP(2n * Z1 * Z1);
@@ -2068,13 +1688,11 @@ class Point {
         const Z3 = modP(F * G);
         return new Point(X3, Y3, Z3, T3);
     }
-
     add(other) {
         const { X: X1, Y: Y1, Z: Z1, T: T1 } = this;
         const { X: X2, Y: Y2, Z: Z2, T: T2 } = apoint(other); // doesn't check if other on-curve
         const a = _a;
         const d = _d;
-
         const A = modP(X1 * X2);
         const B = modP(Y1 * Y2);
         const C = modP(modP(T1 * d) * T2);
@@ -2092,9 +1710,7 @@ class Point {
     subtract(other) {
         return this.add(apoint(other).negate());
     }
-
     multiply(n, safe = true) {
-
         if (!safe && n === 0n)
             return I;
         arange(n, 1n, N);
@@ -2104,13 +1720,10 @@ class Point {
             return this;
         if (this.equals(G))
             return wNAF(n).p;
-
         let p = I;
         let f = G;
         let d = this;
-
         for (let i = 0; safe ? i < 256 : n > 0n; i++) {
-
             if (n & 1n)
                 p = p.add(d);
             else if (safe)
@@ -2123,23 +1736,18 @@ class Point {
     multiplyUnsafe(scalar) {
         return this.multiply(scalar, false);
     }
-
     toAffine() {
         const { X, Y, Z } = this;
-
         if (this.equals(I))
             return { x: 0n, y: 1n };
         const iz = invert(Z, P);
-
         if (modP(Z * iz) !== 1n)
             throw new Error('invalid inverse');
-
         return { x: modP(X * iz), y: modP(Y * iz) };
     }
     toBytes() {
         const { x, y } = this.toAffine();
         const b = numTo32bLE(y);
-
         b[31] |= x & 1n ? 0x80 : 0;
         return b;
     }
@@ -2153,32 +1761,25 @@ class Point {
         return this.clearCofactor().is0();
     }
     isTorsionFree() {
-
         return this.multiply(N / 2n, false)
             .double()
             .add(this)
             .is0();
     }
 }
-
 const G = new Point(Gx, Gy, 1n, mod(Gx * Gy));
-
 const I = new Point(0n, 1n, 1n, 0n);
-
 Point.BASE = G;
 Point.ZERO = I;
 const numTo32bLE = (num) => hexToBytes(padh(arange(num, 0n, B256), 64)).reverse();
-
 const bytesToNumberLE = (b) => BigInt('0x' + bytesToHex(Uint8Array.from(abytes(b)).reverse()));
 const pow2 = (x, power) => {
-
     let r = x;
     while (power-- > 0) {
         r = modP(r * r);
     }
     return r;
 };
-
 const pow_2_252_3 = (x) => {
     const x2 = modP(x * x); // x^2,       bits 1
     const b2 = modP(x2 * x); // x^3,       bits 11
@@ -2194,7 +1795,6 @@ const pow_2_252_3 = (x) => {
     return modP(pow2(b250, 2) * x); // x^((p-5)/8), used by RFC8032 point decode
 };
 const RM1 = 0x2b8324804fc1df0b2b4d00993dfbd7a72f431806ad2fe478c4ee1b274a0ea0b0n; // 2^((p-1)/4) = sqrt(-1)
-
 const uvRatio = (u, v) => {
     const v3 = modP(v * modP(v * v)); // v³
     const v7 = modP(modP(v3 * v3) * v); // v⁷
@@ -2214,61 +1814,46 @@ const uvRatio = (u, v) => {
         x = mod(-x); // edIsNegative
     return { isValid: useRoot1 || useRoot2, value: x };
 };
-
 const modL_LE = (hash) => modN(bytesToNumberLE(hash));
-
 const hashedToExtK = (hashed) => {
-
     const copy = snapshotBytes(hashed);
     const head = copy.slice(0, 32);
     head[0] &= 248; // Clamp bits: 0b1111_1000
     head[31] &= 127; // 0b0111_1111
     head[31] |= 64; // 0b0100_0000
     const prefix = copy.slice(32); // secret key "prefix"
-
     const scalar = modL_LE(head);
     const point = G.multiply(scalar); // public key point
     const pointBytes = point.toBytes(); // point serialized to Uint8Array
     return { head, prefix, scalar, point, pointBytes };
 };
-
 const getExtendedPublicKeyAsync = (secretKey) => callHashAsync('sha512Async', abytes(secretKey, LEN, 'secretKey')).then(hashedToExtK);
 const getExtendedPublicKey = (secretKey) => hashedToExtK(callHash('sha512', abytes(secretKey, LEN, 'secretKey')));
-
 const getPublicKeyAsync = (secretKey) => getExtendedPublicKeyAsync(secretKey).then((p) => p.pointBytes);
-
 const getPublicKey = (secretKey) => getExtendedPublicKey(secretKey).pointBytes;
 const hashFinishAsync = async (res) => res[1](await callHashAsync('sha512Async', res[0]));
 const hashFinishSync = (res) => res[1](callHash('sha512', res[0]));
-
 const _sign = (e, rBytes, msg) => {
     const { pointBytes: A, scalar: s } = e;
     const r = modL_LE(rBytes); // r was created outside, reduce it modulo L
-
     const R = G.multiply(r).toBytes(); // R = [r]B
     const hashable = concatBytes(R, A, msg); // dom2(F, C) || R || A || PH(M)
     const finish = (hashed) => {
-
         const S = modN(r + modL_LE(hashed) * s); // S = (r + k * s) mod L; 0 <= s < l
         return abytes(concatBytes(R, numTo32bLE(S)), 64); // 64-byte sig: 32-byte encoded R point || 32-byte LE(S)
     };
     return [hashable, finish];
 };
-
 const signAsync = async (message, secretKey) => {
     const m = snapshotBytes(message, 'message');
     const e = await getExtendedPublicKeyAsync(secretKey);
-
     return hashFinishAsync(_sign(e, await callHashAsync('sha512Async', e.prefix, m), m));
 };
-
 const sign = (message, secretKey) => {
     const m = snapshotBytes(message, 'message');
     const e = getExtendedPublicKey(secretKey);
-
     return hashFinishSync(_sign(e, callHash('sha512', e.prefix, m), m));
 };
-
 const getZip215 = (options) => {
     if (options === null || typeof options !== 'object')
         throw new TypeError('expected valid options object');
@@ -2279,18 +1864,15 @@ const _verify = (sig, msg, publicKey, options) => {
     msg = abytes(msg, undefined, 'message'); // Message hex str/Bytes
     publicKey = abytes(publicKey, LEN, 'publicKey');
     const zip215 = getZip215(options);
-
     const r = sig.subarray(0, LEN);
     const s = bytesToNumberLE(sig.subarray(LEN, 64)); // Decode second half as an integer S;
     let A, R, SB;
     let hashable = Uint8Array.of();
     let finished = false;
     try {
-
         A = Point.fromBytes(publicKey, zip215);
         R = Point.fromBytes(r, zip215);
         SB = G.multiply(s, false); // 0 <= s < l is done inside
-
         hashable = concatBytes(r, publicKey, msg); // dom2(F, C) || R || A || PH(M)
         finished = true;
     }
@@ -2298,22 +1880,16 @@ const _verify = (sig, msg, publicKey, options) => {
     const finish = (hashed) => {
         if (!finished)
             return false;
-
         if (!zip215 && A.isSmallOrder())
             return false;
-
         const k = modL_LE(hashed);
         const RkA = R.add(A.multiply(k, false));
-
         return RkA.subtract(SB).clearCofactor().is0();
     };
     return [hashable, finish];
 };
-
 const verifyAsync = async (signature, message, publicKey, opts = {}) => hashFinishAsync(_verify(signature, message, publicKey, opts));
-
 const verify = (signature, message, publicKey, opts = {}) => hashFinishSync(_verify(signature, message, publicKey, opts));
-
 const etc = /* @__PURE__ */ freeze({
     bytesToHex,
     hexToBytes,
@@ -2322,7 +1898,6 @@ const etc = /* @__PURE__ */ freeze({
     invert,
     randomBytes,
 });
-
 const hashes = {
     sha512Async: async (message) => {
         const s = globalThis?.crypto?.subtle;
@@ -2332,29 +1907,24 @@ const hashes = {
     },
     sha512: undefined,
 };
-
 const randomSecretKey = (seed) => {
     return abytes(seed === undefined ? randomBytes() : seed, LEN, 'seed');
 };
-
 const keygen = (seed) => {
     const secretKey = randomSecretKey(seed);
     const publicKey = getPublicKey(secretKey);
     return { secretKey, publicKey };
 };
-
 const keygenAsync = async (seed) => {
     const secretKey = randomSecretKey(seed);
     const publicKey = await getPublicKeyAsync(secretKey);
     return { secretKey, publicKey };
 };
-
 const utils = /* @__PURE__ */ freeze({
     getExtendedPublicKeyAsync,
     getExtendedPublicKey,
     randomSecretKey,
 });
-
 const precompute = () => {
     const points = [];
     let p = G;
@@ -2371,12 +1941,10 @@ const precompute = () => {
     return points;
 };
 let Gpows = undefined; // shared process-wide cache of base-point precomputes
-
 const ctneg = (cnd, p) => {
     const n = p.negate();
     return cnd ? n : p;
 };
-
 const wNAF = (n) => {
     const comp = Gpows || (Gpows = precompute());
     let p = I;
@@ -2384,7 +1952,6 @@ const wNAF = (n) => {
     for (let w = 0; w < 33; w++) {
         let wbits = Number(n & 255n); // extract W=8 bits.
         n >>= 8n; // shift number by W=8 bits.
-
         if (wbits > 128) {
             wbits -= 256;
             n += 1n;
@@ -2394,7 +1961,6 @@ const wNAF = (n) => {
         const isOddW = w % 2 !== 0; // conditions, evaluate both; alternates fake-add sign per window
         const isNeg = wbits < 0;
         if (wbits === 0) {
-
             f = f.add(ctneg(isOddW, comp[off])); // bits are 0: add garbage to fake point
         }
         else {
@@ -2405,27 +1971,22 @@ const wNAF = (n) => {
         throw new Error('invalid wnaf');
     return { p, f }; // return both real and fake points for JIT/leakage-shape symmetry
 };
-
 export { etc, getPublicKey, getPublicKeyAsync, hash, hashes, keygen, keygenAsync, Point, sign, signAsync, utils, verify, verifyAsync, };
 `,
   "noble-hashes-_md.js": `import { setU64FromNum } from './noble-hashes-_u64.js';
 import { abytes, aexists, aoutput, createView } from './noble-hashes-utils.js';
-
 export function Chi(a, b, c) {
     return (a & b) ^ (~a & c);
 }
-
 export function Maj(a, b, c) {
     return (a & b) ^ (a & c) ^ (b & c);
 }
-
 export class HashMD {
     blockLen;
     outputLen;
     canXOF = false;
     padOffset;
     isLE;
-
     buffer;
     view;
     finished = false;
@@ -2448,7 +2009,6 @@ export class HashMD {
         let processed = false;
         for (let pos = 0; pos < len;) {
             const take = Math.min(blockLen - this.pos, len - pos);
-
             if (take === blockLen) {
                 const dataView = createView(data);
                 for (; blockLen <= len - pos; pos += blockLen)
@@ -2456,7 +2016,6 @@ export class HashMD {
                 processed = true;
                 continue;
             }
-
             buffer.set(pos === 0 && take === len ? data : data.subarray(pos, pos + take), this.pos);
             this.pos += take;
             pos += take;
@@ -2467,7 +2026,6 @@ export class HashMD {
             }
         }
         this.length += data.length;
-
         if (processed)
             this.roundClean();
         return this;
@@ -2476,29 +2034,21 @@ export class HashMD {
         aexists(this);
         aoutput(out, this);
         this.finished = true;
-
         const { buffer, view, blockLen, isLE } = this;
         let { pos } = this;
-
         buffer[pos++] = 0b10000000;
         buffer.fill(0, pos);
-
         if (this.padOffset > blockLen - pos) {
             this.process(view, 0);
             buffer.fill(0);
         }
-
         setU64FromNum(view, blockLen - 8, this.length * 8, isLE);
         this.process(view, 0);
-
         this.roundClean();
-
         const oview = out === buffer ? view : createView(out);
         const len = this.outputLen;
-
         const outLen = len / 4;
         const state = this.get();
-
         if (len % 4 || outLen > state.length)
             throw new Error('invalid outputLen');
         for (let i = 0; i < outLen; i++)
@@ -2507,7 +2057,6 @@ export class HashMD {
     digest() {
         const { buffer, outputLen } = this;
         this.digestInto(buffer);
-
         const res = buffer.slice(0, outputLen);
         this.destroy();
         return res;
@@ -2518,7 +2067,6 @@ export class HashMD {
         to.finished = finished;
         to.length = length;
         to.pos = pos;
-
         if (pos)
             to.buffer.set(buffer); // Avoid a hot modulo guard.
         return to;
@@ -2527,20 +2075,16 @@ export class HashMD {
         return this._cloneInto();
     }
 }
-
 export const SHA256_IV = /* @__PURE__ */ Uint32Array.from([
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 ]);
-
 export const SHA224_IV = /* @__PURE__ */ Uint32Array.from([
     0xc1059ed8, 0x367cd507, 0x3070dd17, 0xf70e5939, 0xffc00b31, 0x68581511, 0x64f98fa7, 0xbefa4fa4,
 ]);
-
 export const SHA384_IV = /* @__PURE__ */ Uint32Array.from([
     0xcbbb9d5d, 0xc1059ed8, 0x629a292a, 0x367cd507, 0x9159015a, 0x3070dd17, 0x152fecd8, 0xf70e5939,
     0x67332667, 0xffc00b31, 0x8eb44a87, 0x68581511, 0xdb0c2e0d, 0x64f98fa7, 0x47b5481d, 0xbefa4fa4,
 ]);
-
 export const SHA512_IV = /* @__PURE__ */ Uint32Array.from([
     0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b, 0xa54ff53a, 0x5f1d36f1,
     0x510e527f, 0xade682d1, 0x9b05688c, 0x2b3e6c1f, 0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179,
@@ -2548,13 +2092,11 @@ export const SHA512_IV = /* @__PURE__ */ Uint32Array.from([
 `,
   "noble-hashes-_u64.js": `const U32_MASK64 = /* @__PURE__ */ (() => BigInt(2 ** 32 - 1))();
 const _32n = /* @__PURE__ */ BigInt(32);
-
 function fromBig(n, le = false) {
     if (le)
         return { h: Number(n & U32_MASK64), l: Number((n >> _32n) & U32_MASK64) };
     return { h: Number((n >> _32n) & U32_MASK64) | 0, l: Number(n & U32_MASK64) | 0 };
 }
-
 function split(lst, le = false) {
     const len = lst.length;
     let Ah = new Uint32Array(len);
@@ -2565,58 +2107,38 @@ function split(lst, le = false) {
     }
     return [Ah, Al];
 }
-
 const toBig = (h, l) => (BigInt(h >>> 0) << _32n) | BigInt(l >>> 0);
-
 const fromNumH = (n) => (n / 2 ** 32) | 0;
 const fromNumL = (n) => n >>> 0;
-
 function setU64FromNum(view, byteOffset, n, isLE) {
     const h = fromNumH(n);
     const l = fromNumL(n);
     view.setUint32(byteOffset, isLE ? l : h, isLE);
     view.setUint32(byteOffset + 4, isLE ? h : l, isLE);
 }
-
 const shrSH = (h, _l, s) => h >>> s;
-
 const shrSL = (h, l, s) => (h << (32 - s)) | (l >>> s);
-
 const rotrSH = (h, l, s) => (h >>> s) | (l << (32 - s));
-
 const rotrSL = (h, l, s) => (h << (32 - s)) | (l >>> s);
-
 const rotrBH = (h, l, s) => (h << (64 - s)) | (l >>> (s - 32));
-
 const rotrBL = (h, l, s) => (h >>> (s - 32)) | (l << (64 - s));
-
 const rotr32H = (_h, l) => l;
-
 const rotr32L = (h, _l) => h;
-
 function add(Ah, Al, Bh, Bl) {
     const l = (Al >>> 0) + (Bl >>> 0);
     return { h: (Ah + Bh + ((l / 2 ** 32) | 0)) | 0, l: l | 0 };
 }
-
 const add3L = (Al, Bl, Cl) => (Al >>> 0) + (Bl >>> 0) + (Cl >>> 0);
-
 const add3H = (low, Ah, Bh, Ch) => (Ah + Bh + Ch + ((low / 2 ** 32) | 0)) | 0;
-
 const add4L = (Al, Bl, Cl, Dl) => (Al >>> 0) + (Bl >>> 0) + (Cl >>> 0) + (Dl >>> 0);
-
 const add4H = (low, Ah, Bh, Ch, Dh) => (Ah + Bh + Ch + Dh + ((low / 2 ** 32) | 0)) | 0;
-
 const add5L = (Al, Bl, Cl, Dl, El) => (Al >>> 0) + (Bl >>> 0) + (Cl >>> 0) + (Dl >>> 0) + (El >>> 0);
-
 const add5H = (low, Ah, Bh, Ch, Dh, Eh) => (Ah + Bh + Ch + Dh + Eh + ((low / 2 ** 32) | 0)) | 0;
-
 export { add, add3H, add3L, add4H, add4L, add5H, add5L, fromBig, fromNumH, fromNumL, rotr32H, rotr32L, rotrBH, rotrBL, rotrSH, rotrSL, setU64FromNum, shrSH, shrSL, split, toBig };
 `,
   "noble-hashes-sha2.js": `import { Chi, HashMD, Maj, SHA224_IV, SHA256_IV, SHA384_IV, SHA512_IV } from './noble-hashes-_md.js';
 import * as u64 from './noble-hashes-_u64.js';
 import { clean, createHasher, oidNist, rotr } from './noble-hashes-utils.js';
-
 const SHA256_K = /* @__PURE__ */ Uint32Array.from([
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -2627,11 +2149,8 @@ const SHA256_K = /* @__PURE__ */ Uint32Array.from([
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2
 ]);
-
 const SHA256_W = /* @__PURE__ */ new Uint32Array(64);
-
 class SHA2_32B extends HashMD {
-
     A = 0;
     B = 0;
     C = 0;
@@ -2655,7 +2174,6 @@ class SHA2_32B extends HashMD {
         const { A, B, C, D, E, F, G, H } = this;
         return [A, B, C, D, E, F, G, H];
     }
-
     set(A, B, C, D, E, F, G, H) {
         this.A = A | 0;
         this.B = B | 0;
@@ -2671,7 +2189,6 @@ class SHA2_32B extends HashMD {
         return this._cloneIntoMeta(to);
     }
     process(view, offset) {
-
         for (let i = 0; i < 16; i++, offset += 4)
             SHA256_W[i] = view.getUint32(offset, false);
         for (let i = 16; i < 64; i++) {
@@ -2681,7 +2198,6 @@ class SHA2_32B extends HashMD {
             const s1 = rotr(W2, 17) ^ rotr(W2, 19) ^ (W2 >>> 10);
             SHA256_W[i] = (s1 + SHA256_W[i - 7] + s0 + SHA256_W[i - 16]) | 0;
         }
-
         let { A, B, C, D, E, F, G, H } = this;
         for (let i = 0; i < 64; i++) {
             const sigma1 = rotr(E, 6) ^ rotr(E, 11) ^ rotr(E, 25);
@@ -2697,7 +2213,6 @@ class SHA2_32B extends HashMD {
             B = A;
             A = (T1 + T2) | 0;
         }
-
         A = (A + this.A) | 0;
         B = (B + this.B) | 0;
         C = (C + this.C) | 0;
@@ -2712,25 +2227,21 @@ class SHA2_32B extends HashMD {
         clean(SHA256_W);
     }
     destroy() {
-
         this.destroyed = true;
         this.set(0, 0, 0, 0, 0, 0, 0, 0);
         clean(this.buffer);
     }
 }
-
 export class _SHA256 extends SHA2_32B {
     constructor() {
         super(32, SHA256_IV);
     }
 }
-
 export class _SHA224 extends SHA2_32B {
     constructor() {
         super(28, SHA224_IV);
     }
 }
-
 const K512 = /* @__PURE__ */ (() => u64.split([
     '0x428a2f98d728ae22', '0x7137449123ef65cd', '0xb5c0fbcfec4d3b2f', '0xe9b5dba58189dbbc',
     '0x3956c25bf348b538', '0x59f111f1b605d019', '0x923f82a4af194f9b', '0xab1c5ed5da6d8118',
@@ -2755,13 +2266,9 @@ const K512 = /* @__PURE__ */ (() => u64.split([
 ].map(n => BigInt(n))))();
 const SHA512_Kh = /* @__PURE__ */ (() => K512[0])();
 const SHA512_Kl = /* @__PURE__ */ (() => K512[1])();
-
 const SHA512_W_H = /* @__PURE__ */ new Uint32Array(80);
-
 const SHA512_W_L = /* @__PURE__ */ new Uint32Array(80);
-
 class SHA2_64B extends HashMD {
-
     Ah = 0;
     Al = 0;
     Bh = 0;
@@ -2797,12 +2304,10 @@ class SHA2_64B extends HashMD {
         this.Hh = IV[14] | 0;
         this.Hl = IV[15] | 0;
     }
-
     get() {
         const { Ah, Al, Bh, Bl, Ch, Cl, Dh, Dl, Eh, El, Fh, Fl, Gh, Gl, Hh, Hl } = this;
         return [Ah, Al, Bh, Bl, Ch, Cl, Dh, Dl, Eh, El, Fh, Fl, Gh, Gl, Hh, Hl];
     }
-
     set(Ah, Al, Bh, Bl, Ch, Cl, Dh, Dl, Eh, El, Fh, Fl, Gh, Gl, Hh, Hl) {
         this.Ah = Ah | 0;
         this.Al = Al | 0;
@@ -2826,42 +2331,33 @@ class SHA2_64B extends HashMD {
         return this._cloneIntoMeta(to);
     }
     process(view, offset) {
-
         for (let i = 0; i < 16; i++, offset += 4) {
             SHA512_W_H[i] = view.getUint32(offset);
             SHA512_W_L[i] = view.getUint32((offset += 4));
         }
         for (let i = 16; i < 80; i++) {
-
             const W15h = SHA512_W_H[i - 15] | 0;
             const W15l = SHA512_W_L[i - 15] | 0;
             const s0h = u64.rotrSH(W15h, W15l, 1) ^ u64.rotrSH(W15h, W15l, 8) ^ u64.shrSH(W15h, W15l, 7);
             const s0l = u64.rotrSL(W15h, W15l, 1) ^ u64.rotrSL(W15h, W15l, 8) ^ u64.shrSL(W15h, W15l, 7);
-
             const W2h = SHA512_W_H[i - 2] | 0;
             const W2l = SHA512_W_L[i - 2] | 0;
             const s1h = u64.rotrSH(W2h, W2l, 19) ^ u64.rotrBH(W2h, W2l, 61) ^ u64.shrSH(W2h, W2l, 6);
             const s1l = u64.rotrSL(W2h, W2l, 19) ^ u64.rotrBL(W2h, W2l, 61) ^ u64.shrSL(W2h, W2l, 6);
-
             const SUMl = u64.add4L(s0l, s1l, SHA512_W_L[i - 7], SHA512_W_L[i - 16]);
             const SUMh = u64.add4H(SUMl, s0h, s1h, SHA512_W_H[i - 7], SHA512_W_H[i - 16]);
             SHA512_W_H[i] = SUMh | 0;
             SHA512_W_L[i] = SUMl | 0;
         }
         let { Ah, Al, Bh, Bl, Ch, Cl, Dh, Dl, Eh, El, Fh, Fl, Gh, Gl, Hh, Hl } = this;
-
         for (let i = 0; i < 80; i++) {
-
             const sigma1h = u64.rotrSH(Eh, El, 14) ^ u64.rotrSH(Eh, El, 18) ^ u64.rotrBH(Eh, El, 41);
             const sigma1l = u64.rotrSL(Eh, El, 14) ^ u64.rotrSL(Eh, El, 18) ^ u64.rotrBL(Eh, El, 41);
-
             const CHIh = (Eh & Fh) ^ (~Eh & Gh);
             const CHIl = (El & Fl) ^ (~El & Gl);
-
             const T1ll = u64.add5L(Hl, sigma1l, CHIl, SHA512_Kl[i], SHA512_W_L[i]);
             const T1h = u64.add5H(T1ll, Hh, sigma1h, CHIh, SHA512_Kh[i], SHA512_W_H[i]);
             const T1l = T1ll | 0;
-
             const sigma0h = u64.rotrSH(Ah, Al, 28) ^ u64.rotrBH(Ah, Al, 34) ^ u64.rotrBH(Ah, Al, 39);
             const sigma0l = u64.rotrSL(Ah, Al, 28) ^ u64.rotrBL(Ah, Al, 34) ^ u64.rotrBL(Ah, Al, 39);
             const MAJh = (Ah & Bh) ^ (Ah & Ch) ^ (Bh & Ch);
@@ -2883,7 +2379,6 @@ class SHA2_64B extends HashMD {
             Ah = u64.add3H(All, T1h, sigma0h, MAJh);
             Al = All | 0;
         }
-
         ({ h: Ah, l: Al } = u64.add(this.Ah | 0, this.Al | 0, Ah | 0, Al | 0));
         ({ h: Bh, l: Bl } = u64.add(this.Bh | 0, this.Bl | 0, Bh | 0, Bl | 0));
         ({ h: Ch, l: Cl } = u64.add(this.Ch | 0, this.Cl | 0, Ch | 0, Cl | 0));
@@ -2898,76 +2393,60 @@ class SHA2_64B extends HashMD {
         clean(SHA512_W_H, SHA512_W_L);
     }
     destroy() {
-
         this.destroyed = true;
         clean(this.buffer);
         this.set(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     }
 }
-
 export class _SHA512 extends SHA2_64B {
     constructor() {
         super(64, SHA512_IV);
     }
 }
-
 export class _SHA384 extends SHA2_64B {
     constructor() {
         super(48, SHA384_IV);
     }
 }
-
 const T224_IV = /* @__PURE__ */ Uint32Array.from([
     0x8c3d37c8, 0x19544da2, 0x73e19966, 0x89dcd4d6, 0x1dfab7ae, 0x32ff9c82, 0x679dd514, 0x582f9fcf,
     0x0f6d2b69, 0x7bd44da8, 0x77e36f73, 0x04c48942, 0x3f9d85a8, 0x6a1d36c8, 0x1112e6ad, 0x91d692a1,
 ]);
-
 const T256_IV = /* @__PURE__ */ Uint32Array.from([
     0x22312194, 0xfc2bf72c, 0x9f555fa3, 0xc84c64c2, 0x2393b86b, 0x6f53b151, 0x96387719, 0x5940eabd,
     0x96283ee2, 0xa88effe3, 0xbe5e1e25, 0x53863992, 0x2b0199fc, 0x2c85b8aa, 0x0eb72ddc, 0x81c52ca2,
 ]);
-
 export class _SHA512_224 extends SHA2_64B {
     constructor() {
         super(28, T224_IV);
     }
 }
-
 export class _SHA512_256 extends SHA2_64B {
     constructor() {
         super(32, T256_IV);
     }
 }
-
 export const sha256 = /* @__PURE__ */ createHasher(() => new _SHA256(),
 /* @__PURE__ */ oidNist(0x01));
-
 export const sha224 = /* @__PURE__ */ createHasher(() => new _SHA224(),
 /* @__PURE__ */ oidNist(0x04));
-
 export const sha512 = /* @__PURE__ */ createHasher(() => new _SHA512(),
 /* @__PURE__ */ oidNist(0x03));
-
 export const sha384 = /* @__PURE__ */ createHasher(() => new _SHA384(),
 /* @__PURE__ */ oidNist(0x02));
-
 export const sha512_256 = /* @__PURE__ */ createHasher(() => new _SHA512_256(),
 /* @__PURE__ */ oidNist(0x06));
-
 export const sha512_224 = /* @__PURE__ */ createHasher(() => new _SHA512_224(),
 /* @__PURE__ */ oidNist(0x05));
 `,
   "noble-hashes-utils.js": `export function isBytes(a) {
-
     return (a instanceof Uint8Array ||
         (ArrayBuffer.isView(a) &&
             a.constructor.name === 'Uint8Array' &&
             'BYTES_PER_ELEMENT' in a &&
             a.BYTES_PER_ELEMENT === 1));
 }
-
 const atitle = (title) => (title ? \`"\${title}" \` : '');
-
 export function anumber(n, title = '') {
     if (typeof n !== 'number')
         throw new TypeError(atitle(title) + 'expected number, got ' + typeof n);
@@ -2975,18 +2454,14 @@ export function anumber(n, title = '') {
         throw new RangeError(atitle(title) + 'expected integer >= 0, got ' + n);
     return n;
 }
-
 export function abool(value, title = '') {
     if (typeof value !== 'boolean')
         throw new TypeError(atitle(title) + 'expected boolean, got type=' + typeof value);
     return value;
 }
-
 export function abytes(value, length, title = '') {
-
     if (isBytes(value) && (length === undefined || value.length === length))
         return value;
-
     if (length !== undefined)
         anumber(length, 'length');
     const bytes = isBytes(value);
@@ -2997,18 +2472,14 @@ export function abytes(value, length, title = '') {
         throw new TypeError(message);
     throw new RangeError(message);
 }
-
 export function copyBytes(bytes) {
-
     return Uint8Array.from(abytes(bytes));
 }
-
 export function ahash(h) {
     if (typeof h !== 'function' || typeof h.create !== 'function')
         throw new TypeError('expected hash wrapped by utils.createHasher');
     anumber(h.outputLen);
     anumber(h.blockLen);
-
     if (h.outputLen < 1 || h.blockLen < 1)
         throw new Error('hash blockLen / outputLen must be >= 1');
 }
@@ -3021,104 +2492,80 @@ const aopts = (value, label) => {
     const proto = Object.getPrototypeOf(value);
     if (proto !== Object.prototype && proto !== null)
         throw new TypeError(\`"\${label}" expected plain object\`);
-
     if (Object.hasOwn(value, '__proto__'))
         throw new TypeError(\`"\${label}.__proto__" is not allowed\`);
 };
-
 export function aexists(instance, checkFinished = true) {
-
     if (instance.destroyed)
         throw new Error('hash was destroyed');
     if (checkFinished && instance.finished)
         throw new Error('digest() was already called');
 }
-
 export function aoutput(out, instance) {
     abytes(out, undefined, 'output');
-
     const min = instance.outputLen;
     if (!(out.length >= min)) {
         throw new RangeError('"output" expected length >= ' + min);
     }
 }
-
 export function u8(arr) {
     return new Uint8Array(arr.buffer, arr.byteOffset, arr.byteLength);
 }
-
 export function u32(arr) {
     return new Uint32Array(arr.buffer, arr.byteOffset, Math.floor(arr.byteLength / 4));
 }
-
 export function clean(...arrays) {
     for (let i = 0; i < arrays.length; i++) {
         arrays[i].fill(0);
     }
 }
-
 export function createView(arr) {
     return new DataView(arr.buffer, arr.byteOffset, arr.byteLength);
 }
-
 export function rotr(word, shift) {
     return (word << (32 - shift)) | (word >>> shift);
 }
-
 export function rotl(word, shift) {
     return (word << shift) | ((word >>> (32 - shift)) >>> 0);
 }
-
 export const isLE = /* @__PURE__ */ (() => new Uint8Array(new Uint32Array([0x11223344]).buffer)[0] === 0x44)();
-
 export function byteSwap(word) {
     return (((word << 24) & 0xff000000) |
         ((word << 8) & 0xff0000) |
         ((word >>> 8) & 0xff00) |
         ((word >>> 24) & 0xff));
 }
-
 export const swap8IfBE = isLE
     ? (n) => n
     : (n) => byteSwap(n) >>> 0;
-
 export function byteSwap32(arr) {
     for (let i = 0; i < arr.length; i++) {
         arr[i] = byteSwap(arr[i]);
     }
     return arr;
 }
-
 export const swap32IfBE = isLE
     ? (u) => u
     : byteSwap32;
-
 const hasHexBuiltin = /* @__PURE__ */ (() =>
-
 typeof Uint8Array.from([]).toHex === 'function' && typeof Uint8Array.fromHex === 'function')();
-
 const hexes = /* @__PURE__ */ Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
-
 export function bytesToHex(bytes) {
     abytes(bytes);
-
     if (hasHexBuiltin)
         return bytes.toHex();
-
     let hex = '';
     for (let i = 0; i < bytes.length; i++) {
         hex += hexes[bytes[i]];
     }
     return hex;
 }
-
 function asciiToBase16(ch) {
     return ch >= 48 && ch <= 57 ? ch - 48 // '2' => 50-48
         : ch >= 65 && ch <= 70 ? ch - (65 - 10) // 'B' => 66-(65-10)
             : ch >= 97 && ch <= 102 ? ch - (97 - 10) // 'b' => 98-(97-10)
                 : undefined;
 }
-
 export function hexToBytes(hex) {
     if (typeof hex !== 'string')
         throw new TypeError('hex string expected, got ' + typeof hex);
@@ -3148,57 +2595,47 @@ export function hexToBytes(hex) {
     }
     return array;
 }
-
 export function nextTick(onReject) {
     const host = globalThis;
     if (typeof host.scheduler?.yield === 'function') {
         const promise = host.scheduler.yield();
-
         if (onReject)
             promise.catch(onReject);
         return promise;
     }
     return new Promise((resolve) => host.setTimeout(resolve, 0));
 }
-
 export async function asyncLoop(iters, tick, cb, onReject) {
     anumber(iters, 'iters');
     anumber(tick, 'tick');
     if (typeof cb !== 'function')
         throw new TypeError('callback must be a function');
-
     let ts = Date.now();
     for (let i = 0; i < iters; i++) {
         cb(i);
-
         const diff = Date.now() - ts;
         if (diff >= 0 && diff < tick)
             continue;
         await nextTick(onReject);
-
         ts = Date.now();
     }
 }
-
 export function utf8ToBytes(str) {
     if (typeof str !== 'string')
         throw new TypeError('string expected');
     const encoded = new TextEncoder().encode(str);
     try {
-
         return new Uint8Array(encoded); // https://bugzil.la/1681809
     }
     finally {
         clean(encoded);
     }
 }
-
 export function kdfInputToBytes(data, errorTitle = '') {
     if (typeof data === 'string')
         return utf8ToBytes(data);
     return abytes(data, undefined, errorTitle);
 }
-
 export function concatBytes(...arrays) {
     let sum = 0;
     for (let i = 0; i < arrays.length; i++) {
@@ -3214,16 +2651,13 @@ export function concatBytes(...arrays) {
     }
     return res;
 }
-
 export const validateObject = (object, fields = {}, optFields = {}, title = 'object') => {
     aobject(object, title);
     aobject(fields, 'fields');
     aobject(optFields, 'optFields');
     function checkField(fieldName, expectedType, isOpt) {
         const label = title === 'object' ? \`param "\${String(fieldName)}"\` : \`"\${title}.\${String(fieldName)}"\`;
-
         const val = object[fieldName];
-
         if (!Object.hasOwn(object, fieldName) &&
             (isOpt ? val !== undefined : expectedType !== 'function')) {
             throw new TypeError(\`\${label} is invalid: expected own property\`);
@@ -3238,16 +2672,13 @@ export const validateObject = (object, fields = {}, optFields = {}, title = 'obj
     iter(fields, false);
     iter(optFields, true);
 };
-
 export function checkOpts(defaults, opts, title = 'opts') {
     aopts(defaults, 'defaults');
     if (opts !== undefined)
         aopts(opts, title);
-
     const merged = Object.assign(Object.create(null), defaults, opts);
     return merged;
 }
-
 export function createHasher(hashCons, info = {}) {
     if (typeof hashCons !== 'function')
         throw new TypeError('"hashCons" expected function, got type=' + typeof hashCons);
@@ -3263,31 +2694,22 @@ export function createHasher(hashCons, info = {}) {
     Object.assign(hashC, info);
     return Object.freeze(hashC);
 }
-
 export function randomBytes(bytesLength = 32) {
-
     anumber(bytesLength, 'bytesLength');
     const cr = typeof globalThis === 'object' ? globalThis.crypto : null;
     if (typeof cr?.getRandomValues !== 'function')
         throw new Error('crypto.getRandomValues must be defined');
-
     if (bytesLength > 65536)
         throw new RangeError(\`"bytesLength" expected <= 65536, got \${bytesLength}\`);
     return cr.getRandomValues(new Uint8Array(bytesLength));
 }
-
 export const oidNist = (suffix) => ({
-
     oid: Uint8Array.from([0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, suffix]),
 });
 `,
   "overview.js": `import { el, svg, table } from './dom.js'
 import { count, many, milliseconds, percent, usd } from './figures.js'
-
-/** Beyond this part of calls without an answer something is wrong. */
 const MOST_FAILED = 0.05
-
-/** What part of the calls was served nothing, before anything is said of what was saved. */
 export function healthView({ requests, served_by_rung, latency, escalations, failovers }       )                {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
@@ -3321,11 +2743,7 @@ export function healthView({ requests, served_by_rung, latency, escalations, fai
     ),
   ]
 }
-
-/** Of how many calls a latency is. */
 const newest = (calls        )         => (calls === 1 ? 'of the newest call' : \`of the newest \${count(calls)} calls\`)
-
-/** What each route's calls were served by, the one with the most failures first. */
 export function routesView({ routes }       )                {
   if (routes.length === 0) return [hint('There is no call in this time.')]
   const rows = routes
@@ -3345,8 +2763,6 @@ export function routesView({ routes }       )                {
     })
   return [table('Rungs by route', ['Route', 'Failed', 'Calls', 'Rungs', 'Served by'], rows)]
 }
-
-/** Which rung served how much, and what made calls move. */
 export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }       )                {
   if (requests === 0) return [hint('There is no call in this time.')]
   const rungs = Object.entries(served_by_rung).map(([rung, n]) => ({ rung: Number(rung), n }))
@@ -3383,7 +2799,6 @@ export function ladderView({ requests, served_by_rung, escalations, failovers, o
         ),
   ]
 }
-
 export function gatesView(gates                      )                {
   if (gates.length === 0) {
     return [hint('No gate has run in this time. A [[route]] that enforces names its gates: gates = ["non-empty"].')]
@@ -3409,7 +2824,6 @@ export function gatesView(gates                      )                {
   })
   return [table('Gate outcomes', ['Gate', 'Outcomes', 'Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'], rows)]
 }
-
 export function calibrationView(states                             )                {
   if (states.length === 0) {
     return [
@@ -3430,14 +2844,11 @@ export function calibrationView(states                             )            
     ...notes(states),
   ]
 }
-
-/** What is certified, and what cannot be, in the words of the service. */
 function notes(states                             )                {
   const claims = new Set(states.map(({ claim }) => \`Certified: \${claim}.\`))
   const noted = states.flatMap(({ route_ix, note }) => (note === undefined ? [] : [\`Route \${route_ix}: \${note}.\`]))
   return [...claims, ...new Set(noted)].map(hint)
 }
-
 function certificate({ state, reported, fewest }                  )              {
   if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
   if (state === 'off') return el('span', {}, \`off (\${many(reported, 'outcome')})\`)
@@ -3447,8 +2858,6 @@ function certificate({ state, reported, fewest }                  )             
       : \`not certified (\${count(reported)} of more than \${count(fewest)})\`
   return el('strong', { class: 'warn' }, words)
 }
-
-/** A bar of parts of a whole; the numbers stand beside it. */
 function share(parts                                                    )             {
   let x = 0
   const pieces = parts.map(([part, kind]) => {
@@ -3462,7 +2871,6 @@ function share(parts                                                    )       
     ...pieces,
   )
 }
-
 function hint(words        )              {
   return el('p', { class: 'hint' }, words)
 }
@@ -3713,7 +3121,6 @@ tr.fresh > td {
   max-width: 30rem;
   min-width: 0;
 }
-/* Wherever the page is scrolled to: what was said is about the row that was just pressed. */
 .said:not(:empty) {
   position: sticky;
   top: 0.5rem;
@@ -3748,7 +3155,6 @@ dialog h2 {
   margin: 0;
 }
 @media (max-width: 44rem) {
-  /* A row becomes a card: each cell stands behind the name of its column. */
   thead {
     display: none;
   }
@@ -3797,20 +3203,15 @@ import { followTail } from './tail.js'
 import { traceDetail } from './trace-detail.js'
 import { traceList } from './trace-list.js'
 import { verifyView } from './verify-view.js'
-
 const DAY_MS = 86_400_000
-
 const key = sessionKey(() => sessionStorage)
 const api = panelApi(key.get)
 const keyForm = part                 ('#key')
 const keyText = part                  ('#key-text')
 const problem = part('#problem')
 const period = part                   ('#window')
-
 const said = (words        ) => part('#said').replaceChildren(words)
 const bodyOf = (id        ) => part(\`#\${id} > .body\`)
-
-/** Where a key would help the person is asked for one; anything else is said as it is. */
 function failed(error         )       {
   if (error instanceof ApiFault && error.status === 401) {
     askForKey(error.message)
@@ -3819,22 +3220,17 @@ function failed(error         )       {
   problem.hidden = false
   problem.replaceChildren(error instanceof Error ? error.message : String(error))
 }
-
 function askForKey(reason        )       {
   part('#key-reason').replaceChildren(reason)
   keyForm.hidden = false
   keyText.focus()
 }
-
 let place = placeOf(location)
-
-/** A new entry in the browser's history, so that its way back leads to what was shown before. */
 function goTo(change                )       {
   place = { ...place, ...change }
   const to = addressOf(place)
   if (new URL(to, document.baseURI).href !== location.href) history.pushState(null, '', to)
 }
-
 const detail = traceDetail({ api, failed, closed: () => goTo({ trace: undefined }) })
 function open(id        )       {
   goTo({ trace: id })
@@ -3848,12 +3244,10 @@ const tail = followTail({
 })
 verifyView({ api, open, failed })
 exportView()
-
 function since()                     {
   if (period.value === '') return undefined
   return new Date(Date.now() - (Number(period.value) - 1) * DAY_MS).toISOString().slice(0, 10)
 }
-
 async function showFigures()                {
   const window = { since: since() }
   const evals = await api.evals(window)
@@ -3865,8 +3259,6 @@ async function showFigures()                {
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
 }
-
-/** What to do where nothing has come through yet. */
 function firstSteps()                {
   const here = new URL('.', document.baseURI).href.replace(/\\/$/, '')
   const line = (words        ) => el('code', {}, words)
@@ -3883,13 +3275,11 @@ function firstSteps()                {
     ),
   ]
 }
-
 async function load()                {
   problem.hidden = true
   const main = part('main')
   main.setAttribute('aria-busy', 'true')
   try {
-    // The list first: it is one question however long the history is, and the sums behind it are not.
     const any = await list.show()
     keyForm.hidden = true
     part('#empty').hidden = any
@@ -3904,8 +3294,6 @@ async function load()                {
     main.removeAttribute('aria-busy')
   }
 }
-
-/** Nothing that another key has shown stays on the page. */
 function useKey(value                    )       {
   tail.stop()
   key.set(value)
@@ -3915,7 +3303,6 @@ function useKey(value                    )       {
   for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
   void load()
 }
-
 keyForm.addEventListener('submit', event => {
   event.preventDefault()
   useKey(keyText.value.trim() || undefined)
@@ -3933,8 +3320,6 @@ part('#find').addEventListener('submit', event => {
   event.preventDefault()
   open(part                  ('#find-id').value.trim())
 })
-
-/** A page that knows of a call leads to its trace, and every list of traces has its address. */
 function arrive()       {
   place = placeOf(location)
   list.fill(place.filters)
@@ -3942,7 +3327,6 @@ function arrive()       {
   if (place.trace === undefined) detail.close()
   else void detail.open(place.trace)
 }
-// A change behind the \`#\` raises this event as well.
 window.addEventListener('popstate', () => {
   const before = JSON.stringify([place.filters, place.days])
   arrive()
@@ -3953,9 +3337,6 @@ arrive()
 void load()
 `,
   "read-chain.js": `import { recordHash } from './record-chain.js'
-
-/** A record as the router's list has it, and what it says of its place. */
-
 export function toLink(record         )       {
   return {
     record,
@@ -3965,16 +3346,10 @@ export function toLink(record         )       {
     holds: holdsOwnHash(record),
   }
 }
-
 export function seqOf(record         )         {
   const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
   return typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN
 }
-
-/**
- * One chain in the order of its numbers: lists come by time, and a long call is sealed after shorter ones that began later. A gap up to
- * \`settled\`, which was in the store before the reading began, is a break; one behind it may be a record that came meanwhile.
- */
 export function chainOf(read                 , start        , settled        )            {
   const links = inOrder(read, start)
   const at = links.findIndex(({ seq, holds }, at) => {
@@ -3983,52 +3358,31 @@ export function chainOf(read                 , start        , settled        )  
   })
   return at === -1 ? { links, late: 0 } : { links: links.slice(0, at), late: links.length - at }
 }
-
-/**
- * By number. One that does not read, or that a record claims whose hash does not hold though another one has it rightly, comes last: the
- * place where such a record belongs shows as a gap, and one that belongs nowhere as a record too many.
- */
 function inOrder(links                 , start        )         {
   const sound = new Set(links.filter(({ holds }) => holds).map(({ seq }) => seq))
   const isLost = ({ seq, holds }      ) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
   const place = (link      ) => (isLost(link) ? Number.MAX_VALUE : link.seq)
   return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
 }
-
 function holdsOwnHash(record         )          {
   if (typeof record !== 'object' || record === null) return false
   try {
     return recordHash(record) === memberOf(record, 'hash')
   } catch {
-    // It has no canonical form.
     return false
   }
 }
-
 function memberOf(record         , name        )                     {
   if (typeof record !== 'object' || record === null) return undefined
   const value          = (record                           )[name]
   return typeof value === 'string' ? value : undefined
 }
 `,
-  "read-json.js": `/**
- * Reads JSON text. It throws what JSON.parse throws.
- *
- * The engine's reader can give a wrong name to a member: it takes the characters of an escaped name as they are written for a name that
- * objects of the same shape have had ("L\\n" is read as \`L\\\`; nodejs/node issue 63785). What an escaped name is read as would then depend
- * on what was read before, and hashes and signatures with it. A text that holds such a name is read here.
- */
-export function readJson(text        )          {
+  "read-json.js": `export function readJson(text        )          {
   const value          = JSON.parse(text)
   return escapedName.test(text) ? rebuilt(text) : value
 }
-
-/** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
 const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
-
-/** What a walk over a text comes by; each may throw. */
-
-/** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
 export function rebuilt(text        , passed         )          {
   let root
   let name
@@ -4066,20 +3420,16 @@ export function rebuilt(text        , passed         )          {
   }
   return root
 }
-
-/** An assignment to __proto__ would set the prototype instead of a member. */
 function setMember(object         , name        , value         ) {
   if (name === '__proto__')
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
   else object[name] = value
 }
-
 function endOfString(text        , start        ) {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\\\' ? 2 : 1
   return at + 1
 }
-
 function endOfLiteral(text        , start        ) {
   let at = start + 1
   while (at < text.length && !' \\t\\r\\n,:]}'.includes(text[at] ?? '')) at += 1
@@ -4087,8 +3437,6 @@ function endOfLiteral(text        , start        ) {
 }
 `,
   "read-proof.js": `import { readJson, rebuilt } from './read-json.js'
-
-/** A text of which two readers may read two things, so that no signature over it says which was meant. */
 export class ProofTextError extends Error {
            name = 'ProofTextError'
            reason
@@ -4097,11 +3445,6 @@ export class ProofTextError extends Error {
     this.reason = reason
   }
 }
-
-/**
- * Reads the JSON text of a proof (docs/spec/proof.md, "Strict reading"): a name stands once in its object, a number is written as RFC 8785
- * writes it, and no text holds half of a surrogate pair. Then every reader that takes the text at all reads the same.
- */
 export function readProof(text        )          {
   let value
   try {
@@ -4112,12 +3455,9 @@ export function readProof(text        )          {
   if (!saysItself(value, text)) rebuilt(text, { member: once, scalar: unambiguous })
   return value
 }
-
-/** The same of bytes; what is not UTF-8 is no JSON. */
 export function readProofBytes(bytes            )          {
   return readProof(proofText(bytes))
 }
-
 export function proofText(bytes            )         {
   try {
     return decoder.decode(bytes)
@@ -4125,28 +3465,20 @@ export function proofText(bytes            )         {
     throw new ProofTextError('not_json', 'it is not UTF-8', { cause })
   }
 }
-
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** An escape that may be half of a pair. */
 const HALF = /\\\\u[dD][89a-fA-F]/
-
-/** What the engine writes for the value is the text: nothing was lost in reading it. Most proofs come as they were written. */
 function saysItself(value         , text        )          {
   if (HALF.test(text) || !text.isWellFormed()) return false
   try {
     return JSON.stringify(value) === text.trim()
   } catch {
-    // Nested deeper than the engine writes.
     return false
   }
 }
-
 function once(object        , name        )       {
   if (Object.hasOwn(object, name))
     throw new ProofTextError('duplicate_member', \`the member \${JSON.stringify(name)} stands twice in one object\`)
 }
-
 function unambiguous(value         , written        )       {
   if (typeof value === 'string' && !value.isWellFormed())
     throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
@@ -4154,10 +3486,7 @@ function unambiguous(value         , written        )       {
     throw new ProofTextError('number_form', \`the number \${written.slice(0, 40)} is not written as RFC 8785 writes it\`)
 }
 `,
-  "read-statement.js": `// Comments and quoted text may hold any word; they are blanked before words are looked for.
-const quietParts = /--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\`[^\`]*\`|\\[[^\\]]*\\]/g
-
-/** Whether a single SQL statement can only read. Errs towards no: what it does not recognise counts as a write. */
+  "read-statement.js": `const quietParts = /--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\`[^\`]*\`|\\[[^\\]]*\\]/g
 export function reads(sql        )          {
   const words = sql.replace(quietParts, ' ').trim().replace(/;$/, '').toLowerCase()
   if (words.includes(';')) return false
@@ -4169,17 +3498,11 @@ export function reads(sql        )          {
 `,
   "record-chain.js": `import { canonicalize } from './jcs.js'
 import {              sha256, sha256Hex } from './sha256.js'
-
-/** \`prev_hash\` of the first record of a chain. */
 export const GENESIS = '0'.repeat(64)
-
-/** Lower-hex SHA-256 of the canonical record without its \`hash\` (docs/spec/proof.md). */
 export function recordHash(record        , hash         = sha256)         {
   const { hash: _own, ...body } = record
   return sha256Hex(canonicalize(body), hash)
 }
-
-/** Gives a record its place and hash after \`previous\` (undefined at the start of a chain). */
 export function seal                  (
   record   ,
   previous                    ,
@@ -4192,11 +3515,6 @@ export function seal                  (
   }
   return { ...placed, hash: recordHash(placed, hash) }
 }
-
-/**
- * Checks one chain record by record in constant memory. Start from a checkpoint by handing in the record before the
- * first one (its seq and hash); positions stay relative to the first record pushed.
- */
 export function recordChainChecker(after         , hash         = sha256) {
   let previous = after
   let index = -1
@@ -4206,7 +3524,6 @@ export function recordChainChecker(after         , hash         = sha256) {
     return broken
   }
   return {
-    /** The first break of the chain so far, or undefined while it holds. */
     push(record        )                          {
       if (broken) return broken
       index++
@@ -4234,12 +3551,6 @@ export function recordChainChecker(after         , hash         = sha256) {
   "record-reader.js": `import { readJson } from './read-json.js'
 import {               unknownMember } from './members.js'
 import { ProofTextError, readProof } from './read-proof.js'
-
-/** What a verification reads of a record: its place and its hash, and what its row repeats. */
-
-/** One line as it was read. */
-
-/** A line of an export or of a store, read strictly. */
 export function readLine(text        , members         )           {
   try {
     const value = readProof(text)
@@ -4252,8 +3563,6 @@ export function readLine(text        , members         )           {
     return { record: parseRecord(text), fault }
   }
 }
-
-/** The record of a line that is not what it should be: it says in which chain that is. */
 function parseRecord(text        )                         {
   try {
     const value          = readJson(text)
@@ -4262,20 +3571,15 @@ function parseRecord(text        )                         {
     return undefined
   }
 }
-
 function isObject(value         )                                   {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 `,
   "savings-chart.js": `import { el, svg, table } from './dom.js'
 import { many, percent, usd } from './figures.js'
-
 const [WIDTH, HEIGHT] = [800, 160]
 const DAY_MS = 86_400_000
-/** Beyond this many days a bar would be thinner than a pixel on a phone. */
 const MOST_BARS = 366
-
-/** The sums and a bar for each day; below it the same as a table, for readers who cannot see bars. */
 export function savingsView(savings         )                {
   const { requests, savings_usd, savings_pct, spent_usd, baseline_same_token_usd, unpriced } = savings
   if (requests === 0) return [el('p', { class: 'hint' }, 'There is no call in this time.')]
@@ -4317,8 +3621,6 @@ export function savingsView(savings         )                {
     ),
   ]
 }
-
-/** Days without a call are days too. */
 export function everyDay(groups                )        {
   const days = new Map(groups.map(day => [day.key, day]))
   const [first, last] = [groups[0], groups.at(-1)]
@@ -4331,7 +3633,6 @@ export function everyDay(groups                )        {
   }
   return all
 }
-
 function bars(days                )              {
   const values = days.map(({ savings_usd }) => savings_usd)
   const [top, low] = [Math.max(0, ...values), Math.min(0, ...values)]
@@ -4363,7 +3664,6 @@ function bars(days                )              {
     ...columns,
     svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
   )
-  // The words stand outside: inside they would be stretched with the bars.
   const ends = [days[0]?.key, days.length > 1 && days.at(-1)?.key].map(key => el('span', {}, key))
   return el(
     'figure',
@@ -4375,8 +3675,6 @@ function bars(days                )              {
 }
 `,
   "session-key.js": `const NAME = 'waybill-router-key'
-
-/** The key for as long as the tab is open: in memory, and in the session storage so that a reload keeps it. */
 export function sessionKey(storage               ) {
   let key = tried(() => storage().getItem(NAME) ?? undefined)
   return {
@@ -4387,8 +3685,6 @@ export function sessionKey(storage               ) {
     },
   }
 }
-
-/** A browser that is set to store nothing throws; the key is then in memory only. */
 function tried   (what         )                {
   try {
     return what()
@@ -4399,22 +3695,12 @@ function tried   (what         )                {
 `,
   "sha256.js": `import { sha256 as portable } from './noble-hashes-sha2.js'
 import { concat, toHex, utf8 } from './bytes.js'
-
-/** One-shot SHA-256. The core takes it as a parameter, so that a host may hand in its native one. */
-
 export const sha256         = portable
-
-/** A hash over bytes that come in pieces: the host's own, else the portable one. */
 export const runningSha256 = (hash        )                => (hash.create ?? portable.create)()
-
 const encoder = new TextEncoder()
 const nothing = new Uint8Array(0)
-/** What is hashed is written here and forgotten at once: an array of its own for each text takes more time than the hash of it. */
 const room = new Uint8Array(64 * 1024)
-/** Of a UTF-16 unit in UTF-8. */
 const MOST_BYTES = 3
-
-/** Lower hex of the hash over \`before\` and then the text in UTF-8, or over bytes as they are. */
 export function sha256Hex(data                     , hash         = sha256, before             = nothing)         {
   if (typeof data !== 'string') return hex(before.length === 0 ? data : concat(before, data), hash)
   if (before.length + data.length * MOST_BYTES > room.length) return hex(concat(before, utf8(data)), hash)
@@ -4422,13 +3708,11 @@ export function sha256Hex(data                     , hash         = sha256, befo
   const { written } = encoder.encodeInto(data, before.length === 0 ? room : room.subarray(before.length))
   return hex(room.subarray(0, before.length + written), hash)
 }
-
 function hex(bytes            , hash        )         {
   return hash.hex === undefined ? toHex(hash(bytes)) : hash.hex(bytes)
 }
 `,
-  "shell.css": `/* The frame of every page of both services: one header, one menu. */
-body {
+  "shell.css": `body {
   display: grid;
   grid-template: auto 1fr / 12rem minmax(0, 1fr);
   min-height: 100vh;
@@ -4601,7 +3885,6 @@ nav .within {
   .who {
     flex-wrap: nowrap;
   }
-  /* The sign stays; its name is read out as before. */
   .brand {
     gap: 0;
     font-size: 0;
@@ -4615,17 +3898,11 @@ nav .within {
   }
 }
 `,
-  "signed-report.js": `/**
- * The verdict on a file from outside: records under no signed checkpoint may be consistent, but any author can make such a chain. Without
- * keys no signature was checked.
- */
-export function signedReport(report              , areKeysKnown         )               {
+  "signed-report.js": `export function signedReport(report              , areKeysKnown         )               {
   if (!report.valid) return report
   const reason = unsigned(report) === undefined ? (areKeysKnown ? undefined : 'no_key') : 'unsigned'
   return reason === undefined ? report : { ...report, valid: false, reason }
 }
-
-/** What nothing signed covers, in words. */
 export function unsigned({ tenants }              )                     {
   if (tenants.length === 0) return 'nothing at all is in it'
   const open = tenants.flatMap(({ tenant_id, unanchored_tail, unanchored_feedback }) => [
@@ -4641,8 +3918,6 @@ const SENTENCES = new Map([
   ['SQLITE_CORRUPT', DAMAGED],
   ['SQLITE_NOTADB', DAMAGED],
 ])
-
-/** The message to an operator about a statement that failed for a reason of the disk; undefined for every other error. */
 export function storeFault(error         )                     {
   for (let one = error; one instanceof Error; one = one.cause) {
     const sentence = 'code' in one ? SENTENCES.get(String(one.code)) : undefined
@@ -4650,11 +3925,7 @@ export function storeFault(error         )                     {
   }
   return undefined
 }
-
-/** Whether there is room again is not known before something is written. */
 const FULL_MS = 30_000
-
-/** Remembers what was met: a look at the store that only reads says nothing of a full disk, and most looks miss a broken page. */
 export function storeFaults(monotonic               = () => performance.now()) {
   let said
   let untilMs = 0
@@ -4672,15 +3943,9 @@ export function storeFaults(monotonic               = () => performance.now()) {
 }
 `,
   "store-unavailable.js": `import { dbFault } from './db-fault.js'
-
 const away = new WeakSet       ()
-
-/** What the triggers of a database say that a tenant is leaving. */
 export const MOVING = 'the tenant is being moved to another database: try again in a moment'
-
 export const isMoving = (error         )          => error instanceof Error && error.message.includes(MOVING)
-
-/** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
 export async function markUnavailable   (act                  )             {
   try {
     return await act()
@@ -4689,22 +3954,16 @@ export async function markUnavailable   (act                  )             {
     throw error
   }
 }
-
-/** True where the store was not reached: nothing is wrong with what was asked, and asking again later may go well. */
 export function isStoreUnavailable(error         )          {
   for (let one = error; one instanceof Error; one = one.cause) if (away.has(one)) return true
   return false
 }
 `,
   "tail.js": `import { ApiFault,               } from './api.js'
-
 const AGAIN_MS = 3000
-
-/** Follows the traces while the page is seen; a line that breaks is connected again. */
 export function followTail({ api, changed, said }      ) {
   let wanted = true
   let line
-
   async function listen(signal             )                {
     const reader = (await api.tail(signal)).getReader()
     said('● live')
@@ -4714,7 +3973,6 @@ export function followTail({ api, changed, said }      ) {
       await changed()
     }
   }
-
   async function keep()                {
     if (!wanted || document.hidden || line !== undefined) return
     const own = new AbortController()
@@ -4722,7 +3980,6 @@ export function followTail({ api, changed, said }      ) {
     try {
       await listen(own.signal)
     } catch (error) {
-      // A key is asked for by the page itself, and starts this again.
       if (error instanceof ApiFault && error.status === 401) wanted = false
     }
     if (line === own) line = undefined
@@ -4730,16 +3987,13 @@ export function followTail({ api, changed, said }      ) {
     said('○ the line is broken; connecting again …')
     setTimeout(() => void keep(), AGAIN_MS)
   }
-
   function stop()       {
     line?.abort()
     line = undefined
     said('')
   }
-
   document.addEventListener('visibilitychange', () => (document.hidden ? stop() : void keep()))
   return {
-    /** Begins, or begins anew with another key. */
     start()       {
       stop()
       wanted = true
@@ -4753,8 +4007,6 @@ export function followTail({ api, changed, said }      ) {
 }
 `,
   "theme.js": `const YEAR_S = 31_536_000
-
-/** The colours that the reader wants, whatever the system says; kept in a cookie, so that the service draws the next page in them. */
 export function themeSwitch()       {
   const choice = document.querySelector                   ('#theme')
   if (choice === null) return
@@ -4764,26 +4016,20 @@ export function themeSwitch()       {
     const { value } = choice
     if (value === '') delete page.dataset.theme
     else page.dataset.theme = value
-    // biome-ignore lint/suspicious/noDocumentCookie: browsers have the Cookie Store API under HTTPS alone
     document.cookie = \`wb_theme=\${value}; path=/; max-age=\${value === '' ? 0 : YEAR_S}; samesite=strict\`
   })
 }
 `,
   "trace-detail.js": `import { el, part, table } from './dom.js'
 import { count, milliseconds, usd } from './figures.js'
-
 import { feedbackButtons, reportsOf } from './feedback.js'
-
-/** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
 export function traceDetail({ api, failed, closed }            ) {
   const dialog = part                   ('#detail')
   let wanted = ''
-
   async function open(id        )                {
     wanted = id
     try {
       const [detail, why] = await Promise.all([api.trace(id), api.explain(id)])
-      // Another one was asked for while this one was read.
       if (wanted !== id) return
       dialog.replaceChildren(...content(detail, why))
       if (!dialog.open) dialog.showModal()
@@ -4793,7 +4039,6 @@ export function traceDetail({ api, failed, closed }            ) {
       failed(error)
     }
   }
-
   function content({ trace, feedback, pending }             , why             )         {
     const close = el('button', { type: 'button' }, 'Close')
     close.addEventListener('click', () => dialog.close())
@@ -4833,8 +4078,6 @@ export function traceDetail({ api, failed, closed }            ) {
       facts(hashesOf(trace, pending)),
     ]
   }
-
-  // A click beside the dialog closes it.
   dialog.addEventListener('click', event => {
     if (event.target === dialog) dialog.close()
   })
@@ -4844,8 +4087,6 @@ export function traceDetail({ api, failed, closed }            ) {
   })
   return { open, close: () => dialog.close() }
 }
-
-/** The step of a run that made the call, where the runtime named it as its request and its dashboard is known. */
 function stepLink(requestId                    )                {
   const [, run, step] = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\.([\\w-]+)$/.exec(requestId ?? '') ?? []
   if (run === undefined || step === undefined) return []
@@ -4854,7 +4095,6 @@ function stepLink(requestId                    )                {
   const made = dashboard === undefined ? words : el('a', { href: \`\${dashboard}/runs/\${run}#step=\${step}\` }, words)
   return [el('p', {}, 'Made by ', made)]
 }
-
 function summaryOf({
   tenant_id,
   ts,
@@ -4891,12 +4131,10 @@ function summaryOf({
     ['Time', \`\${milliseconds(final.wall_ms)}, of it the router \${milliseconds(final.overhead_ms)}\`],
   ]
 }
-
 function stayRow({ from, to, stays, cached_tokens, stay_usd, go_usd }                             )                   {
   const where = stays ? \`stayed on rung \${from}\` : \`went to rung \${to}\`
   return ['For the cache', \`\${where}: \${cached_tokens} tokens, \${usd(stay_usd)} to stay, \${usd(go_usd)} to go\`]
 }
-
 function attemptView(attempt         , i        )              {
   const { rung, provider, model, gate, verdict, cost, score, tokens, usage_source, latency_ms, status, finish, cause } =
     attempt
@@ -4936,7 +4174,6 @@ function attemptView(attempt         , i        )              {
       table(\`Gates of attempt \${i + 1}\`, ['Gate', 'Kind', 'Verdict', 'Score', 'Cost', 'Time', 'Reason'], gates),
   )
 }
-
 function hashesOf(trace                             , pending         )                     {
   const { request, policy } = trace
   const place                     =
@@ -4956,15 +4193,11 @@ function hashesOf(trace                             , pending         )         
     ['Price table', policy.price_table_hash],
   ]
 }
-
 function facts(entries                                        )              {
   return el('dl', { class: 'facts' }, ...entries.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))
 }
 `,
-  "trace-ids.js": `/** Trace ids in their order, 16 bytes each. It can be handed to another thread. */
-
-export const newTraceIdList = ()              => ({ words: new Uint32Array(256), count: 0, others: new Map() })
-
+  "trace-ids.js": `export const newTraceIdList = ()              => ({ words: new Uint32Array(256), count: 0, others: new Map() })
 export function pushTraceId(list             , id        )       {
   if ((list.count + 1) * 4 > list.words.length) {
     const wider = new Uint32Array(list.words.length * 2)
@@ -4974,8 +4207,6 @@ export function pushTraceId(list             , id        )       {
   if (!pack(id, list.words, list.count * 4)) list.others.set(list.count, id)
   list.count++
 }
-
-/** Writes the 128 bits of a UUID; false for any other text, and for the zero one, whose slot would look empty. */
 function pack(id        , into             , at        )          {
   if (id.length !== 36) return false
   let word = at
@@ -4994,25 +4225,14 @@ function pack(id        , into             , at        )          {
   }
   return (into[at]  | into[at + 1]  | into[at + 2]  | into[at + 3] ) !== 0
 }
-
-/** Ids of one piece, 256 KiB. */
 const PIECE = 1 << 14
-
-/**
- * A set of trace ids that takes 16 bytes for each and 8 to 16 for finding it, where a Set of strings takes about 100. Exact: all 128 bits are
- * compared. An id stays where it was put, so that growing leaves little behind for the collector.
- */
 export function traceIdSet() {
   const pieces                = []
-  /** Places of ids, counted from 1, by their hash; at most half of them are used. */
   let slots = new Uint32Array(1024)
   let size = 0
   const others = new Set        ()
-
-  /** The slot that holds the id, or the free one where it belongs. */
   function slotOf(words             , at        )         {
     const [a, b, c, d] = [words[at] , words[at + 1] , words[at + 2] , words[at + 3] ]
-    // The last two words of a version 7 id are random; multiplied so that ids made by hand spread as well.
     let slot = Math.imul(d ^ (c << 7), 0x9e3779b1) ^ Math.imul(b ^ a, 0x85ebca77)
     for (;;) {
       slot &= slots.length - 1
@@ -5024,7 +4244,6 @@ export function traceIdSet() {
       slot++
     }
   }
-
   function add(words             , at        )          {
     if (size * 2 >= slots.length) grow()
     const slot = slotOf(words, at)
@@ -5034,16 +4253,13 @@ export function traceIdSet() {
     slots[slot] = ++size
     return true
   }
-
   function grow() {
     slots = new Uint32Array(slots.length * 2)
     for (let place = 0; place < size; place++) {
       slots[slotOf(pieces[Math.floor(place / PIECE)] , (place % PIECE) * 4)] = place + 1
     }
   }
-
   return {
-    /** The place of the first that was there already; undefined when all are new. */
     addAll(list             )                     {
       for (let at = 0; at < list.count; at++) {
         const other = list.others.get(at)
@@ -5061,26 +4277,19 @@ export function traceIdSet() {
 `,
   "trace-list.js": `import { el, part, table } from './dom.js'
 import { moment, usd } from './figures.js'
-
 import { feedbackButtons } from './feedback.js'
-
 const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
 const PAGE = '50'
-
-/** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
 export function traceList({ api, open, said, failed, filtered }               ) {
   const body = part('#traces > .body')
   const older = part                   ('#older')
   const filter = part                 ('#filter')
   let next                = null
-  /** Answers of a question that was asked before the last one are late. */
   let asked = 0
-
   function query()                         {
     const given = [...new FormData(filter)].map(([name, value])                   => [name, String(value).trim()])
     return Object.fromEntries(given.filter(([, value]) => value !== ''))
   }
-
   function row(trace             ) {
     const { trace_id, ts, mode, route_ix, attempts, final } = trace
     const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
@@ -5098,8 +4307,6 @@ export function traceList({ api, open, said, failed, filtered }               ) 
       feedbackButtons({ api, traceId: trace_id, said, failed }),
     ]
   }
-
-  /** The newest traces that the filter lets through; resolves to whether there is any trace at all. */
   async function show()                   {
     const turn = ++asked
     const wanted = query()
@@ -5117,8 +4324,6 @@ export function traceList({ api, open, said, failed, filtered }               ) 
     )
     return !none || isFiltered
   }
-
-  /** Puts what was sealed since above the rest. Where so much came that there would be a gap, the list starts anew. */
   async function showNewer()                {
     const turn = asked
     const page = await api.traces({ ...query(), limit: PAGE })
@@ -5136,7 +4341,6 @@ export function traceList({ api, open, said, failed, filtered }               ) 
     rows.prepend(...made)
     performance.mark('tail-shown')
   }
-
   async function showOlder()                {
     if (next === null) return
     const turn = asked
@@ -5146,17 +4350,13 @@ export function traceList({ api, open, said, failed, filtered }               ) 
     older.hidden = next === null
     const rows = table('', COLUMNS, page.traces.map(row)).querySelectorAll('tbody > tr')
     part('tbody', body).append(...rows)
-    // The keyboard goes on where the new rows begin.
     rows[0]?.querySelector('button')?.focus()
   }
-
-  /** Puts what an address says into the form. */
   function fill(filters                                  )       {
     for (const field of filter.elements)
       if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement)
         field.value = filters[field.name] ?? ''
   }
-
   const shown = (work                        ) => () => void work().catch(failed)
   const ask = () => {
     filtered(query())
@@ -5166,17 +4366,13 @@ export function traceList({ api, open, said, failed, filtered }               ) 
     event.preventDefault()
     ask()
   })
-  // The fields have their first values only after this event, and after what it leaves to do.
   filter.addEventListener('reset', () => setTimeout(ask))
   older.addEventListener('click', shown(showOlder))
   return { show, showNewer, fill }
 }
 `,
   "trace-row.js": `import { fromUsd } from './money.js'
-
 import { sealableText } from './canonical-trace.js'
-
-/** The columns that repeat parts of the record, in the order of a row. \`body\` follows them. */
 export const rowColumns = [
   'tenant_id',
   'seq',
@@ -5199,10 +4395,6 @@ export const rowColumns = [
   'client_request_id',
   'gates',
 ]
-
-/** What a row repeats of a record. */
-
-/** Tells what a record says in its columns. Throws where a value does not fit the column, so that nothing unfit reaches SQL. */
 export function rowOf(record         , seq        )         {
   const { final } = record
   return [
@@ -5228,8 +4420,6 @@ export function rowOf(record         , seq        )         {
     gateRuns(record.attempts),
   ]
 }
-
-/** Every gate run of the record as \`[gate_id, verdict, cost in nano-USD, microseconds]\`, for counts that do not read bodies. */
 function gateRuns(attempts                    )                {
   const runs           = []
   for (const { gates } of attempts) {
@@ -5239,27 +4429,20 @@ function gateRuns(attempts                    )                {
   }
   return runs.length === 0 ? null : JSON.stringify(runs)
 }
-
 function orNull   (value                      , cell                    )       {
   return value === null || value === undefined ? null : cell(value)
 }
-
 function text(value        )         {
   if (typeof value !== 'string') throw new TypeError(\`A trace column expected text, got \${typeof value}.\`)
   return sealableText(value)
 }
-
 function integer(value        )         {
   if (!Number.isSafeInteger(value)) throw new TypeError(\`A trace column expected an integer, got \${value}.\`)
   return value
 }
 `,
   "verified-tenant.js": `import { GENESIS, recordChainChecker } from './record-chain.js'
-
 import { matchesFeedback } from './feedback-columns.js'
-
-/** What a verification knows about one tenant so far. */
-
 export function newTenant(
   id        ,
   { checkpoints, anchors, after }                                                                            ,
@@ -5284,20 +4467,15 @@ export function newTenant(
     },
   }
 }
-
-/** Where the records that are looked at begin: behind what pruning cut, or later. Feedback is checked from the cut in either case. */
 function startOf(prune                        , after                       )                    {
   const cut = { feedbackSeq: prune?.feedback_seq ?? -1, feedbackHash: prune?.feedback_hash ?? GENESIS }
   if (after !== undefined && after.seq > (prune?.seq ?? -1)) return { seq: after.seq, hash: after.hash, ...cut }
   return prune && { seq: prune.seq, hash: prune.hash, ...cut }
 }
-
 function feedbackStart(start                   ) {
   if (start === undefined || start.feedbackSeq < 0) return undefined
   return { seq: start.feedbackSeq, prev_hash: '', hash: start.feedbackHash }
 }
-
-/** Puts a stretch behind the ones that were joined before it; ids must be unique over all of them. */
 export function joinStretch(tenant        , stretch                , ids                               )       {
   const base = tenant.records
   tenant.records += stretch.records
@@ -5309,20 +4487,16 @@ export function joinStretch(tenant        , stretch                , ids        
   if (broken !== undefined) tenant.broken = { ...broken, index: base + broken.index }
   else tenant.head = stretch.head
 }
-
-/** Whether the stretch begins where the chain ended. A first record that could not be read is a break of its own. */
 function placeFault({ head }        , { first }                )                    {
   if (first === undefined) return undefined
   if (first.seq !== (head === undefined ? 0 : head.seq + 1)) return { index: 0, reason: 'seq' }
   if (first.prevHash !== (head === undefined ? GENESIS : head.hash)) return { index: 0, reason: 'prev_hash' }
   return undefined
 }
-
 function repeatedId({ traceIds }                , ids                               )                    {
   const index = ids.addAll(traceIds)
   return index === undefined ? undefined : { index, reason: 'trace_id' }
 }
-
 export function pushFeedback({ id, feedback }        , { record, fault }          , columns                    )       {
   if (feedback.broken !== undefined) return
   if (record === undefined || fault !== undefined) {
@@ -5339,13 +4513,8 @@ export function pushFeedback({ id, feedback }        , { record, fault }        
 `,
   "verify-chains.js": `import { fromBase64 } from './bytes.js'
 import { publicKey } from './ed25519.js'
-
 import { verifyRecords } from './verify.js'
 import { chainOf,                            seqOf, toLink } from './read-chain.js'
-
-/** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
-
-/** Holds every chain that the source shows against its checkpoints, with the verifier of \`router verify\`. */
 export async function verifyChains(source             , hooks              = {})                          {
   const keys = keysById(await source.keys())
   const { checkpoints, chains, reports } = await readAll(source, hooks)
@@ -5357,11 +4526,8 @@ export async function verifyChains(source             , hooks              = {})
   })
   return report.tenants.map(tenant => toVerdict(tenant, { checkpoints, chains, reports }))
 }
-
-/** What was pruned while the records were read is missing among them: then all is read again. */
 async function readAll(source             , hooks             )                    {
   for (;;) {
-    // Before the records: what a checkpoint names was in the store by then.
     const checkpoints = await allCheckpoints(source, hooks.signal)
     const links = await readLinks(source, hooks)
     const reports = await allFeedback(source, hooks.signal)
@@ -5385,15 +4551,11 @@ async function readAll(source             , hooks             )                 
     }
   }
 }
-
 const prunes = (checkpoints                       ) => checkpoints.filter(({ kind }) => kind === 'prune')
-
 const lineOf = (tenantId        , record         ) => ({ tenantId, text: JSON.stringify(record) })
-
 async function* lots   (lists              )                    {
   yield* lists
 }
-
 function toVerdict(
   { tenant_id: tenant, records, broken_at: index, reason, ...report }                                 ,
   { checkpoints, chains, reports }          ,
@@ -5413,8 +4575,6 @@ function toVerdict(
     late,
   }
 }
-
-/** What is missing has no id: the record that stands in its place is another one. A checkpoint or a report is no record. */
 function brokenAt(index        , reason        , links                 )                                      {
   const link = links[index]
   const before = links[index - 1]
@@ -5422,7 +4582,6 @@ function brokenAt(index        , reason        , links                 )        
   const isOfRecord = !/^(?:checkpoint|feedback|tail)_/.test(reason)
   return { index, reason, ...(isOfRecord && !isMissing && link && { traceId: link.traceId }) }
 }
-
 async function readLinks(source             , { onRecords, signal }             )                                   {
   const tenants = new Map                    ()
   let records = 0
@@ -5431,10 +4590,8 @@ async function readLinks(source             , { onRecords, signal }             
   for (let first = true; ; first = false) {
     const page = await next
     signal?.throwIfAborted()
-    // The router reads the next page while this one is hashed.
     if (page.next !== null) next = source.traces(page.next)
     for (const link of page.traces.map(toLink)) {
-      // A record whose tenant does not read belongs to the chain it stands in.
       tenant = link.tenant ?? tenant
       const known = tenants.get(tenant) ?? { read: [], settled: -1 }
       tenants.set(tenant, known)
@@ -5446,7 +4603,6 @@ async function readLinks(source             , { onRecords, signal }             
     if (page.next === null) return tenants
   }
 }
-
 async function allCheckpoints(source             , signal                         )                        {
   const all               = []
   for (let after                    ; ; ) {
@@ -5457,8 +4613,6 @@ async function allCheckpoints(source             , signal                       
     after = page.next
   }
 }
-
-/** By the tenant whose row each stands in, whatever it says itself. */
 async function allFeedback(source             , signal                         )                                  {
   const all = new Map                   ()
   for (let after                    ; ; ) {
@@ -5473,8 +4627,6 @@ async function allFeedback(source             , signal                         )
     after = page.next
   }
 }
-
-/** The id is taken from the key, so that a listed one cannot lend its name to another. */
 function keysById({ keys }            )              {
   const known = new Map                                 ()
   for (const { public_key } of keys) {
@@ -5482,7 +4634,6 @@ function keysById({ keys }            )              {
       const { keyId, publicKey: raw } = publicKey(fromBase64(public_key))
       known.set(keyId, raw)
     } catch {
-      // No key: nothing is signed by it.
     }
   }
   return known
@@ -5490,10 +4641,7 @@ function keysById({ keys }            )              {
 `,
   "verify-checkpoints.js": `import { canonicalize } from './jcs.js'
 import { GENESIS } from './record-chain.js'
-
 import { checkpointDigest, checkSignature,                  } from './checkpoint.js'
-
-/** The verdict on one tenant, once all of its records have been joined. */
 export async function conclude(
   tenant        ,
   { keys, sha256, withFeedback }            ,
@@ -5504,7 +4652,6 @@ export async function conclude(
   const { checker, broken: brokenFeedback } = tenant.feedback
   const feedback = brokenFeedback && { index: brokenFeedback.index, reason: \`feedback_\${brokenFeedback.reason}\` }
   const lost = withFeedback && feedback === undefined ? lostFeedback(tenant, checker.head?.seq ?? -1) : undefined
-  // In the order of the contract; a later check wins only where it breaks earlier.
   let broken
   for (const found of [tenant.broken, checked.broken, anchored]) {
     if (found !== undefined && (broken === undefined || found.index < broken.index)) broken = found
@@ -5521,8 +4668,6 @@ export async function conclude(
     unanchored_feedback: Math.max(0, (checker.head?.seq ?? -1) - checked.lastFeedback),
   }
 }
-
-/** All checkpoints: signature, link, and the record that each one names. */
 async function checkCheckpoints(tenant        , first        , keys                         , sha256        ) {
   let previous = GENESIS
   let last
@@ -5536,13 +4681,11 @@ async function checkCheckpoints(tenant        , first        , keys             
       break
     }
     previous = checkpointDigest(checkpoint, sha256)
-    // A pruning is signed behind the head that it leaves as it is.
     if (checkpoint.seq >= 0) last = Math.max(last ?? -1, checkpoint.seq)
     lastFeedback = Math.max(lastFeedback, checkpoint.feedback_seq)
   }
   return { broken, last, lastFeedback }
 }
-
 async function checkpointFault(
   tenant        ,
   checkpoint            ,
@@ -5552,17 +4695,12 @@ async function checkpointFault(
   if (checkpoint.prev_checkpoint !== previous) return 'checkpoint_link'
   return headFault(tenant, checkpoint, first)
 }
-
-/** A checkpoint before the first record left has nothing to be compared with, except the one that the pruning made. */
 function headFault(tenant        , { seq, hash }            , first        )                     {
   if (seq < first) return seq === tenant.start?.seq && hash !== tenant.start.hash ? 'checkpoint_head' : undefined
   const found = tenant.wanted.get(seq)
   if (found !== undefined) return found === hash ? undefined : 'checkpoint_head'
-  // Not reached because the chain broke before it: that break stands.
   return tenant.broken === undefined ? 'tail_cut' : undefined
 }
-
-/** Tail cut: at the end of what is left. A head that differs: at that record. */
 async function checkAnchors(tenant        , first        , keys                         )                             {
   let broken
   for (const anchor of tenant.anchors) {
@@ -5576,7 +4714,6 @@ async function checkAnchors(tenant        , first        , keys                 
   }
   return broken
 }
-
 function lostFeedback(tenant        , last        )                    {
   const from = (tenant.start?.feedbackSeq ?? -1) + 1
   for (const { feedback_seq, feedback_hash } of [...tenant.checkpoints, ...tenant.anchors]) {
@@ -5587,8 +4724,6 @@ function lostFeedback(tenant        , last        )                    {
   }
   return undefined
 }
-
-/** A copy in a file may hold a line twice, written again after a crash; one that differs in anything is another checkpoint. */
 function withoutRepeats(checkpoints                       )               {
   const seen = new Set        ()
   return checkpoints.filter(one => {
@@ -5601,13 +4736,10 @@ function withoutRepeats(checkpoints                       )               {
 import { fromBase64 } from './bytes.js'
 import { publicKey } from './ed25519.js'
 import { sha256 } from './sha256.js'
-
 import { ExportLineError, exportExtras, exportRecords, toKeys } from './export-line.js'
 import { trustedKeys } from './keys.js'
 import { signedReport } from './signed-report.js'
 import { verifyRecords } from './verify.js'
-
-/** What \`router verify --file\` says of an export, with the same code. */
 export async function verifyExport(bytes            , key        )                        {
   try {
     const lines = proofText(bytes)
@@ -5629,23 +4761,18 @@ export async function verifyExport(bytes            , key        )              
     return { valid: false, reason: error.reason, records: 0, tenants: [] }
   }
 }
-
-/** A public key in base64, or the keys that a router published. */
 function keptKeys(text        )              {
   if (text.startsWith('{')) return trustedKeys(toKeys(text))
   const key = publicKey(fromBase64(text))
   return new Map([[key.keyId, key.publicKey]])
 }
-
 async function* oneLot(lines                   )                                    {
   yield lines
 }
 `,
   "verify-view.js": `import { el, part } from './dom.js'
 import { count, many } from './figures.js'
-
 import {                    verifyChains } from './verify-chains.js'
-
 const REASONS                                   = {
   seq: 'a record is missing here, stands in another place or stands twice',
   prev_hash: 'it does not follow on the record before it',
@@ -5668,15 +4795,11 @@ const REASONS                                   = {
   checkpoint_link: 'the checkpoint over it does not follow on the checkpoint before it',
   checkpoint_signature: 'the checkpoint over it is not signed by a key of this router',
 }
-
-/** The button that checks the chain without trusting the router to do so. */
 export function verifyView({ api, open, failed }            )       {
   const [button, stop] = [part('#verify'), part('#stop-verify')]
   const shown = part('#verified')
   let running
-
   async function verify()                {
-    // A page over plain HTTP from another machine has no cryptography (W3C Secure Contexts).
     if (globalThis.crypto?.subtle === undefined) {
       const command = el('code', {}, 'router verify')
       shown.replaceChildren(
@@ -5711,7 +4834,6 @@ export function verifyView({ api, open, failed }            )       {
       running = undefined
     }
   }
-
   function toVerdict(verdict              )              {
     const { tenant, records, reports, broken } = verdict
     const ofFeedback = broken?.reason.startsWith('feedback_') === true
@@ -5737,11 +4859,9 @@ export function verifyView({ api, open, failed }            )       {
     box.append(el('p', { class: 'hint' }, signedWords(verdict)))
     return box
   }
-
   button.addEventListener('click', () => void verify())
   stop.addEventListener('click', () => running?.abort())
 }
-
 function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, broken, late }              )         {
   const keys = keyIds.length === 0 ? '' : \` by key \${keyIds.join(', ')}\`
   const signed = {
@@ -5767,29 +4887,18 @@ function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, bro
 `,
   "verify.js": `import { FEEDBACK, TRACE } from './members.js'
 import { sha256 as portableSha256,             } from './sha256.js'
-
 import {                                       stretchCheck } from './check-stretch.js'
-
 import {                readLine } from './record-reader.js'
 import { traceIdSet } from './trace-ids.js'
 import { joinStretch, newTenant, pushFeedback,             } from './verified-tenant.js'
 import { conclude } from './verify-checkpoints.js'
-
-/** Which records' hashes are asked for, tenant by tenant. */
-
 const noLots                          = []
-
-/**
- * Re-derives every chain and compares it with its checkpoints, in the order of docs/spec/proof.md. It keeps 24 to 40 bytes for each
- * trace id (ids must be unique) and the checkpoints; records pass through.
- */
 export async function verifyRecords(input             )                        {
   const { checkpoints = [], anchors = [], keys, tenant: only, after, sha256 = portableSha256 } = input
   const tenants = new Map                ()
   const ids = traceIdSet()
   const signed = Map.groupBy(checkpoints, one => one.tenant_id)
   const anchored = Map.groupBy(anchors, one => one.tenant_id)
-
   function tenantOf(id        )         {
     const found = tenants.get(id)
     if (found !== undefined) return found
@@ -5799,7 +4908,6 @@ export async function verifyRecords(input             )                        {
     return made
   }
   const wanted         = id => tenantOf(id).wanted
-
   for (const id of [...signed.keys(), ...anchored.keys()]) if (only === undefined || id === only) tenantOf(id)
   const { records } = input
   const stretches = typeof records === 'function' ? records(wanted) : checkedLots(records, { wanted, only, sha256 })
@@ -5826,13 +4934,9 @@ export async function verifyRecords(input             )                        {
     tenants: reports,
   }
 }
-
-/** A record whose tenant cannot be read belongs to the chain it stands in. */
 function tenantOfLine({ record }          , last        )         {
   return typeof record?.tenant_id === 'string' ? record.tenant_id : last
 }
-
-/** Each lot as one stretch for each of its tenants. */
 export async function* checkedLots(
   lots                                      ,
   { wanted, only, sha256 }            ,
@@ -5856,24 +4960,14 @@ export async function* checkedLots(
   }
 }
 `,
-  "write-queue.js": `/** Nothing was written: others of this process were writing all the while. */
-class WriteTurnError extends Error {
+  "write-queue.js": `class WriteTurnError extends Error {
            name = 'WriteTurnError'
-  /** The same statement may succeed in a moment. */
            code = 'SQLITE_BUSY'
 }
-
 const LONGEST_WAIT_MS = 10_000
-
-/**
- * Lets one write of this process be under way at a time, in the order of their coming. A server has one writer anyway, and sqld lets the
- * others wait in a busy loop, each on a thread of its own: with 250 of them the one that writes gets no processor (measured: on two
- * cores writes stood still for minutes). So it is better to wait here, where waiting costs nothing.
- */
 export function writeQueue({ longestWaitMs = LONGEST_WAIT_MS }                             = {}) {
   const waiting                 = []
   let writing = false
-
   function turn()                {
     if (!writing) {
       writing = true
@@ -5893,7 +4987,6 @@ export function writeQueue({ longestWaitMs = LONGEST_WAIT_MS }                  
       waiting.push(go)
     })
   }
-
   return async function inTurn   (write                  )             {
     await turn()
     try {

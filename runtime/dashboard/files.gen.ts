@@ -4,16 +4,13 @@ export const dashboardFiles: Readonly<Record<string, string>> = {
 import { many } from './figures.js'
 import { askFirst } from './ask-first.js'
 import { sendEach } from './send-each.js'
-
 const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
 const chosen = () => boxes().filter(box => box.checked)
-
 function showBulk()       {
   const all = chosen()
   part('#bulk').hidden = all.length === 0
   part('#bulk-count').replaceChildren(\`\${many(all.length, 'decision')} chosen\`)
 }
-
 function chooseNone()       {
   for (const box of boxes()) {
     box.checked = false
@@ -21,14 +18,12 @@ function chooseNone()       {
   }
   showBulk()
 }
-
 async function decide(verb                      , done        , sure        )                {
   const ids = chosen().map(({ dataset }) => dataset.choose ?? '')
   if (!(await askFirst(sure.replace('{n}', many(ids.length, 'decision'))))) return
   chooseNone()
   await sendEach({ ids, path: id => \`ui/api/v1/approvals/\${id}/\${verb}\`, one: 'decision', done })
 }
-
 document.addEventListener('change', event => {
   if (event.target instanceof HTMLInputElement && event.target.dataset.choose !== undefined) showBulk()
 })
@@ -42,8 +37,6 @@ part('#bulk-reject').addEventListener('click', () =>
 part('#bulk-none').addEventListener('click', chooseNone)
 `,
   "ask-first.js": `import { el } from './dom.js'
-
-/** Asks in a dialog of the page itself; false: rather not. */
 export function askFirst(words        , yes = 'Yes, do it')                   {
   const sure = el('button', { class: 'main', value: 'yes' }, yes)
   const dialog = el(
@@ -67,8 +60,7 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   })
 }
 `,
-  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
-@font-face {
+  "base.css": `@font-face {
   font-family: "Geist";
   src: url("geist-5.3.0.woff2") format("woff2");
   font-weight: 100 900;
@@ -78,7 +70,6 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
     U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+0304, U+0308, U+0329, U+2000-206F, U+20AC, U+2122, U+2191,
     U+2193, U+2212, U+2215, U+FEFF, U+FFFD;
 }
-/* Letters that the system has, as wide and as high as those above: no line breaks elsewhere when they come. */
 @font-face {
   font-family: "Geist Fallback";
   src: local("Arial"), local("ArialMT"), local("Liberation Sans"), local("Helvetica");
@@ -107,7 +98,6 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   --good: light-dark(#12693b, #73cf9b);
   --bad: light-dark(#b3261e, #ff9a91);
   --warn: light-dark(#7a4d00, #f0c063);
-  /* The scales: every size of letters, space and corners on a page is one of these. */
   --font-1: 0.75rem;
   --font-2: 0.8125rem;
   --font-3: 0.875rem;
@@ -116,7 +106,6 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   --font-6: 1.125rem;
   --font-7: 1.375rem;
   --font-8: 1.625rem;
-  /* Within a line of any size. */
   --font-less: 0.875em;
   --font-code: 0.9em;
   --space-1: 0.125rem;
@@ -135,7 +124,6 @@ export function askFirst(words        , yes = 'Yes, do it')                   {
   --round: 999px;
   --letters: "Geist", "Geist Fallback", "Geist Fallback Wide", system-ui, sans-serif;
 }
-/* The reader may have chosen one of both; every colour follows. */
 :root[data-theme="light"] {
   color-scheme: light;
 }
@@ -201,7 +189,6 @@ button:disabled {
   overflow: hidden;
   clip-path: inset(50%);
 }
-/* Numbers that stand below each other have digits of one width. */
 table,
 time,
 dd,
@@ -242,17 +229,14 @@ dialog::backdrop {
 `,
   "bytes.js": `const encoder = new TextEncoder()
 const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
-
 export function utf8(text        )                          {
   return encoder.encode(text)
 }
-
 export function toHex(bytes            )         {
   let out = ''
   for (const byte of bytes) out += HEX[byte]
   return out
 }
-
 export function fromHex(text        )                          {
   const bytes = new Uint8Array(text.length >> 1)
   let bad = text.length & 1
@@ -264,29 +248,18 @@ export function fromHex(text        )                          {
   if (bad !== 0) throw new TypeError('expected lower-case hex digits in pairs')
   return bytes
 }
-
-/** Beyond 255 for what is no digit. */
 function digit(code        )         {
   if (code >= 48 && code <= 57) return code - 48
   return code >= 97 && code <= 102 ? code - 87 : 0x100
 }
-
-/** Standard base64 with padding (RFC 4648 §4). */
 export function toBase64(bytes            )         {
   let binary = ''
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }
-
-/** base64url without padding (RFC 4648 §5). */
 export function toBase64Url(bytes            )         {
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
-
-/**
- * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
- * signature would let a receipt be edited without a verifier seeing it.
- */
 export function fromBase64(text        )                          {
   const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
   if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
@@ -294,12 +267,9 @@ export function fromBase64(text        )                          {
   if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
   return bytes
 }
-
 export function concat(...parts                       )                          {
   return joined(parts)
 }
-
-/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
 export function joined(chunks                       )                          {
   const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
@@ -315,15 +285,11 @@ import { money } from './figures.js'
 import { root, send } from './page-api.js'
 import { refresh } from './refresh.js'
 import { textView } from './text-view.js'
-
 const page = part('#session')
 const at = \`ui/api/v1/sessions/\${page.dataset.session}\`
 const pending = part('#pending')
 const form = document.querySelector                 ('#say')
-
-/** The answer that is being written, by its turn. */
 const writing = new Map                     ()
-
 function answerOf(turnId        )              {
   const known = writing.get(turnId)
   if (known !== undefined) return known
@@ -332,14 +298,12 @@ function answerOf(turnId        )              {
   writing.set(turnId, text)
   return text
 }
-
 function listen()       {
   const stream = new EventSource(\`\${root}\${at}/events\`)
   const on =    (name        , act                   ) =>
     stream.addEventListener(name, message => act(JSON.parse((message                        ).data)     ))
   on                                                ('message_delta', ({ turnId, seq, delta }) => {
     const text = answerOf(turnId)
-    // The first piece begins the text anew: what a lost attempt said is void.
     if (seq === 1) text.replaceChildren()
     text.append(delta)
     text.scrollIntoView({ block: 'nearest' })
@@ -358,26 +322,19 @@ function listen()       {
     void done()
   })
 }
-
-/** The conversation as it is recorded takes the place of what was shown while it was written. */
 async function done()                {
   await refresh()
   pending.replaceChildren()
   writing.clear()
 }
-
-/** What was sent, until the conversation as it is recorded has it: it stands once. */
 let unrecorded
-
 const lastTurn = ()                     =>
   [...document.querySelectorAll             ('#talk li.user')].at(-1)?.dataset.turn
-
 document.addEventListener('refreshed', () => {
   if (unrecorded === undefined || lastTurn() === unrecorded.after) return
   unrecorded.own.remove()
   unrecorded = undefined
 })
-
 form?.addEventListener('submit', async event => {
   event.preventDefault()
   const field = part                     ('textarea', form)
@@ -395,7 +352,6 @@ form?.addEventListener('submit', async event => {
     if (status === 'completed') await done()
     else await refresh()
   } catch (error) {
-    // Taken back: it was not said.
     own.remove()
     unrecorded = undefined
     field.value = content
@@ -414,12 +370,8 @@ form?.addEventListener('keydown', event => {
 if (page.dataset.over === undefined) listen()
 `,
   "complete-names.js": `import { el } from './dom.js'
-
 import {                  completionAt } from './completion.js'
-
 const MOST = 12
-
-/** Offers names and values of a manifest below its editor: Ctrl+Space asks for them, and what is typed narrows them down. */
 export function completeNames(editor                     , members                   )       {
   const list = el('ul', {
     class: 'completion plain',
@@ -432,13 +384,11 @@ export function completeNames(editor                     , members              
   editor.after(list)
   let found
   let at = 0
-
   function close()       {
     found = undefined
     list.hidden = true
     editor.removeAttribute('aria-activedescendant')
   }
-
   function draw()       {
     found = completionAt(editor.value, editor.selectionStart, members)
     if (found === undefined) {
@@ -456,7 +406,6 @@ export function completeNames(editor                     , members              
           ' ',
           el('small', {}, about),
         )
-        // Before the editor loses the focus, and with it the place.
         item.addEventListener('mousedown', event => {
           event.preventDefault()
           take(i)
@@ -468,7 +417,6 @@ export function completeNames(editor                     , members              
     editor.setAttribute('aria-controls', list.id)
     editor.setAttribute('aria-activedescendant', \`completion-\${at}\`)
   }
-
   function take(nth        )       {
     const option = found?.options[nth]
     if (found === undefined || option === undefined) return
@@ -476,9 +424,7 @@ export function completeNames(editor                     , members              
     close()
     editor.dispatchEvent(new Event('input', { bubbles: true }))
   }
-
   editor.addEventListener('input', event => {
-    // A change that no key made, such as a completion that was taken, opens nothing.
     if (!(event instanceof InputEvent)) return
     at = 0
     const isBegun = /"[\\w-]*$/.test(editor.value.slice(0, editor.selectionStart))
@@ -503,8 +449,7 @@ export function completeNames(editor                     , members              
   editor.addEventListener('blur', close)
 }
 `,
-  "completion.js": `/** The names or values that can stand at a place of a manifest's text; undefined where nothing is known of it. */
-export function completionAt(text        , caret        , members                   )                         {
+  "completion.js": `export function completionAt(text        , caret        , members                   )                         {
   const place = placeAt(text, caret)
   if (place === undefined) return undefined
   const { path, from, typed, isValue } = place
@@ -527,8 +472,6 @@ export function completionAt(text        , caret        , members               
         })
   return options.length === 0 ? undefined : { from, to, options }
 }
-
-/** Where the caret is: the names that lead there, and the word that was started. The text before it need not be whole. */
 function placeAt(text        , caret        )                    {
   const levels          = []
   let name
@@ -558,7 +501,6 @@ function placeAt(text        , caret        )                    {
   }
   const word = /[\\w-]*$/.exec(text.slice(0, caret)) [0]
   return placeOfWord(caret - word.length, word)
-
   function placeOfWord(from        , typed        )                    {
     if (levels.length === 0 || typed.includes('\\n')) return undefined
     const isItem = levels.at(-1)?.isList === true
@@ -567,12 +509,10 @@ function placeAt(text        , caret        )                    {
     return { path: isValue ? [...above, name ?? ''] : above, from, typed, isValue }
   }
 }
-
 function endOfString(text        , from        )         {
   for (let at = from + 1; at < text.length; at++) {
     if (text[at] === '\\\\') at++
     else if (text[at] === '"') return at
-    // A text that was not closed ends with its line.
     else if (text[at] === '\\n') return text.length
   }
   return text.length
@@ -580,24 +520,16 @@ function endOfString(text        , from        )         {
 `,
   "conversation-view.js": `import { el } from './dom.js'
 import { count, many, usd } from './figures.js'
-
 import { copyButton } from './copy-button.js'
 import { visible } from './foreign-text.js'
 import { jsonView, lazyFold, textView } from './text-view.js'
-
-/** What the view leads to. */
-
-/** Of a long conversation the newest messages are drawn, and the others when they are asked for. */
 const AT_ONCE = 40
-
 const WITHOUT                                                                = {
   not_stored: 'This agent keeps no prompts (privacy.storePrompts is false), so there is no conversation to show.',
   program: 'The program of a code agent wrote this request; the journal has its digest alone.',
   deleted: 'What this request is rebuilt from was deleted.',
   unknown: 'The journal does not lead to this request.',
 }
-
-/** What a model step sent and got, as a conversation. */
 export function conversationView(told             , links                   )                {
   const { request, answer, without, failures, copiedFrom, step } = told
   return [
@@ -626,7 +558,6 @@ export function conversationView(told             , links                   )   
     ...(answer ? [answerView(answer, step)] : []),
   ]
 }
-
 function conversation(request         , links                   )                {
   const { exact, system, tools, toolsOmitted = 0, toolTokens, toolsCached } = request
   return [
@@ -668,8 +599,6 @@ function conversation(request         , links                   )               
     messageList(request, links),
   ]
 }
-
-/** The messages, the newest at the end; earlier ones come in front of them. */
 function messageList(request         , links                   )              {
   const box = el('div', { class: 'messages' })
   const more = el('button', { type: 'button' })
@@ -698,7 +627,6 @@ function messageList(request         , links                   )              {
   label()
   return el('div', {}, more, box)
 }
-
 function titled(title        , { estimatedTokens, cached }        )         {
   const notes = [
     ...(estimatedTokens === undefined ? [] : [\`about \${many(estimatedTokens, 'token')}\`]),
@@ -706,7 +634,6 @@ function titled(title        , { estimatedTokens, cached }        )         {
   ]
   return [...(title === '' ? [] : [title]), ...notes].join(' · ')
 }
-
 function messageView(message                , links                   )              {
   const look = \`message \${message.role}\${message.cached === undefined ? '' : \` cached-\${message.cached}\`}\`
   if (message.role === 'tool') {
@@ -727,7 +654,6 @@ function messageView(message                , links                   )         
     ...calls.map(callView),
   )
 }
-
 function heading(name        , weight        , stepId         )              {
   return el(
     'p',
@@ -737,10 +663,8 @@ function heading(name        , weight        , stepId         )              {
     stepId !== undefined && stepLink(stepId),
   )
 }
-
 const stepLink = (stepId        )              =>
   el('a', { href: \`#step=\${encodeURIComponent(stepId)}\` }, visible(stepId))
-
 function callView({ name, arguments: given }                                                      )              {
   return el(
     'section',
@@ -749,7 +673,6 @@ function callView({ name, arguments: given }                                    
     jsonView(\`the arguments of \${name}\`, given),
   )
 }
-
 function resultView(
   { name, content, omitted = 0, failed, stepId, blob }                                                              ,
   links                   ,
@@ -769,7 +692,6 @@ function resultView(
     blob && el('p', {}, el('a', { href: links.blob(blob.sha256) }, \`The whole result (\${count(blob.bytes)} bytes)\`)),
   )
 }
-
 function answerView(answer                                    , { tokensOut }                     )              {
   const { text, omitted, thinking, toolCalls, stop, cappedByBudget, score } = answer
   const notes = [
@@ -796,22 +718,17 @@ function answerView(answer                                    , { tokensOut }   
 `,
   "copy-button.js": `import { el } from './dom.js'
 import { toast } from './toast.js'
-
-/** Copies a text; where a browser gives pages no clipboard, as without HTTPS, it says so. */
 export function copyButton(about        , text              )                    {
   const button = el('button', { type: 'button', class: 'copy', 'aria-label': \`Copy \${about}\` }, 'Copy')
   button.addEventListener('click', () => void copy(text()))
   return button
 }
-
-/** Buttons of the page that were made by the service: \`data-copy\` is what they copy. */
 export function copyButtons()       {
   document.addEventListener('click', event => {
     const button = event.target instanceof Element ? event.target.closest             ('[data-copy]') : null
     if (button !== null) void copy(button.dataset.copy ?? '')
   })
 }
-
 async function copy(text        )                {
   const done = await navigator.clipboard?.writeText(text).then(
     () => true,
@@ -847,6 +764,7 @@ textarea {
 }
 textarea {
   min-height: 4rem;
+  unicode-bidi: plaintext;
   resize: vertical;
 }
 label {
@@ -859,7 +777,6 @@ fieldset label {
   margin: 0 var(--space-5) var(--space-2) 0;
   font-weight: normal;
 }
-/* Before a login there is no menu. */
 body:not(:has(nav)) {
   display: block;
 }
@@ -883,7 +800,6 @@ small {
   font-weight: normal;
   font-size: var(--font-less);
 }
-/* Text and forms are read in lines of this length; tables and charts take what there is. */
 main > p,
 form:not(.inline, .filter) {
   max-width: 60rem;
@@ -1114,7 +1030,6 @@ td {
 th {
   overflow-wrap: normal;
 }
-/* Words may break anywhere, but not into a column of letters. */
 td > div {
   min-width: 6rem;
 }
@@ -1413,6 +1328,13 @@ figure {
 .text {
   unicode-bidi: isolate;
 }
+.text :is(p, li, h3, h4, blockquote),
+.row-link,
+.clamped,
+pre,
+q {
+  unicode-bidi: plaintext;
+}
 .text p {
   white-space: pre-wrap;
 }
@@ -1483,7 +1405,6 @@ details + .needs-script {
 :is(label, .operation)[hidden] {
   display: none;
 }
-/* Who may only look is shown nothing to press. */
 [data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
 [data-role="viewer"] #say,
 [data-role="viewer"] .try,
@@ -1578,7 +1499,6 @@ dialog {
     grid-template-columns: 6.5rem minmax(0, 1fr);
     gap: var(--space-1) var(--space-4);
   }
-  /* A row becomes a card: each cell stands behind the name of its column. */
   thead {
     display: none;
   }
@@ -1637,15 +1557,11 @@ import { refresh } from './refresh.js'
 import { sendForms } from './send-form.js'
 import { pageTabs } from './tabs.js'
 import { followTimes } from './times.js'
-
-/** What one commit changes comes together. */
 const QUIET_MS = 30
-/** After a page that took long to be drawn, this many times as long passes before the next. */
+const OPENING_MS = 300
 const REST = 5
-/** A part of a page that is drawn for all says after how many seconds it is worth asking again. */
 const every = ()         =>
   Number(document.querySelector             ('[data-live][data-every]')?.dataset.every ?? 0) * 1000
-
 let restUntil = 0
 async function renew()                {
   const began = performance.now()
@@ -1653,12 +1569,11 @@ async function renew()                {
   const now = performance.now()
   restUntil = now + Math.max(every(), REST * (now - began))
 }
-
-/** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
 function listen()       {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
   let soon = false
+  let quietMs = OPENING_MS
   const changes = new EventSource(\`\${root}ui/live\`)
   changes.addEventListener('open', () => line.replaceChildren('● live'))
   changes.addEventListener('changed', () => {
@@ -1667,14 +1582,14 @@ function listen()       {
     setTimeout(
       () => {
         soon = false
+        quietMs = QUIET_MS
         if (!document.hidden) void renew()
       },
-      Math.max(QUIET_MS, restUntil - performance.now()),
+      Math.max(quietMs, restUntil - performance.now()),
     )
   })
   changes.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
-    // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
     if (changes.readyState !== EventSource.CLOSED) return
     setTimeout(async () => {
       const me = await fetch(\`\${root}auth/me\`, { cache: 'no-store' }).catch(() => undefined)
@@ -1684,12 +1599,9 @@ function listen()       {
     }, 3000)
   })
 }
-
-// What came while the page was hidden was not shown.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
-// What is counted by the hour changes with the clock as well.
 setInterval(() => {
   if (!document.hidden && every() > 0) void renew()
 }, 60_000)
@@ -1707,19 +1619,13 @@ import { duration } from './figures.js'
 import { followRun } from './run-events.js'
 import { stepName,                     timelineOf, tookMs } from './timeline.js'
 import { root, send } from './page-api.js'
-
 const DEMO = 'demo'
-/** The demo model calls a tool for each such line, and says something at the end. */
 const SCRIPT = '/call wait {"seconds":1}\\n/call wait {"seconds":1}'
-
-/** Makes the demo agent and starts a run of it, whose id it answers. */
 export async function startDemo()                  {
   await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
   const run = { agentName: DEMO, input: { prompt: SCRIPT } }
   return (await send                ('POST', 'ui/api/v1/runs', run)).id
 }
-
-/** The button that makes the demo agent and shows a run of it as it happens. */
 export function demoRun()       {
   const button = part                   ('#demo-run')
   const shown = part('#demo-shown')
@@ -1734,7 +1640,6 @@ export function demoRun()       {
     button.disabled = false
   })
 }
-
 function follow(id        , shown             )       {
   const events                  = []
   const list = el('ol', {})
@@ -1762,8 +1667,6 @@ function follow(id        , shown             )       {
 }
 `,
   "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
-
-/** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
 export function el                                       (
   tag   ,
   attributes             = {},
@@ -1771,7 +1674,6 @@ export function el                                       (
 )                           {
   return fill(withAttributes(document.createElement(tag), attributes), children)
 }
-
 export function svg                                      (
   tag   ,
   attributes             = {},
@@ -1779,24 +1681,17 @@ export function svg                                      (
 )                          {
   return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
 }
-
-/** An icon of the page's sprite, beside words that say the same. */
 export function icon(name          )             {
   return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: \`#i-\${name}\` }))
 }
-
-/** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
 export function part                                 (selector        , within             = document)    {
   const found = within.querySelector   (selector)
   if (found === null) throw new Error(\`the page has no \${selector}\`)
   return found
 }
-
-/** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
 export function table(caption        , columns                   , rows                               )              {
   return el(
     'div',
-    // A keyboard can only scroll what it can reach.
     { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
     el(
       'table',
@@ -1811,7 +1706,6 @@ export function table(caption        , columns                   , rows         
     ),
   )
 }
-
 function withAttributes                   (element   , attributes            )    {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue
@@ -1819,7 +1713,6 @@ function withAttributes                   (element   , attributes            )  
   }
   return element
 }
-
 function fill                   (element   , children                  )    {
   for (const child of children) {
     if (child === undefined || child === false) continue
@@ -1830,8 +1723,7 @@ function fill                   (element   , children                  )    {
   return element
 }
 `,
-  "event-names.js": `/** The kinds of events in a journal and on a run's stream; shared/wire has them too, together with all of their schemas. */
-export const eventNames = [
+  "event-names.js": `export const eventNames = [
   'step_started',
   'step_completed',
   'step_failed',
@@ -1841,9 +1733,7 @@ export const eventNames = [
   'anomaly_detected',
 ]
 `,
-  "figures.css": `/* Figures, charts and what changes how much. */
-:root {
-  /* The room of a chart's numbers. */
+  "figures.css": `:root {
   --axis: 4.5rem;
   --s0: light-dark(#2f6fce, #6ea3ec);
   --s1: light-dark(#2a8f5b, #4cb47d);
@@ -2069,7 +1959,6 @@ table.runs tr {
 table.runs tbody tr:hover {
   background: var(--plain-soft);
 }
-/* The whole row leads to the run; what leads elsewhere stands above that. */
 .row-link::after {
   position: absolute;
   inset: 0;
@@ -2113,7 +2002,6 @@ table.runs tbody tr:hover {
 .runs td > div {
   min-width: 0;
 }
-/* Two lines of a text tell it from others; the page of the run has the rest. */
 .row-link,
 .runs small.bad {
   display: -webkit-box;
@@ -2155,7 +2043,6 @@ tr.below .wide-cell > div {
   .filter label > :is(input, select) {
     width: 100%;
   }
-  /* A run is its title, and one line of figures below. */
   .runs tbody tr {
     display: flex;
     flex-wrap: wrap;
@@ -2260,7 +2147,6 @@ dialog.palette {
   flex: 1 1 8rem;
   min-width: 0;
 }
-/* Enough of a text to know it by. */
 .clamped {
   display: -webkit-box;
   overflow: hidden;
@@ -2289,7 +2175,6 @@ dialog.palette {
 .typing {
   color: var(--quiet);
 }
-/* Its words come: they say it themselves. */
 #pending:has(.assistant) + #turn > .typing {
   display: none;
 }
@@ -2322,7 +2207,6 @@ dialog.palette {
     opacity: 1;
   }
 }
-/* Where a text will be that takes a while. */
 .skeleton {
   display: grid;
   gap: var(--space-4);
@@ -2340,7 +2224,6 @@ dialog.palette {
     animation: typing 1.2s infinite;
   }
 }
-/* The first letters of a service, where its logo belongs to somebody. */
 .monogram {
   display: inline-grid;
   flex: none;
@@ -2475,8 +2358,7 @@ a.label:hover {
   width: 100%;
 }
 `,
-  "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
-export function usd(value                           )         {
+  "figures.js": `export function usd(value                           )         {
   if (value === null || value === undefined) return 'unknown'
   const size = Math.abs(value)
   const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
@@ -2484,8 +2366,6 @@ export function usd(value                           )         {
   const cents = rest.replace(/0+$/, '').padEnd(2, '0')
   return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
 }
-
-/** Dollars to be compared at a glance: cents from a dollar on, four decimals below. What is exact stands in a title or on the record. */
 export function money(value        )         {
   const size = Math.abs(value)
   const sign = value < 0 ? '−' : ''
@@ -2495,27 +2375,20 @@ export function money(value        )         {
   const [whole = '0', cents = '00'] = size.toFixed(2).split('.')
   return \`\${sign}$\${grouped(whole)}.\${cents}\`
 }
-
 export function count(value        )         {
   return grouped(String(value))
 }
-
-/** A word in the number of what it counts. */
 export function many(value        , one        , more = \`\${one}s\`)         {
   return \`\${count(value)} \${value === 1 ? one : more}\`
 }
-
 export function percent(part        )         {
   return \`\${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\\u00a0%\`
 }
-
 export function milliseconds(value               )         {
   if (value === null) return '–'
   if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
   return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
 }
-
-/** A time that was taken by clocks of whole milliseconds. */
 export function duration(ms        )         {
   if (ms < 999.5) return \`\${Math.round(ms)}\\u00a0ms\`
   if (ms < 9_995) return \`\${(ms / 1000).toFixed(2)}\\u00a0s\`
@@ -2526,12 +2399,9 @@ export function duration(ms        )         {
     ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
     : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
 }
-
-/** The same in every time zone, as it stands on the record. */
 export function moment(iso        )         {
   return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
 }
-
 function grouped(digits        )         {
   return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
 }
@@ -2539,13 +2409,10 @@ function grouped(digits        )         {
   "forecast.js": `import { el } from './dom.js'
 import { count, percent, usd } from './figures.js'
 import { send } from './page-api.js'
-
-// The budget's part of the page is replaced when it changes, so the button is found by where a click comes from.
 document.addEventListener('click', event => {
   const button = event.target instanceof Element ? event.target.closest             ('#forecast') : null
   if (button !== null) void show(button.dataset.agent ?? '')
 })
-
 async function show(agentName        )                {
   const said = document.querySelector('#forecast-said')
   try {
@@ -2562,13 +2429,7 @@ async function show(agentName        )                {
   }
 }
 `,
-  "foreign-text.js": `/**
- * Controls, and marks that turn the order of the letters around them: in a text of a model or a vendor they could make a line read as
- * another. Tab and line feed stay.
- */
-const UNSEEN = /[\\p{Cc}\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u2069\\ufeff]/gu
-
-/** A text of a stranger with what is not seen in it made visible. */
+  "foreign-text.js": `const UNSEEN = /[\\p{Cc}\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u2069\\ufeff]/gu
 export function visible(text        )         {
   return text
     .replaceAll('\\r\\n', '\\n')
@@ -2578,8 +2439,6 @@ export function visible(text        )         {
         : \`\\u27e8U+\${mark.codePointAt(0) .toString(16).toUpperCase().padStart(4, '0')}\\u27e9\`,
     )
 }
-
-/** The text of a JSON value, indented; a text that is JSON is indented where that changes nothing in it, as it would a long number. */
 export function prettyJson(value         )         {
   if (typeof value !== 'string') return JSON.stringify(value, null, 2) ?? 'nothing'
   if (!/^[[{]/.test(value)) return value
@@ -2591,10 +2450,7 @@ export function prettyJson(value         )         {
   }
 }
 `,
-  "form-body.js": `/** A field as the body of an operation needs it: where it goes, and as what. */
-
-/** The JSON body of a form's fields. An empty text is left out, unless the field says what it stands for. */
-export function bodyFrom(fields                 )                          {
+  "form-body.js": `export function bodyFrom(fields                 )                          {
   const body                          = {}
   for (const { name, value, as } of fields) {
     const read = readValue(name, value, as)
@@ -2610,7 +2466,6 @@ export function bodyFrom(fields                 )                          {
   }
   return body
 }
-
 function readValue(name        , value        , as        )          {
   switch (as) {
     case 'number':
@@ -2639,8 +2494,6 @@ function readValue(name        , value        , as        )          {
       return value === '' ? undefined : value
   }
 }
-
-/** \`api.example.com\` or \`api.example.com:8443\` on each line; without a port the one of https is meant. */
 function hostsIn(value        )                                                  {
   const lines = value.split(/[\\s,]+/).filter(line => line !== '')
   if (lines.length === 0) return undefined
@@ -2649,8 +2502,6 @@ function hostsIn(value        )                                                 
     return { host, ports: [Number(port)] }
   })
 }
-
-/** \`team:north, ticket:42\`; nothing where nothing was typed. */
 function labelsIn(value        )                                     {
   const parts = value
     .split(/[,\\n]/)
@@ -2665,8 +2516,6 @@ function labelsIn(value        )                                     {
     }),
   )
 }
-
-/** The fields of a form that are sent; a checkbox is its flag, or one of many. */
 export function bodyOf(form                 )                          {
   const fields          = []
   for (const one of form.elements) {
@@ -2686,32 +2535,21 @@ export function bodyOf(form                 )                          {
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
 `,
-  "input-fields.js": `/** One member of an input, as a field of a form asks for it. */
-
-/** More members than that are typed faster as JSON. */
-const MOST_FIELDS = 40
+  "input-fields.js": `const MOST_FIELDS = 40
 const LONG_TEXT = 200
-
 const isObject = (value         )                  =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/**
- * The fields that ask for what a schema wants: the required ones first, in the order in which it lists them. Undefined where a form cannot
- * say all that the schema allows to be said; the input is given as JSON then.
- */
 export function inputFields(schema         )                           {
   if (!isObject(schema) || !isObject(schema.properties)) return undefined
   const all = Object.entries(schema.properties)
   if (all.length === 0 || all.length > MOST_FIELDS) return undefined
   const required = Array.isArray(schema.required) ? schema.required.map(String) : []
-  // A name with a dot would be read as a path, and the others as members of every object.
   if (all.some(([name]) => name === '' || name.includes('.') || name in Object.prototype)) return undefined
   const place = (name        ) => (required.includes(name) ? required.indexOf(name) : required.length)
   return all
     .toSorted(([a], [b]) => place(a) - place(b))
     .map(([name, member]) => fieldOf(name, isObject(member) ? member : {}, required.includes(name)))
 }
-
 function fieldOf(name        , schema        , required         )             {
   const field = {
     name,
@@ -2732,8 +2570,6 @@ function fieldOf(name        , schema        , required         )             {
   }
   return { ...field, look: 'json', as: 'json', value }
 }
-
-/** The values of a text go as they are, and all others as JSON. */
 function choiceOf(
   field                                           ,
   values                    ,
@@ -2750,14 +2586,11 @@ function choiceOf(
     choices,
   }
 }
-
 const WORDS = new Map                 ([
   [true, 'yes'],
   [false, 'no'],
 ])
-
 const TYPES                                   = { date: 'date', email: 'email', uri: 'url' }
-
 function textField({ maxLength, minLength, pattern, format }        )                                      {
   const type = typeof format === 'string' ? TYPES[format] : undefined
   const limits = { ...numbers({ maxlength: maxLength, minlength: minLength }), ...(type && { type }) }
@@ -2765,26 +2598,21 @@ function textField({ maxLength, minLength, pattern, format }        )           
     type !== undefined || typeof pattern === 'string' || (typeof maxLength === 'number' && maxLength <= LONG_TEXT)
   return { look: isLine ? 'line' : 'text', limits }
 }
-
 function numbers(limits                                   )                         {
   return Object.fromEntries(
     Object.entries(limits).filter((entry)                            => typeof entry[1] === 'number'),
   )
 }
-
-/** The one type that a value may have beside null. */
 function typeOf({ type }        )          {
   if (!Array.isArray(type)) return type
   const others = type.filter(one => one !== 'null')
   return others.length === 1 && others.length === type.length ? others[0] : undefined
 }
-
 const textOf = (value         )                     => (typeof value === 'string' && value !== '' ? value : undefined)
 `,
   "invite.js": `import { el, part } from './dom.js'
 import { root } from './page-api.js'
 import { postOpen } from './post-open.js'
-
 const form = part                 ('#invite')
 const said = part('#said')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
@@ -2793,7 +2621,6 @@ if (!token) {
   say('Open the whole link that you were sent: its token is missing here.')
   part                   ('button', form).disabled = true
 }
-
 form.addEventListener('submit', async event => {
   event.preventDefault()
   const { password, again } = Object.fromEntries(new FormData(form))
@@ -2807,16 +2634,13 @@ form.addEventListener('submit', async event => {
     say(set.body.error ?? 'It did not work.')
     return
   }
-  // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
   const { email, tenantId } = set.body.user
   const login = await postOpen('auth/login', { email, password, tenantId })
   location.href = login.ok ? root : \`\${root}login\`
 })
 `,
-  "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
-
-export class CanonicalError extends TypeError {
+  "jcs.js": `export class CanonicalError extends TypeError {
            path
   constructor(path        , problem        ) {
     super(\`cannot canonicalise \${path === '' ? 'the value' : path}: \${problem}\`)
@@ -2824,21 +2648,11 @@ export class CanonicalError extends TypeError {
     this.path = path
   }
 }
-
-/**
- * RFC 8785 (JCS): no white space, keys sorted by UTF-16 code units (§3.2.3), numbers and strings as ECMAScript prints
- * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
- */
 export function canonicalize(value         )         {
   const text = inOrder(value) ? JSON.stringify(value) : write(value)
   if (text !== undefined) return text
   throw problemIn(value, '') ?? new CanonicalError('', 'it changes while it is read')
 }
-
-/**
- * Whether the engine's own JSON text is the canonical one: members stand in order, and nothing is there that it would leave out, replace
- * or ask for its form. What is made often is made in order, and then takes half the time, without a string for each part of it.
- */
 function inOrder(value         )          {
   switch (typeof value) {
     case 'string':
@@ -2855,16 +2669,12 @@ function inOrder(value         )          {
       return false
   }
 }
-
 function allInOrder(values                    )          {
-  // Not \`every\`, which passes over what is missing.
   for (let at = 0; at < values.length; at++) if (!inOrder(values[at])) return false
   return true
 }
-
 function membersInOrder(value        )          {
   const shape = Object.getPrototypeOf(value)
-  // Boxed values and the like have a form of their own in JSON.
   if (shape !== Object.prototype && shape !== null) return false
   let before
   for (const key in value) {
@@ -2875,8 +2685,6 @@ function membersInOrder(value        )          {
   }
   return true
 }
-
-/** Undefined where there is no form; only then is it worth knowing where, since carrying the path along takes a third of the time. */
 function write(value         )                     {
   switch (typeof value) {
     case 'string':
@@ -2892,7 +2700,6 @@ function write(value         )                     {
       return undefined
   }
 }
-
 function list(values                    )                     {
   let out = '['
   for (let i = 0; i < values.length; i++) {
@@ -2903,7 +2710,6 @@ function list(values                    )                     {
   }
   return out + ']'
 }
-
 function members(value                         )                     {
   if (typeof value.toJSON === 'function') return undefined
   let out = '{'
@@ -2918,8 +2724,6 @@ function members(value                         )                     {
   }
   return out + '}'
 }
-
-/** Most objects have few members, or had them in order: \`sort\` would make three more arrays for each of them. */
 function sortedKeys(value                         )           {
   const keys = Object.keys(value)
   for (let at = 1; at < keys.length; at++) {
@@ -2932,8 +2736,6 @@ function sortedKeys(value                         )           {
   }
   return keys
 }
-
-/** The first thing in a value that has no form, and where it stands. */
 function problemIn(value         , path        )                             {
   switch (typeof value) {
     case 'string':
@@ -2961,22 +2763,10 @@ function problemIn(value         , path        )                             {
 }
 `,
   "journal-walk.js": `import { canonicalize } from './jcs.js'
-
-/** The members under the hash, exactly (chain \`sha256-v1\`). */
-
-/** Bytes in lower hex and the text behind them, of which the walk is handed the SHA-256 in lower hex. */
-
 export const genesisText = (runId        )         => 'waybill/journal/v1\\n' + runId
-
-/** Aliases and other members of the event do not enter. */
 export function hashedText({ seq, kind, stepId, runId, attempt, at, payload, meta }             )         {
   return canonicalize({ seq, kind, stepId, runId, attempt, at, payload, meta })
 }
-
-/**
- * Recomputes the whole chain; \`brokenAt\` is the sequence number that should have stood there. What is to be hashed is yielded, so that
- * one walk serves a host whose hash answers at once and a browser, whose hash does not.
- */
 export function* journalWalk(runId        , events                        )                                          {
   let head = yield { before: '', text: genesisText(runId) }
   let count = 0
@@ -3001,10 +2791,7 @@ export function* journalWalk(runId        , events                        )     
   "keys.js": `import { el } from './dom.js'
 import { root } from './page-api.js'
 import { openPalette } from './palette.js'
-
-/** Single keys would fire where a voice or a stray finger types, so that they can be switched off (WCAG 2.1.4). */
 const OFF = 'waybill-keys-off'
-
 const HELP                                          = [
   ['Ctrl K', 'go to an agent, a run or a page'],
   ['/', 'filter or search'],
@@ -3016,10 +2803,7 @@ const HELP                                          = [
   ['?', 'this help'],
 ]
 const PAGES                                   = { o: '', r: 'runs', a: 'approvals', s: 'sessions' }
-
-/** What \`j\` and \`k\` go through. */
 const STOPS = '.row-link, [data-card]'
-
 export function keys()       {
   let going = false
   document.addEventListener('keydown', event => {
@@ -3041,8 +2825,6 @@ export function keys()       {
     if (act?.()) event.preventDefault()
   })
 }
-
-/** Each says whether the key did something. */
 const ACTS                                          = {
   j: () => move(1),
   k: () => move(-1),
@@ -3052,25 +2834,20 @@ const ACTS                                          = {
   a: () => press(decision()?.querySelector('button.main')),
   r: () => press(decision()?.querySelector('button.danger')),
 }
-
 const isTyping = (target                    )          =>
   target instanceof HTMLElement &&
   (target.isContentEditable || target.matches('input:not([type=checkbox]), select, textarea'))
-
 const stop = ()                     => document.activeElement?.closest             (STOPS) ?? null
 const decision = ()                     => document.activeElement?.closest             ('[data-card]') ?? null
-
 function focus(one                                )          {
   one?.focus()
   return one != null
 }
-
 function press(one                            )          {
   if (!(one instanceof HTMLElement)) return false
   one.click()
   return true
 }
-
 function move(by        )          {
   const all = [...document.querySelectorAll             (STOPS)]
   const now = stop()
@@ -3080,7 +2857,6 @@ function move(by        )          {
   next?.scrollIntoView({ block: 'nearest' })
   return focus(next)
 }
-
 function showHelp()          {
   const off = el('input', { type: 'checkbox' })
   off.checked = localStorage.getItem(OFF) !== null
@@ -3107,20 +2883,9 @@ function showHelp()          {
 }
 `,
   "lanes.js": `import { BAR_WIDTH, barsOf,                              } from './timeline.js'
-
-/** A stretch of a step in the picture of a run: across is time, and what went on at the same time stands one below the other. */
-
-/** How high a lane is drawn, with its words. */
 export const LANE_PX = 28
-/** Below that a bar has no room for words. */
 const ROOM = 70
-/** Bars that are this narrow and this close together are one to the eye; thousands of them would slow the page down. */
 const HAIR = 2
-
-/**
- * Steps in as few lanes as there were steps at one time: each goes to the first lane that is free when it begins, so what came one after
- * the other stays in the first, and parallel calls stand side by side.
- */
 export function lanesOf(steps                         , span      )        {
   const freeFrom           = []
   const last                          = []
@@ -3153,23 +2918,17 @@ export function lanesOf(steps                         , span      )        {
   }
   return { count: freeFrom.length, bars, names }
 }
-
-/** As a part of the whole picture: it is as wide as there is room. */
 export const across = (x        )         => \`\${(x / BAR_WIDTH) * 100}%\`
 `,
   "manifest.js": `import { el, part } from './dom.js'
-
 import { send } from './page-api.js'
 import { completeNames } from './complete-names.js'
 import { plainFields } from './plain-fields.js'
-
 const QUIET_MS = 300
 const text = part                     ('#manifest')
 const said = part('#manifest-said')
 let asked = 0
 let waiting
-
-/** Where a member stands in the text: the line of its last name that follows the names before it. */
 function lineOf(source        , path        )         {
   let at = 0
   for (const name of path.split('.')) {
@@ -3178,7 +2937,6 @@ function lineOf(source        , path        )         {
   }
   return source.slice(0, at).split('\\n').length
 }
-
 async function check()                {
   const turn = ++asked
   const source = text.value
@@ -3196,7 +2954,6 @@ async function check()                {
     if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
   }
 }
-
 function show(issues                   )       {
   text.setAttribute('aria-invalid', String(issues.length > 0))
   if (issues.length === 0) {
@@ -3220,7 +2977,6 @@ function show(issues                   )       {
   })
   said.replaceChildren(el('ul', { class: 'bad' }, ...lines))
 }
-
 text.addEventListener('input', () => {
   clearTimeout(waiting)
   waiting = setTimeout(() => void check(), QUIET_MS)
@@ -3229,17 +2985,13 @@ completeNames(text, JSON.parse(text.dataset.members ?? '[]')            )
 plainFields(text)
 void check()
 `,
-  "markdown.js": `/** A mark without its end is looked for no farther, so that a text of marks alone is read in one pass. */
-const LOOK_AHEAD = 1000
+  "markdown.js": `const LOOK_AHEAD = 1000
 const MOST_DEPTH = 4
-
 const FENCE = /^ {0,3}(\`{3,}|~{3,})\\s*([\\w+#.-]{0,30})\\s*$/
 const HEADING = /^ {0,3}(#{1,6}) (.*)$/
 const ITEM = /^ {0,8}(?:([-*+])|(\\d{1,9})[.)]) (.*)$/
 const QUOTE = /^ {0,3}> ?(.*)$/
 const RULE = /^ {0,3}(?:-{3,}|\\*{3,}|_{3,})\\s*$/
-
-/** The part of Markdown that models write, as a tree. Nothing in it is markup: HTML stays the text that it is. */
 export function markdownBlocks(text        )          {
   const lines = text.split('\\n')
   const blocks          = []
@@ -3263,13 +3015,10 @@ export function markdownBlocks(text        )          {
   }
   return blocks
 }
-
 function closes(line        , fence        )          {
   const own = line.trim()
   return own.startsWith(fence) && own.replaceAll(fence[0] , '') === ''
 }
-
-/** The block that begins with a line which is not empty, and the line behind it. */
 function lineBlock(lines                   , at        )                  {
   const line = lines[at]
   const heading = HEADING.exec(line)
@@ -3283,7 +3032,6 @@ function lineBlock(lines                   , at        )                  {
   const own = lines.slice(at, to).map(one => (isQuote ? (QUOTE.exec(one)?.[1] ?? '') : one))
   return [{ is: isQuote ? 'quote' : 'paragraph', inside: inline(own.join('\\n')) }, to]
 }
-
 function list(lines                   , from        , ordered         )                  {
   const items           = []
   let at = from
@@ -3296,11 +3044,8 @@ function list(lines                   , from        , ordered         )         
   }
   return [{ is: 'list', ordered, items: items.map(text => inline(text)) }, at]
 }
-
 const isPlain = (line        )          =>
   line.trim() !== '' && ![FENCE, HEADING, ITEM, QUOTE, RULE].some(form => form.test(line))
-
-/** Marks inside of a line, each with what it encloses. */
 export function inline(text        , depth = 0)           {
   const found           = []
   let plain = 0
@@ -3319,7 +3064,6 @@ export function inline(text        , depth = 0)           {
   if (plain < text.length) found.push({ is: 'text', text: text.slice(plain) })
   return found
 }
-
 function readMark(text        , at        , depth        )                               {
   switch (text[at]) {
     case '\`': {
@@ -3336,20 +3080,17 @@ function readMark(text        , at        , depth        )                      
       return undefined
   }
 }
-
 function emphasis(text        , at        , depth        )                               {
   const letter = text[at]
   const isStrong = text[at + 1] === letter
   const mark = isStrong ? letter + letter : letter
   const from = at + mark.length
-  // Inside of a word it is part of a name, as in snake_case or 2*3.
   if (/\\s/.test(text[from] ?? ' ') || (at > 0 && /\\w/.test(text[at - 1] ))) return undefined
   const end = near(text, mark, from)
   if (end <= from || /\\s/.test(text[end - 1] ) || /\\w/.test(text[end + mark.length] ?? ' ')) return undefined
   const inside = inline(text.slice(from, end), depth + 1)
   return [{ is: isStrong ? 'strong' : 'em', inside }, end + mark.length]
 }
-
 function link(text        , at        , depth        )                               {
   const isImage = text[at] === '!'
   const from = at + (isImage ? 2 : 1)
@@ -3361,24 +3102,17 @@ function link(text        , at        , depth        )                          
   const href = text.slice(end + 2, close).trim()
   if (words.includes('\\n\\n') || /\\s/.test(href)) return undefined
   if (isImage) return [{ is: 'image', text: words, href }, close + 1]
-  // Only where a browser cannot be made to run something.
   if (!/^https?:\\/\\/[^\\s]/i.test(href)) return undefined
   return [{ is: 'link', href, inside: inline(words, depth + 1) }, close + 1]
 }
-
-/** Where something stands in the next characters, or -1. */
 function near(text        , what        , from        )         {
   const found = text.slice(from, from + LOOK_AHEAD).indexOf(what)
   return found === -1 ? -1 : from + found
 }
 `,
-  "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
-
-/** Members whose values are not looked into here. */
-function open(names        )          {
+  "members.js": `function open(names        )          {
   return Object.fromEntries(names.split(' ').map(name => [name, true]))
 }
-
 const PAYLOAD          = {
   ...open(
     'version runId tenantId agentName agentVersionId manifestHash status inputHash outputHash tokensIn tokensOut',
@@ -3386,21 +3120,14 @@ const PAYLOAD          = {
   ...open('costUsd models isolation nodeId chain journalHash eventCount createdAt finishedAt issuedAt keyId'),
   node: open('publicKey signature'),
 }
-
 export const RECEIPT          = { ...open('signature algorithm publicKey'), payload: PAYLOAD }
-
-/** \`payload\` and \`meta\` are free, and under the hash as they are. */
 const EVENT = open('seq kind stepId runId attempt at payload meta hash')
-
 export const JOURNAL          = { ...open('runId chain genesis head eventCount sealed'), events: [EVENT] }
-
 export const RUNTIME_KEYS          = {
   ...open('algorithm keyId publicKey keyFingerprint chain canonicalization docs'),
   keys: [open('keyId publicKey keyFingerprint status notBefore notAfter')],
 }
-
 const SEAL = open('seq prev_hash hash')
-
 export const TRACE          = {
   ...SEAL,
   ...open('v trace_id tenant_id ts session_id mode route_ix'),
@@ -3431,20 +3158,15 @@ export const TRACE          = {
     ...open('response_id upstream_request_id client_request_id truncated'),
   },
 }
-
 export const FEEDBACK          = {
   ...SEAL,
   ...open('v tenant_id feedback_id trace_id gate_id reporter verdict score ts supersedes'),
 }
-
 export const CHECKPOINT = open('v kind tenant_id seq hash feedback_seq feedback_hash ts key_id prev_checkpoint sig')
-
 export const ROUTER_KEYS          = {
   ...open('v heads_url'),
   keys: [open('key_id alg public_key created_at retired_at')],
 }
-
-/** Where a member stands that the format has not, such as \`events/1/output\`; undefined where there is none. */
 export function unknownMember(value         , members         , path = '')                     {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
@@ -3463,7 +3185,6 @@ export function unknownMember(value         , members         , path = '')      
   }
   return undefined
 }
-
 function unknownInList(values                    , members         , path        )                     {
   for (const [at, value] of values.entries()) {
     const found = unknownMember(value, members, \`\${path}/\${at}\`)
@@ -3473,12 +3194,9 @@ function unknownInList(values                    , members         , path       
 }
 `,
   "new-run.js": `import { el, part } from './dom.js'
-
 import { send } from './page-api.js'
 import { visible } from './foreign-text.js'
 import {                  inputFields } from './input-fields.js'
-
-/** The dialog that starts a run: a message, the fields of the agent's schema of inputs, or JSON. */
 export function newRun()       {
   const dialog = document.querySelector                   ('#new-run')
   if (dialog === null) return
@@ -3486,7 +3204,6 @@ export function newRun()       {
   const asJson = part                  ('#input-as-json')
   let fields
   let asked = 0
-
   function show()       {
     const kind = asJson.checked ? 'json' : fields === undefined ? 'message' : 'fields'
     for (const box of document.querySelectorAll             ('[data-input]')) {
@@ -3495,7 +3212,6 @@ export function newRun()       {
       for (const field of box.querySelectorAll                  ('input, select, textarea')) field.disabled = !isShown
     }
   }
-
   async function read()                {
     const turn = ++asked
     const path = \`ui/api/v1/agents/\${encodeURIComponent(agent.value)}\`
@@ -3504,23 +3220,19 @@ export function newRun()       {
     const schema = found?.manifest.inputSchema
     fields = inputFields(schema)
     part('#input-fields').replaceChildren(...(fields ?? []).map(fieldView))
-    // A schema that no form can draw is met by JSON alone.
     asJson.checked = schema !== undefined && fields === undefined
     show()
   }
-
   function open()       {
     dialog?.showModal()
     void read()
   }
-
   document.querySelector('[data-open=new-run]')?.addEventListener('click', open)
   dialog.querySelector('[data-close]')?.addEventListener('click', () => dialog.close())
   agent.addEventListener('change', () => void read())
   asJson.addEventListener('change', show)
   if (dialog.dataset.openNow !== undefined) open()
 }
-
 function fieldView(field            )              {
   const { title, about, required } = field
   return el(
@@ -3532,7 +3244,6 @@ function fieldView(field            )              {
     about !== undefined && el('small', {}, visible(about)),
   )
 }
-
 function controlOf({ name, look, as, required, value, choices, limits }            )              {
   const common = { name: \`input.\${name}\`, 'data-as': as, required }
   if (look === 'choice') {
@@ -3555,15 +3266,13 @@ function controlOf({ name, look, as, required, value, choices, limits }         
   return text
 }
 `,
-  "no-script.css": `/* What needs a module is not shown where none runs: reading does not. */
-form[data-send],
+  "no-script.css": `form[data-send],
 .needs-script {
   display: none;
 }
 .panel {
   display: block;
 }
-/* Tabs with an address are links: each leads to its part. */
 [data-tabs] ~ .panel:not(.open) {
   display: none;
 }
@@ -3571,8 +3280,6 @@ form[data-send],
   "overview.js": `import { root } from './page-api.js'
 import { toast } from './toast.js'
 import { startDemo } from './demo-run.js'
-
-// The part of the page with the button is drawn anew when something changes.
 document.addEventListener('click', async event => {
   const button = event.target instanceof Element ? event.target.closest                   ('#demo-run') : null
   if (button === null) return
@@ -3587,19 +3294,14 @@ document.addEventListener('click', async event => {
 `,
   "own-connector.js": `import { el, part } from './dom.js'
 import { count } from './figures.js'
-
 import { send } from './page-api.js'
-
 const QUIET_MS = 300
-/** Operations of one install. */
 const MOST = 100
 const EFFECTS = [
   ['read', 'only reads'],
   ['idempotent', 'may be repeated'],
   ['once', 'is sent once'],
 ]
-
-/** Shows what a document has before any of it is installed: operations to choose from, with what a second call of each does. */
 function ownConnector(form                 )       {
   const text = part                     ('[name=openapi]', form)
   const file = part                  ('#own-file', form)
@@ -3611,7 +3313,6 @@ function ownConnector(form                 )       {
   let rows        = []
   let asked = 0
   let waiting
-
   async function look()                {
     const turn = ++asked
     if (text.value.trim() === '') {
@@ -3629,12 +3330,10 @@ function ownConnector(form                 )       {
       if (turn === asked) complain(error instanceof Error ? error.message : String(error))
     }
   }
-
   function complain(words        )       {
     text.setAttribute('aria-invalid', 'true')
     said.replaceChildren(el('span', { class: 'bad' }, words))
   }
-
   function show({ title, server, operations, keys }        )       {
     text.removeAttribute('aria-invalid')
     said.replaceChildren(
@@ -3648,7 +3347,6 @@ function ownConnector(form                 )       {
     showKeys(keys)
     tell()
   }
-
   function showOperations(operations                     )       {
     const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
     const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
@@ -3662,8 +3360,6 @@ function ownConnector(form                 )       {
     part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
     sift()
   }
-
-  /** What was typed for a credential stays where the document is looked into again. */
   function showKeys(keys                )       {
     const box = part('#own-keys', form)
     const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
@@ -3679,8 +3375,6 @@ function ownConnector(form                 )       {
     })
     box.replaceChildren(...fields)
   }
-
-  /** How many are chosen, and which credentials these need. */
   function tell()       {
     const chosen = rows.filter(({ box }) => box.checked)
     const words = \`\${count(chosen.length)} of \${count(rows.length)} chosen\`
@@ -3692,7 +3386,6 @@ function ownConnector(form                 )       {
       if (field.parentElement) field.parentElement.hidden = field.disabled
     }
   }
-
   function sift()       {
     const wanted = filter.value.trim().toLowerCase()
     for (const { operation, line } of rows) {
@@ -3700,12 +3393,10 @@ function ownConnector(form                 )       {
       line.hidden = ![name, operationId, path, about].some(one => one.toLowerCase().includes(wanted))
     }
   }
-
   function choose(which                                  )       {
     for (const { operation, box } of rows) box.checked = operation.problem === undefined && which(operation)
     tell()
   }
-
   text.addEventListener('input', () => {
     clearTimeout(waiting)
     waiting = setTimeout(() => void look(), QUIET_MS)
@@ -3723,7 +3414,6 @@ function ownConnector(form                 )       {
   })
   part('#own-operations', form).addEventListener('change', tell)
   filter.addEventListener('input', sift)
-  // Enter in a field sends the form, and this is no field of it.
   filter.addEventListener('keydown', event => {
     if (event.key === 'Enter') event.preventDefault()
   })
@@ -3731,7 +3421,6 @@ function ownConnector(form                 )       {
   part('#own-none', form).addEventListener('click', () => choose(() => false))
   void look()
 }
-
 function rowOf(operation          )      {
   const { operationId, name, method, path, about, effect, problem } = operation
   const box = el('input', { type: 'checkbox', name: 'operations', 'data-as': 'many-json' })
@@ -3755,8 +3444,6 @@ function rowOf(operation          )      {
   )
   return { operation, box, line }
 }
-
-/** From the title of an API; every guess may be changed. */
 function idOf(title        )         {
   const name = title
     .toLowerCase()
@@ -3765,13 +3452,10 @@ function idOf(title        )         {
     .replaceAll(/^-+|-+$/g, '')
   return \`http-\${name || 'api'}\`
 }
-
 const form = document.querySelector                 ('#own-connector')
 if (form !== null) ownConnector(form)
 `,
   "page-api.js": `import { el, part } from './dom.js'
-
-/** The API did not do what was asked; the message is for the person at the page. */
 export class ApiFault extends Error {
            status
            details
@@ -3782,16 +3466,8 @@ export class ApiFault extends Error {
     this.details = details
   }
 }
-
 const page = document.documentElement
-
-/** The folder of the dashboard, under whatever path it is. */
 export const root = page.dataset.root ?? './'
-
-/**
- * Sends one operation to the API. A login that is over meanwhile is asked for once more, and then the same is sent again: the page,
- * and what was typed into it, stays.
- */
 export async function send   (method        , path        , body          )             {
   for (;;) {
     const headers                         = { 'x-csrf-token': page.dataset.csrf ?? '' }
@@ -3806,17 +3482,13 @@ export async function send   (method        , path        , body          )     
     throw new ApiFault(answer.status, error ?? \`The runtime answered \${answer.status} and no words.\`, details)
   }
 }
-
 let asking
-
-/** Asks for a new login in front of the page; false: not now. */
 export function logInAgain()                   {
   asking ??= ask().finally(() => {
     asking = undefined
   })
   return asking
 }
-
 function ask()                   {
   const dialog = part                   ('#login-again')
   const form = part                 ('form', dialog)
@@ -3841,7 +3513,6 @@ function ask()                   {
         const answer = await fetch(\`\${root}auth/login\`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
-          // What is sent again was meant for the tenant of this page.
           body: JSON.stringify({ email, password, tenantId: page.dataset.tenant }),
         }).catch(() => undefined)
         const body = (await answer?.json().catch(() => undefined))
@@ -3857,12 +3528,9 @@ function ask()                   {
     )
   })
 }
-
-/** A text that is shown once, with a button that copies it. */
 export function shownOnce(words        , secret        )              {
   const copy = el('button', { type: 'button' }, 'Copy')
   copy.addEventListener('click', async () => {
-    // Without HTTPS a browser gives pages no clipboard; the text is selected by a click on it.
     const done = await navigator.clipboard?.writeText(secret).then(
       () => true,
       () => false,
@@ -3875,16 +3543,12 @@ export function shownOnce(words        , secret        )              {
   "palette.js": `import { el } from './dom.js'
 import { visible } from './foreign-text.js'
 import { root } from './page-api.js'
-
 const MOST_SHOWN = 12
 const QUIET_MS = 150
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 export function palette()       {
   document.querySelector('#open-palette')?.addEventListener('click', openPalette)
 }
-
-/** One line that leads to a page, an agent, or a run by its title or id. */
 export function openPalette()       {
   if (document.querySelector('dialog[open]') !== null) return
   const list = el('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Places' })
@@ -3903,12 +3567,10 @@ export function openPalette()       {
   let hits                                     = { words: '', places: [] }
   let shown          = []
   let at = 0
-
   function draw()       {
     const words = field.value.trim()
     const named = matching(places, words)
     const known = new Set(named.map(({ href }) => href))
-    // What the search found has its words elsewhere than in its title.
     const others = hits.words === words ? hits.places.filter(({ href }) => !known.has(href)) : []
     shown = [...named, ...others].slice(0, MOST_SHOWN)
     at = Math.min(at, Math.max(0, shown.length - 1))
@@ -3925,7 +3587,6 @@ export function openPalette()       {
     list.replaceChildren(...items)
     field.setAttribute('aria-activedescendant', shown.length === 0 ? '' : \`palette-\${at}\`)
   }
-
   let waiting
   field.addEventListener('input', () => {
     at = 0
@@ -3958,11 +3619,9 @@ export function openPalette()       {
     draw()
   })
 }
-
 function go({ href }       )       {
   location.href = href
 }
-
 function pagesOfMenu()          {
   return [...document.querySelectorAll                   ('#menu a')].map(link => ({
     words: link.querySelector('span')?.textContent ?? link.textContent ?? '',
@@ -3970,17 +3629,14 @@ function pagesOfMenu()          {
     href: link.href,
   }))
 }
-
 async function read   (path        )               {
   const answer = await fetch(\`\${root}ui/api/v1/\${path}\`, { cache: 'no-store' }).catch(() => undefined)
   return answer?.ok ? ((await answer.json())       ) : []
 }
-
 async function agents()                   {
   const found = await read                  ('agents?limit=200')
   return found.map(({ name }) => ({ words: name, kind: 'Agent', href: \`\${root}agents/\${encodeURIComponent(name)}\` }))
 }
-
 async function runs(asked                         = {})                   {
   const query = new URLSearchParams({ fields: 'title', subRuns: 'folded', limit: '100', ...asked })
   const found = await read                                                   (\`runs?\${query}\`)
@@ -3990,8 +3646,6 @@ async function runs(asked                         = {})                   {
     href: \`\${root}runs/\${id}\`,
   }))
 }
-
-/** Those that begin with the words first, then those that have them. */
 function matching(places                  , words        )          {
   const wanted = words.toLowerCase()
   if (UUID.test(wanted)) return [{ words: \`Run \${wanted}\`, kind: 'Run', href: \`\${root}runs/\${wanted}\` }]
@@ -4000,13 +3654,8 @@ function matching(places                  , words        )          {
   return [...found.filter(one => place(one) === 0), ...found.filter(one => place(one) > 0)]
 }
 `,
-  "plain-fields.js": `/**
- * The members that are read most, as fields of their own beside the text of the manifest: what is typed in one changes the other. A
- * text that is no JSON at the moment is left alone.
- */
-export function plainFields(editor                     )       {
+  "plain-fields.js": `export function plainFields(editor                     )       {
   const fields = [...document.querySelectorAll                                        ('[data-member]')]
-
   function read()                                      {
     try {
       const value          = JSON.parse(editor.value)
@@ -4017,7 +3666,6 @@ export function plainFields(editor                     )       {
       return undefined
     }
   }
-
   function fill()       {
     const manifest = read()
     for (const field of fields) {
@@ -4027,7 +3675,6 @@ export function plainFields(editor                     )       {
         field.value = typeof value === 'string' ? value : ''
     }
   }
-
   for (const field of fields)
     field.addEventListener('input', () => {
       const manifest = read()
@@ -4044,8 +3691,6 @@ export function plainFields(editor                     )       {
 }
 `,
   "post-open.js": `import { root } from './page-api.js'
-
-/** Sends what needs no login: it is how one comes to be. */
 export async function postOpen   (path        , body        )                                                         {
   const answer = await fetch(root + path, {
     method: 'POST',
@@ -4057,24 +3702,11 @@ export async function postOpen   (path        , body        )                   
   return { ok: answer?.ok === true, body: (given ?? none)                           }
 }
 `,
-  "read-json.js": `/**
- * Reads JSON text. It throws what JSON.parse throws.
- *
- * The engine's reader can give a wrong name to a member: it takes the characters of an escaped name as they are written for a name that
- * objects of the same shape have had ("L\\n" is read as \`L\\\`; nodejs/node issue 63785). What an escaped name is read as would then depend
- * on what was read before, and hashes and signatures with it. A text that holds such a name is read here.
- */
-export function readJson(text        )          {
+  "read-json.js": `export function readJson(text        )          {
   const value          = JSON.parse(text)
   return escapedName.test(text) ? rebuilt(text) : value
 }
-
-/** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
 const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
-
-/** What a walk over a text comes by; each may throw. */
-
-/** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
 export function rebuilt(text        , passed         )          {
   let root
   let name
@@ -4112,20 +3744,16 @@ export function rebuilt(text        , passed         )          {
   }
   return root
 }
-
-/** An assignment to __proto__ would set the prototype instead of a member. */
 function setMember(object         , name        , value         ) {
   if (name === '__proto__')
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
   else object[name] = value
 }
-
 function endOfString(text        , start        ) {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\\\' ? 2 : 1
   return at + 1
 }
-
 function endOfLiteral(text        , start        ) {
   let at = start + 1
   while (at < text.length && !' \\t\\r\\n,:]}'.includes(text[at] ?? '')) at += 1
@@ -4133,8 +3761,6 @@ function endOfLiteral(text        , start        ) {
 }
 `,
   "read-proof.js": `import { readJson, rebuilt } from './read-json.js'
-
-/** A text of which two readers may read two things, so that no signature over it says which was meant. */
 export class ProofTextError extends Error {
            name = 'ProofTextError'
            reason
@@ -4143,11 +3769,6 @@ export class ProofTextError extends Error {
     this.reason = reason
   }
 }
-
-/**
- * Reads the JSON text of a proof (docs/spec/proof.md, "Strict reading"): a name stands once in its object, a number is written as RFC 8785
- * writes it, and no text holds half of a surrogate pair. Then every reader that takes the text at all reads the same.
- */
 export function readProof(text        )          {
   let value
   try {
@@ -4158,12 +3779,9 @@ export function readProof(text        )          {
   if (!saysItself(value, text)) rebuilt(text, { member: once, scalar: unambiguous })
   return value
 }
-
-/** The same of bytes; what is not UTF-8 is no JSON. */
 export function readProofBytes(bytes            )          {
   return readProof(proofText(bytes))
 }
-
 export function proofText(bytes            )         {
   try {
     return decoder.decode(bytes)
@@ -4171,28 +3789,20 @@ export function proofText(bytes            )         {
     throw new ProofTextError('not_json', 'it is not UTF-8', { cause })
   }
 }
-
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** An escape that may be half of a pair. */
 const HALF = /\\\\u[dD][89a-fA-F]/
-
-/** What the engine writes for the value is the text: nothing was lost in reading it. Most proofs come as they were written. */
 function saysItself(value         , text        )          {
   if (HALF.test(text) || !text.isWellFormed()) return false
   try {
     return JSON.stringify(value) === text.trim()
   } catch {
-    // Nested deeper than the engine writes.
     return false
   }
 }
-
 function once(object        , name        )       {
   if (Object.hasOwn(object, name))
     throw new ProofTextError('duplicate_member', \`the member \${JSON.stringify(name)} stands twice in one object\`)
 }
-
 function unambiguous(value         , written        )       {
   if (typeof value === 'string' && !value.isWellFormed())
     throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
@@ -4203,12 +3813,7 @@ function unambiguous(value         , written        )       {
   "receipt-proof.js": `import { fromBase64, toBase64, toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 import {                                       journalWalk,             } from './journal-walk.js'
-
 import { JOURNAL, RECEIPT, unknownMember } from './members.js'
-
-/** What the host gives: in a browser both answer later. */
-
-/** What was given is something else altogether, and nothing can be said of it. */
 export class NotAProof extends Error {
            name = 'NotAProof'
            what
@@ -4221,11 +3826,6 @@ export class NotAProof extends Error {
     this.what = what
   }
 }
-
-/**
- * Whether a receipt was signed by the key with this fingerprint, and whether a journal is the one it speaks of (docs/spec/proof.md).
- * Nothing is asked of any server or store; when a key was retired or revoked cannot be told from here.
- */
 export async function verifyProof(
   { receipt, journal, fingerprint }            ,
   crypto             ,
@@ -4248,8 +3848,6 @@ export async function verifyProof(
   if (journal === undefined) return { valid: true, payload, journal: 'not_checked' }
   return (await journalFault(journal, payload, crypto)) ?? { valid: true, payload, journal: 'ok' }
 }
-
-/** Why a journal is not the one that a signed payload speaks of. */
 export async function journalFault(
   given         ,
   { runId, eventCount, journalHash }                                                              ,
@@ -4277,10 +3875,6 @@ export async function journalFault(
   const other = said.find(([name, value]) => Object.hasOwn(journal, name) && journal[name          ] !== value)
   return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
 }
-
-/** What a walk over a journal came to. */
-
-/** Why the journal that was walked is not the one under the signature. */
 export function walkFault(
   walk      ,
   { eventCount, journalHash }                                                    ,
@@ -4295,8 +3889,6 @@ export function walkFault(
     return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
   return undefined
 }
-
-/** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
 export function signedBytes(payload         )                                      {
   try {
     return utf8(canonicalize(payload))
@@ -4304,25 +3896,19 @@ export function signedBytes(payload         )                                   
     return undefined
   }
 }
-
-/** Standard base64 with its padding, in its one spelling; nothing for any other text. */
 export function plainBase64(text        )                          {
   try {
     const bytes = fromBase64(text)
     if (toBase64(bytes) === text) return bytes
   } catch {
-    // The same as another spelling.
   }
   return new Uint8Array(0)
 }
-
 const TEXTS =
   'runId tenantId agentName agentVersionId manifestHash inputHash outputHash isolation nodeId journalHash createdAt finishedAt issuedAt keyId'.split(
     ' ',
   )
 const ENDS                     = ['succeeded', 'failed', 'cancelled']
-
-/** Whether what was signed is the payload of a receipt. */
 export function isPayload(payload         )                            {
   if (!isObject(payload)) return false
   const { version, chain, status, tokensIn, tokensOut, eventCount, costUsd, models, node } = payload
@@ -4338,7 +3924,6 @@ export function isPayload(payload         )                            {
     (node === undefined || (isObject(node) && [node.publicKey, node.signature].every(one => typeof one === 'string')))
   )
 }
-
 function asEnvelope(value         )                       {
   if (!isObject(value)) return undefined
   const { payload, signature, algorithm, publicKey } = value
@@ -4349,7 +3934,6 @@ function asEnvelope(value         )                       {
     (publicKey === undefined || typeof publicKey === 'string')
   return whole ? { payload, signature, algorithm, publicKey } : undefined
 }
-
 function asJournal(value         )                      {
   if (!isObject(value)) return undefined
   const { runId, chain, events } = value
@@ -4360,30 +3944,19 @@ function asJournal(value         )                      {
     events.every(event => isObject(event))
   return whole ? (value                      ) : undefined
 }
-
 function isObject(value         )                                   {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
-
 function refused(reason              , explanation        )          {
   return { valid: false, reason, explanation }
 }
 `,
   "refresh.js": `import { logInAgain, root } from './page-api.js'
-
-/**
- * The one place where text becomes markup: this service's own pages, fetched again. The browser refuses it anywhere else, and a
- * document that is parsed runs nothing.
- */
 const policy         = (globalThis                                    ).trustedTypes?.createPolicy('waybill-pages', {
   createHTML: text => text,
 }) ?? { createHTML: text => text }
-
-/** A page may name where the one part of it that changes is drawn for all who look at it. */
 const partOfPage = ()                     => document.querySelector             ('[data-live][data-from]')?.dataset.from
-
 let seenTag = ''
-
 async function current()                                {
   const from = partOfPage()
   const headers              = from === undefined ? {} : { 'if-none-match': seenTag }
@@ -4398,19 +3971,13 @@ async function current()                                {
   seenTag = answer.headers.get('etag') ?? ''
   return documentOf(await answer.text())
 }
-
 const documentOf = (text        )           => new DOMParser().parseFromString(policy.createHTML(text), 'text/html')
-
-/** Another page of this service, to take rows from. */
 export async function parsed(address        )                                {
   const answer = await fetch(address, { cache: 'no-store' }).catch(() => undefined)
   return answer?.ok ? documentOf(await answer.text()) : undefined
 }
-
 let going
 let again = false
-
-/** Brings the live parts of the page up to date. Calls that come meanwhile share the next round. */
 export function refresh()                {
   if (going !== undefined) {
     again = true
@@ -4425,7 +3992,6 @@ export function refresh()                {
   })
   return going
 }
-
 async function swap()                {
   const now = await current()
   if (now === undefined) return
@@ -4438,8 +4004,6 @@ async function swap()                {
   }
   document.dispatchEvent(new Event('refreshed'))
 }
-
-/** What only this browser has put there is no difference. */
 function same(fresh         , old         )          {
   const plain = old.cloneNode(true)
   for (const output of plain.querySelectorAll('output')) output.replaceChildren()
@@ -4447,8 +4011,6 @@ function same(fresh         , old         )          {
   for (const one of [plain, given]) withoutOwn(one)
   return given.isEqualNode(plain)
 }
-
-/** Without what is folded, and how this browser says times. */
 function withoutOwn(part         )       {
   for (const one of part.querySelectorAll('details')) one.removeAttribute('open')
   for (const one of part.querySelectorAll('time')) {
@@ -4456,14 +4018,10 @@ function withoutOwn(part         )       {
     one.replaceChildren()
   }
 }
-
-/** The reader is typing there, or was: the text is worth more than an update. */
 function inUse(part             )          {
   if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
   return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
 }
-
-/** What the reader opened stays open, and an answer that they got stays to be read. */
 function keepOpen(old             , next             )       {
   const before = old.querySelectorAll('details')
   next.querySelectorAll('details').forEach((one, at) => {
@@ -4475,12 +4033,9 @@ function keepOpen(old             , next             )       {
     if (words.length > 0) output.replaceChildren(...words)
   }
 }
-
-/** An answer belongs to what asked for it. */
 function placeOf(output                   )         {
   return output.id || (output.closest('form')?.dataset.send ?? '')
 }
-
 document.addEventListener('input', event => {
   if (event.target instanceof HTMLElement) event.target.dataset.typed = ''
 })
@@ -4488,15 +4043,12 @@ document.addEventListener('input', event => {
   "relative-time.js": `const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-
-/** How long ago, or in how long. */
 export function relativeTime(atMs        , nowMs        )         {
   const size = Math.abs(nowMs - atMs)
   if (size < 10_000) return 'now'
   const words = wordsOf(size)
   return atMs < nowMs ? \`\${words} ago\` : \`in \${words}\`
 }
-
 function wordsOf(ms        )         {
   if (ms < MINUTE) return \`\${Math.floor(ms / 1000)}\\u00a0s\`
   if (ms < HOUR) return \`\${Math.floor(ms / MINUTE)}\\u00a0min\`
@@ -4508,10 +4060,7 @@ function wordsOf(ms        )         {
 `,
   "run-events.js": `import { root } from './page-api.js'
 import { eventNames } from './event-names.js'
-
 const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
-
-/** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
 export function followRun(id        , { over, begun, event, resumed, ended }           )       {
   const at = \`\${root}ui/api/v1/runs/\${encodeURIComponent(id)}\`
   if (over) {
@@ -4524,7 +4073,6 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
   }
   let broken = false
   let source = open()
-
   function open()              {
     const stream = new EventSource(\`\${at}/events\`)
     stream.addEventListener('open', () => {
@@ -4534,7 +4082,6 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
     for (const name of eventNames) {
       stream.addEventListener(name, message => event(JSON.parse((message                        ).data)))
     }
-    // The stream of a run that has ended closes, which looks to a browser as if the line broke.
     stream.addEventListener('error', async () => {
       broken = true
       const answer = await fetch(\`\${at}?fields=summary\`, { cache: 'no-store' }).catch(() => undefined)
@@ -4564,20 +4111,15 @@ import {
   BAR_WIDTH,
   barsOf,
   marksOf,
-
   spanOf,
   stepName,
-
   timelineOf,
   tookMs,
 } from './timeline.js'
 import { verifyButtons } from './verify.js'
 import { virtualRows } from './virtual-rows.js'
-
 const ROW_PX = 30
-/** Of the names above the bars; most letters are narrower. */
 const LETTER_PX = 6.5
-
 const page = part('#run')
 const id = page.dataset.run
 const stepBox = part('#timeline')
@@ -4586,11 +4128,9 @@ const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
 const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
 const detail = part('#step')
 const pages = tabs(part('#run-tabs'))
-
 let events                  = []
 let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
 let chosen                     = named()
-
 function draw()       {
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
@@ -4603,8 +4143,6 @@ function draw()       {
   drawFigures(all, span)
   showStep()
 }
-
-/** The strip at the top goes on with the run. */
 function drawFigures(all                         , span      )       {
   if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
   const sum = (of                                ) => all.reduce((total, step) => total + of(step), 0)
@@ -4615,8 +4153,6 @@ function drawFigures(all                         , span      )       {
   }
   for (const [selector, words] of Object.entries(figures)) document.querySelector(selector)?.replaceChildren(words)
 }
-
-/** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
 function drawLanes(all                         , span      )       {
   const { count: lines, bars, names } = lanesOf(all, span)
   const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
@@ -4635,17 +4171,11 @@ function drawLanes(all                         , span      )       {
   part('#lanes').replaceChildren(picture)
   part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
 }
-
-/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
 function shortened(words        , px        )         {
   const letters = Math.floor(px / LETTER_PX) - 1
   return words.length <= letters ? words : letters < 6 ? '' : \`\${words.slice(0, letters - 1)}…\`
 }
-
-/** What the side shows of the chosen step; drawn anew when that has changed. */
 let shown = ''
-
-/** Shows a step beside the timeline, and names it in the address; nothing: the run itself. */
 function choose(stepId                    )       {
   chosen = stepId
   const address = stepId === undefined ? location.pathname + location.search : \`#step=\${encodeURIComponent(stepId)}\`
@@ -4656,7 +4186,6 @@ function choose(stepId                    )       {
   pages.open('timeline')
   detail.scrollIntoView({ block: 'nearest' })
 }
-
 function showStep()       {
   const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
   const now = step === undefined ? '' : \`\${step.stepId} \${step.status} \${step.attempt}\`
@@ -4667,8 +4196,6 @@ function showStep()       {
   const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
   detail.replaceChildren(...(step === undefined ? [] : stepPanel(step, deps)))
 }
-
-/** The step that the address names. */
 function named()                     {
   const value = /^#step=(.+)$/.exec(location.hash)?.[1]
   try {
@@ -4677,14 +4204,11 @@ function named()                     {
     return undefined
   }
 }
-
 window.addEventListener('hashchange', () => choose(named()))
-
 part('#lanes').addEventListener('click', event => {
   const { target } = event
   if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
 })
-
 function stepRow(step              , span      )              {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
   const took = tookMs(step)
@@ -4715,7 +4239,6 @@ function stepRow(step              , span      )              {
   })
   return row
 }
-
 function eventRow({ seq, kind, stepId, at, hash, payload }               )              {
   const row = el(
     'button',
@@ -4731,7 +4254,6 @@ function eventRow({ seq, kind, stepId, at, hash, payload }               )      
   })
   return row
 }
-
 let drawing = false
 function soon()       {
   if (drawing) return
@@ -4741,19 +4263,15 @@ function soon()       {
     draw()
   }, 60)
 }
-
-/** Which results a recovery used again is not in the journal. */
 async function askReplayed()                {
   const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
   if (!answer?.ok) return
   const list = (await answer.json())
   const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
-  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
   if (now.size === replayed.size) return
   replayed = now
   soon()
 }
-
 followRun(id, {
   over: page.dataset.over !== undefined,
   begun(all) {
@@ -4764,7 +4282,6 @@ followRun(id, {
     if (page.dataset.long !== undefined) void askReplayed()
   },
   event(one) {
-    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
     if (one.seq <= (events.at(-1)?.seq ?? 0)) return
     events.push(one)
     soon()
@@ -4773,7 +4290,6 @@ followRun(id, {
   resumed: () => void askReplayed(),
   ended: () => void refresh(),
 })
-// A bar that still grows.
 setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
@@ -4789,10 +4305,8 @@ import { localTimes } from './times.js'
 import { toast } from './toast.js'
 import { newRun } from './new-run.js'
 import { savedViews } from './saved-views.js'
-
 const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
 const chosen = () => boxes().filter(box => box.checked)
-
 function showBulk()       {
   const all = chosen()
   const of = (state        ) => all.filter(box => box.dataset.state === state).length
@@ -4802,14 +4316,12 @@ function showBulk()       {
   part                   ('#bulk-retry').disabled = of('over') === 0
   part                   ('#bulk-compare').disabled = all.length !== 2
 }
-
 document.addEventListener('change', event => {
   if (!(event.target instanceof HTMLInputElement)) return
   if (event.target.dataset.chooseAll !== undefined) for (const box of boxes()) box.checked = event.target.checked
   if (event.target.dataset.chooseAll !== undefined || event.target.dataset.choose !== undefined) showBulk()
 })
 document.addEventListener('refreshed', showBulk)
-
 function chooseNone()       {
   for (const box of document.querySelectorAll                  ('[data-choose], [data-choose-all]')) {
     box.checked = false
@@ -4817,15 +4329,12 @@ function chooseNone()       {
   }
   showBulk()
 }
-
-/** One operation for each chosen run in that state. */
 async function each(state        , verb        , done        , sure        )                {
   const ids = chosen().flatMap(({ dataset }) => (dataset.state === state && dataset.choose ? [dataset.choose] : []))
   if (!(await askFirst(sure.replace('{n}', many(ids.length, 'run'))))) return
   chooseNone()
   await sendEach({ ids, path: id => \`ui/api/v1/runs/\${id}/\${verb}\`, one: 'run', done })
 }
-
 part('#bulk-cancel').addEventListener('click', () =>
   each('open', 'cancel', 'cancelled', 'Cancel {n} with their sub-runs? That is final.'),
 )
@@ -4838,7 +4347,6 @@ part('#bulk-retry').addEventListener('click', () =>
   ),
 )
 part('#bulk-compare').addEventListener('click', () => {
-  // The older one first, since the other is what changed.
   const [b = '', a = ''] = chosen().map(({ dataset }) => dataset.choose ?? '')
   location.href = \`\${root}compare?\${new URLSearchParams({ a, b })}\`
 })
@@ -4850,11 +4358,7 @@ part('#bulk-none').addEventListener('click', () => {
     showBulk()
   })
 })
-
-/** The runs whose sub-runs are shown; they stay so when the list is drawn anew. */
 const opened = new Set        ()
-
-/** Puts the sub-runs of a run below it, from the page that lists them. */
 async function showBelow(link                   , id        )                {
   link.setAttribute('aria-expanded', 'true')
   link.replaceChildren((link.textContent ?? '').replace(/^./, '▾'))
@@ -4870,11 +4374,9 @@ async function showBelow(link                   , id        )                {
   link.closest('tr')?.after(...rows)
   localTimes()
 }
-
 function hideBelow(id        )       {
   for (const old of document.querySelectorAll(\`tr[data-below="\${id}"]\`)) old.remove()
 }
-
 document.addEventListener('click', event => {
   const link = event.target instanceof Element ? event.target.closest                   ('[data-sub-runs]') : null
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return
@@ -4895,20 +4397,14 @@ document.addEventListener('refreshed', () => {
     if (opened.has(id)) void showBelow(link, id)
   }
 })
-
 newRun()
 savedViews()
 `,
   "saved-views.js": `import { el } from './dom.js'
 import { toast } from './toast.js'
 import { visible } from './foreign-text.js'
-
-/** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */
-
 const MOST = 20
-
 const key = ()         => \`waybill-views \${document.documentElement.dataset.tenant ?? ''}\`
-
 function stored()         {
   try {
     const all          = JSON.parse(localStorage.getItem(key()) ?? '[]')
@@ -4917,18 +4413,14 @@ function stored()         {
     return []
   }
 }
-
 function isView(value         )                {
   const { name, query } = (value ?? {})
   return typeof name === 'string' && typeof query === 'string'
 }
-
-/** The links to saved views, and what saves this one. */
 export function savedViews()       {
   const box = document.querySelector             ('#views')
   if (box === null) return
   const now = queryOf(location.search)
-
   function draw()       {
     const views = stored()
     const links = views.map(view => {
@@ -4947,7 +4439,6 @@ export function savedViews()       {
     const isNew = box?.dataset.savable !== undefined && !views.some(({ query }) => query === now) && views.length < MOST
     box?.replaceChildren(...links, ...(isNew ? [saveForm(views)] : []))
   }
-
   function saveForm(views                 )              {
     const name = el('input', {
       required: true,
@@ -4962,16 +4453,12 @@ export function savedViews()       {
     })
     return form
   }
-
   function keep(views                 )       {
     localStorage.setItem(key(), JSON.stringify(views))
     draw()
   }
-
   draw()
 }
-
-/** What the list is asked for, without the page of it. */
 function queryOf(search        )         {
   const asked = new URLSearchParams(search)
   asked.delete('cursor')
@@ -4982,14 +4469,11 @@ function queryOf(search        )         {
 `,
   "schedule.js": `import { el, part, table } from './dom.js'
 import { root } from './page-api.js'
-
 const QUIET_MS = 300
 const own = Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const ownZone = own.resolvedOptions().timeZone
 let asked = 0
 let waiting
-
-/** The next ten times of what is written, in its zone and in the one of this browser, with a word where a clock is put. */
 async function preview(form                 )                {
   const shown = part('#fires', form)
   const turn = ++asked
@@ -5024,8 +4508,6 @@ async function preview(form                 )                {
     table('The next ten times', [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'], rows),
   )
 }
-
-// Where there is no agent yet, there is no form.
 const form = document.querySelector                 ('#schedule')
 if (form !== null) {
   form.addEventListener('input', () => {
@@ -5039,10 +4521,7 @@ if (form !== null) {
 import { send } from './page-api.js'
 import { refresh } from './refresh.js'
 import { toast } from './toast.js'
-
 const AT_ONCE = 4
-
-/** One operation for each of several; what is refused is counted and said, and the rest goes on. */
 export async function sendEach({ ids, path, one, done }         )                {
   const left = [...ids]
   const refused           = []
@@ -5069,12 +4548,6 @@ import { bodyOf } from './form-body.js'
 import { ApiFault, root, send, shownOnce } from './page-api.js'
 import { refresh } from './refresh.js'
 import { toast } from './toast.js'
-
-/**
- * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
- * whose address takes members of the answer, \`away:\` to the address outside that a member is, \`once:\` a member that is shown once,
- * \`link:\` the same as the address of a page here, \`say\` what a test found, \`gone:\` that its card has been dealt with.
- */
 export function sendForms()       {
   document.addEventListener('submit', event => {
     const form = event.target
@@ -5084,7 +4557,6 @@ export function sendForms()       {
     void submit(form, button instanceof HTMLElement ? button : undefined)
   })
 }
-
 async function submit(form                 , button                         )                {
   if (form.getAttribute('aria-busy') === 'true') return
   const sure = button?.dataset.confirm ?? form.dataset.confirm
@@ -5092,14 +4564,12 @@ async function submit(form                 , button                         )   
   const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
   const said = form.querySelector('output')
   clear(form)
-  // Shown as done before it is, and taken back where it is refused.
   const done = form.closest('[data-card]') ?? form
   form.setAttribute('aria-busy', 'true')
   done.classList.add('going')
   try {
     const body = method === 'DELETE' ? undefined : bodyOf(form)
     const filled = path.replace(/\\{(\\w+)\\}/g, (_, name        ) => pathPart(form, name))
-    // Operations of the API start with a slash; what belongs to the login itself stands beside it.
     const answer = await send        (method, filled.startsWith('/') ? \`ui/api\${filled}\` : filled, body)
     settled(form, done)
     await then(form, button?.dataset.then ?? form.dataset.then ?? 'refresh', answer, said)
@@ -5108,17 +4578,14 @@ async function submit(form                 , button                         )   
     complain(form, said, error)
   }
 }
-
 function settled(form                 , done         )       {
   form.removeAttribute('aria-busy')
   done.classList.remove('going')
 }
-
 function pathPart(form                 , name        )         {
   const field = form.elements.namedItem(name)
   return encodeURIComponent(field instanceof HTMLInputElement || field instanceof HTMLSelectElement ? field.value : '')
 }
-
 async function then(form                 , what        , answer        , said                )                {
   const [verb = '', rest = ''] = what.split(/:(.*)/s)
   for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
@@ -5128,7 +4595,6 @@ async function then(form                 , what        , answer        , said   
   }
   if (verb === 'away') {
     const to = URL.parse(String(answer?.[rest]))
-    // The service says where; an address of another kind would be a script of this page.
     if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
     return
   }
@@ -5137,7 +4603,6 @@ async function then(form                 , what        , answer        , said   
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
     const time = typeof latencyMs === 'number' ? \` (\${Math.round(latencyMs)} ms)\` : ''
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
-    // What a test found also stands on the record.
     await refresh()
     return
   }
@@ -5145,7 +4610,6 @@ async function then(form                 , what        , answer        , said   
     form.reset()
     const [member = '', page] = rest.split('@').toReversed()
     const value = String(answer?.[member])
-    // Under whatever path this page is, so that the link holds for every recipient.
     const shown = page === undefined ? value : new URL(\`\${root}\${page}\${value}\`, location.href).href
     said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()
@@ -5162,8 +4626,6 @@ async function then(form                 , what        , answer        , said   
   }
   await refresh()
 }
-
-/** The operation that takes back what this form did, with the body that it needs. */
 function undoOf(form                 )                                    {
   const { undo, undoBody } = form.dataset
   if (undo === undefined) return undefined
@@ -5178,31 +4640,23 @@ function undoOf(form                 )                                    {
     await refresh()
   }
 }
-
-/** Cards that were dealt with here; a part of the page that is drawn for all may show them for some seconds more. */
 const gone = new Set        ()
-
 function dealtWith(card                    )       {
   if (card === null) return
   gone.add(card.dataset.card ?? '')
-  // What was typed there would hold up the next look at that part.
   for (const field of card.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
   card.remove()
 }
-
 document.addEventListener('refreshed', () => {
   if (gone.size === 0) return
   for (const card of document.querySelectorAll             ('[data-card]'))
     if (gone.has(card.dataset.card ?? '')) card.remove()
 })
-
 function clear(form                 )       {
   form.querySelector('output')?.replaceChildren()
   for (const problem of form.querySelectorAll('.problem')) problem.remove()
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
 }
-
-/** Each complaint beside the field that it is about; what is about none stands below. */
 function complain(form                 , said                , error         )       {
   const details = error instanceof ApiFault ? error.details : []
   const left           = []
@@ -5228,11 +4682,8 @@ function complain(form                 , said                , error         )  
   if (said === null) toast(words)
   else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
 }
-
 const isTicked = (field         )                            =>
   field instanceof HTMLInputElement && field.type === 'checkbox'
-
-/** The field that a place in the body came from: \`operations.1\` is the second box that is ticked, \`openapi#/paths\` is in \`openapi\`. */
 function fieldOf(form                 , path        )                          {
   const place = \`\${path.replace('#', '.')}.\`
   const fields = [...form.elements].filter(
@@ -5248,7 +4699,6 @@ function fieldOf(form                 , path        )                          {
 import { demoRun } from './demo-run.js'
 import { shownOnce } from './page-api.js'
 import { postOpen } from './post-open.js'
-
 const form = part                 ('#setup')
 const said = part('#said')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
@@ -5256,7 +4706,6 @@ if (!token) {
   said.replaceChildren('Open the whole setup link that the runtime printed when it started: its token is missing here.')
   part                   ('button', form).disabled = true
 }
-
 form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
@@ -5271,7 +4720,6 @@ form.addEventListener('submit', async event => {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
-  // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
   const { tenantId } = made.body.user
   const login = await postOpen                       ('auth/login', { email, password, tenantId })
@@ -5283,11 +4731,9 @@ form.addEventListener('submit', async event => {
   part('#first-key').replaceChildren(shownOnce('Your first API key. It is shown once; keep it now:', made.body.rawKey))
   part('h2', done).focus()
 })
-
 demoRun()
 `,
-  "shell.css": `/* The frame of every page of both services: one header, one menu. */
-body {
+  "shell.css": `body {
   display: grid;
   grid-template: auto 1fr / 12rem minmax(0, 1fr);
   min-height: 100vh;
@@ -5460,7 +4906,6 @@ nav .within {
   .who {
     flex-wrap: nowrap;
   }
-  /* The sign stays; its name is read out as before. */
   .brand {
     gap: 0;
     font-size: 0;
@@ -5475,12 +4920,8 @@ nav .within {
 }
 `,
   "skeleton.js": `import { el } from './dom.js'
-
-/** What is there sooner needs no stand-in: one that flashes by is worse than none. */
 const AFTER_MS = 300
 const LINES = 4
-
-/** Grey lines where a text will be, if it is not there by then; the text replaces them. */
 export function skeleton(box             )       {
   const first = box.firstChild
   setTimeout(() => {
@@ -5492,7 +4933,6 @@ export function skeleton(box             )       {
 `,
   "step-panel.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'
-
 import { copyButton } from './copy-button.js'
 import { root } from './page-api.js'
 import { skeleton } from './skeleton.js'
@@ -5501,8 +4941,6 @@ import { jsonView, lazyFold } from './text-view.js'
 import { conversationView } from './conversation-view.js'
 import { inputOf, stepName,                                        tookMs } from './timeline.js'
 import { tryForm } from './try-step.js'
-
-/** Everything about one step: figures, the conversation of a model step, what the journal says, and what can be done from it. */
 export function stepPanel(step              , deps               )                {
   const { runId, events, close } = deps
   const { stepId, kind, error } = step
@@ -5524,7 +4962,6 @@ export function stepPanel(step              , deps               )              
     ),
   ]
 }
-
 function figures(step              , own                          )              {
   const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, inputHash, replayed, copied } = step
   const took = tookMs(step)
@@ -5562,7 +4999,6 @@ function figures(step              , own                          )             
   const shown = entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : []))
   return el('dl', { class: 'facts' }, ...shown)
 }
-
 function plainParts(step              , events                          )              {
   const input = inputOf(step.stepId, events)
   return el(
@@ -5572,8 +5008,6 @@ function plainParts(step              , events                          )       
     step.output !== undefined && lazyFold('Output', () => [jsonView('the output', step.output)], true),
   )
 }
-
-/** The conversation, asked for when the step is looked at. */
 function requestBox(runId        , stepId        , { router }               )              {
   const box = el('div', { class: 'conversation' }, el('p', { class: 'unseen' }, 'Reading the conversation …'))
   skeleton(box)
@@ -5603,13 +5037,11 @@ function requestBox(runId        , stepId        , { router }               )   
   )
   return box
 }
-
 function traceLink(trace        , router                    )              {
   const id = el('span', { class: 'mono' }, visible(trace))
   const named = router === undefined ? id : el('a', { href: \`\${router}#trace=\${encodeURIComponent(trace)}\` }, id)
   return el('p', {}, 'Trace of the router: ', named)
 }
-
 function forkForm(runId        , stepId        )              {
   return el(
     'form',
@@ -5620,10 +5052,8 @@ function forkForm(runId        , stepId        )              {
   )
 }
 `,
-  "tabs.js": `/** Tabs of a page: one panel is seen at a time, and the arrows go from tab to tab. */
-export function tabs(list             , opened                         = () => {})                                   {
+  "tabs.js": `export function tabs(list             , opened                         = () => {})                                   {
   const all = [...list.querySelectorAll             ('[role=tab]')]
-
   function open(name        , focus = false)       {
     for (const tab of all) {
       const isOpen = tab.dataset.tab === name
@@ -5633,10 +5063,8 @@ export function tabs(list             , opened                         = () => {
       if (isOpen && focus) tab.focus()
     }
   }
-
   list.addEventListener('click', event => {
     const tab = event.target instanceof Element ? event.target.closest             ('[role=tab]') : null
-    // To be opened in another place.
     if (tab === null || event.ctrlKey || event.metaKey || event.shiftKey) return
     event.preventDefault()
     open(tab.dataset.tab ?? '')
@@ -5653,8 +5081,6 @@ export function tabs(list             , opened                         = () => {
   })
   return { open }
 }
-
-/** The tabs that the address of the page names: they come back with a reload and by the browser's way back. */
 export function pageTabs()       {
   const list = document.querySelector             ('[role=tablist][data-tabs]')
   if (list === null) return
@@ -5662,7 +5088,7 @@ export function pageTabs()       {
   const { open } = tabs(list, name => {
     const to = new URL(location.href)
     to.searchParams.set('tab', name)
-    history.pushState(null, '', to)
+    if (to.href !== location.href) history.pushState(null, '', to)
   })
   window.addEventListener('popstate', () => open(new URLSearchParams(location.search).get('tab') ?? first))
 }
@@ -5672,14 +5098,9 @@ import { count } from './figures.js'
 import { copyButton } from './copy-button.js'
 import { prettyJson, visible } from './foreign-text.js'
 import {                          markdownBlocks } from './markdown.js'
-
-/** A text is shown in parts, so that a prompt of megabytes costs no more than what is read of it. */
 const AT_FIRST = 3000
 const MORE = 50_000
-/** Longer texts are not read as Markdown. */
 const MOST_MARKDOWN = 20_000
-
-/** A text of a person or a model: Markdown, of which a long one shows its beginning. */
 export function textView(text        , omitted = 0)              {
   const box = el('div', { class: 'text', dir: 'auto' })
   const whole = text.length <= AT_FIRST || (text.length <= MOST_MARKDOWN && text.length < 2 * AT_FIRST)
@@ -5697,13 +5118,10 @@ export function textView(text        , omitted = 0)              {
   box.append(button)
   return box
 }
-
 function withOmitted(box             , omitted        )              {
   if (omitted > 0) box.append(el('p', { class: 'hint' }, \`\${count(omitted)} more characters are not in this answer.\`))
   return box
 }
-
-/** A text as it is, as much of it at a time as is asked for. */
 export function plainView(text        , first = MORE)              {
   const pre = el('pre', { tabindex: 0 }, visible(text.slice(0, first)))
   const box = el('div', {}, pre)
@@ -5720,8 +5138,6 @@ export function plainView(text        , first = MORE)              {
   box.append(button)
   return box
 }
-
-/** JSON that can be copied. */
 export function jsonView(about        , value         )              {
   const text = prettyJson(value)
   return el(
@@ -5731,8 +5147,6 @@ export function jsonView(about        , value         )              {
     copyButton(about, () => text),
   )
 }
-
-/** What is made when it is first opened. */
 export function lazyFold(summary        , make                       , open = false)                     {
   const box = el('details', { open }, el('summary', {}, summary))
   let isMade = false
@@ -5745,15 +5159,12 @@ export function lazyFold(summary        , make                       , open = fa
   fill()
   return box
 }
-
 function markdownNodes(text        )                {
   return markdownBlocks(text).map(blockNode)
 }
-
 function blockNode(block       )              {
   switch (block.is) {
     case 'heading':
-      // The headings of the page are its own.
       return el('p', { class: 'heading' }, el('strong', {}, ...inlineNodes(block.inside)))
     case 'code':
       return el('pre', { tabindex: 0 }, visible(block.text))
@@ -5769,9 +5180,7 @@ function blockNode(block       )              {
       return el('p', {}, ...inlineNodes(block.inside))
   }
 }
-
 const inlineNodes = (inside                   )                    => inside.map(inlineNode)
-
 function inlineNode(one        )                {
   switch (one.is) {
     case 'text':
@@ -5782,7 +5191,6 @@ function inlineNode(one        )                {
     case 'em':
       return el(one.is, {}, ...inlineNodes(one.inside))
     case 'link':
-      // Where it leads is said, as its words may say something else.
       return el(
         'span',
         {},
@@ -5790,18 +5198,14 @@ function inlineNode(one        )                {
         el('small', {}, \` (\${visible(hostOf(one.href))})\`),
       )
     case 'image':
-      // Nothing is loaded from elsewhere: it would say who reads this, and when.
       return el('small', {}, \`[image \${visible(one.text)}: \${visible(one.href)}]\`)
   }
 }
-
 function hostOf(href        )         {
   return URL.canParse(href) ? new URL(href).host : href
 }
 `,
   "theme.js": `const YEAR_S = 31_536_000
-
-/** The colours that the reader wants, whatever the system says; kept in a cookie, so that the service draws the next page in them. */
 export function themeSwitch()       {
   const choice = document.querySelector                   ('#theme')
   if (choice === null) return
@@ -5811,15 +5215,11 @@ export function themeSwitch()       {
     const { value } = choice
     if (value === '') delete page.dataset.theme
     else page.dataset.theme = value
-    // biome-ignore lint/suspicious/noDocumentCookie: browsers have the Cookie Store API under HTTPS alone
     document.cookie = \`wb_theme=\${value}; path=/; max-age=\${value === '' ? 0 : YEAR_S}; samesite=strict\`
   })
 }
 `,
-  "timeline.js": `/** A stretch of a step's time; without an end it goes on. */
-
-/** The steps of a run as its events tell them, each with what it did when: attempts, delays before another, waits for people. */
-export function timelineOf(events                         , replayed                      = new Set())                 {
+  "timeline.js": `export function timelineOf(events                         , replayed                      = new Set())                 {
   const steps = new Map                      ()
   for (const { kind, stepId, at, attempt, payload, meta } of events) {
     const atMs = Date.parse(at)
@@ -5836,7 +5236,6 @@ export function timelineOf(events                         , replayed            
     }
     if (known === undefined) continue
     known.attempt = attempt
-    // Attempts that came to nothing were paid for as well.
     known.tokensIn += meta.tokensIn ?? 0
     known.tokensOut += meta.tokensOut ?? 0
     known.costUsd = Math.round((known.costUsd + (meta.costUsd ?? 0)) * 1e9) / 1e9
@@ -5845,7 +5244,6 @@ export function timelineOf(events                         , replayed            
         begunAnew(known)
         end(known, atMs)
         known.status = 'completed'
-        // It came right in the end: what went wrong on the way is in its bars.
         delete known.error
         known.output = payload.output
         if (meta.model !== undefined) known.model = meta.model
@@ -5872,7 +5270,6 @@ export function timelineOf(events                         , replayed            
   }
   return [...steps.values()]
 }
-
 function begun(stepId        , meta                       , replayed         )               {
   return {
     stepId,
@@ -5889,21 +5286,16 @@ function begun(stepId        , meta                       , replayed         )  
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
 }
-
-/** An attempt that a recovery makes in the place of one that was cut off has no event of its own beginning: it began as the recovery came. */
 function begunAnew({ pieces }              )       {
   const last = pieces.at(-1)
   if (last?.kind === 'delay' && last.toMs === undefined) last.kind = 'ran'
 }
-
 function end({ pieces }              , atMs        , as           )       {
   const last = pieces.at(-1)
   if (last === undefined || last.toMs !== undefined) return
   last.toMs = atMs
   if (as !== undefined && last.kind === 'ran') last.kind = as
 }
-
-/** The same from the API's list of steps, which knows less of what was between begin and end. */
 export function timelineOfSteps(steps                 )                 {
   return steps.map(({ startedAt, finishedAt, ...step }) => ({
     ...step,
@@ -5916,11 +5308,6 @@ export function timelineOfSteps(steps                 )                 {
     ],
   }))
 }
-
-/**
- * What a call was given, where the journal has it: the answer of the model that asked for the call. \`tool-3-2\` is the second call of the
- * third turn.
- */
 export function inputOf(stepId        , events                          )          {
   const [, turn, call] = /^[a-z]+-(\\d+)-(\\d+)$/.exec(stepId) ?? []
   const asked = events.findLast(one => one.kind === 'step_completed' && one.stepId === \`model-\${turn}\`)?.payload.output
@@ -5930,8 +5317,6 @@ export function inputOf(stepId        , events                          )       
   const found          = asked.toolCalls[Number(call) - 1]
   return typeof found === 'object' && found !== null && 'arguments' in found ? found.arguments : undefined
 }
-
-/** From the first thing that happened to the last; what still goes on reaches to \`nowMs\`. */
 export function spanOf(steps                         , nowMs        )       {
   let fromMs = Number.POSITIVE_INFINITY
   let toMs = 0
@@ -5943,12 +5328,8 @@ export function spanOf(steps                         , nowMs        )       {
   }
   return fromMs > toMs ? { fromMs: nowMs, toMs: nowMs + 1 } : { fromMs, toMs: Math.max(toMs, fromMs + 1) }
 }
-
-/** How wide a bar field is, in its own units. */
 export const BAR_WIDTH = 1000
 const LEAST = 4
-
-/** Where the pieces of a step stand between begin and end of a run. */
 export function barsOf({ pieces, kind }              , { fromMs, toMs }      )        {
   const scale = BAR_WIDTH / (toMs - fromMs)
   return pieces.map(piece => {
@@ -5957,20 +5338,15 @@ export function barsOf({ pieces, kind }              , { fromMs, toMs }      )  
     return { x, width, className: classOf(piece.kind, kind) }
   })
 }
-
 function classOf(piece               , step        )         {
   if (piece === 'ran') return step === 'model' ? 'c-model' : step === 'timer' || step === 'signal' ? 'c-rest' : 'c-tool'
   return \`c-\${piece}\`
 }
-
-/** How long a step took, waits and delays included. */
 export function tookMs({ pieces, status }              )                     {
   const last = pieces.at(-1)
   if (status === 'running' || status === 'waiting' || last?.toMs === undefined) return undefined
   return last.toMs - pieces[0] .fromMs
 }
-
-/** What is to be known of a step besides its bar, in words. */
 export function marksOf({ status, attempt, replayed, copied }              )           {
   return [
     ...(status === 'completed' ? [] : [status]),
@@ -5979,15 +5355,12 @@ export function marksOf({ status, attempt, replayed, copied }              )    
     ...(copied ? ['copied'] : []),
   ]
 }
-
 export function stepName({ stepId, name }                                       )         {
   return name === '' ? stepId : \`\${stepId} \${name}\`
 }
 `,
   "times.js": `import { relativeTime } from './relative-time.js'
-
 const RENEW_MS = 30_000
-
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
 const forms = {
   hour: new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
@@ -6000,8 +5373,6 @@ const forms = {
     hourCycle: 'h23',
   }),
 }
-
-/** Says each time of the page as the reader counts it, and the exact local time when it is pointed at. */
 export function localTimes()       {
   for (const one of document.querySelectorAll                 ('time[datetime]')) {
     const at = new Date(one.dateTime)
@@ -6013,7 +5384,6 @@ export function localTimes()       {
     if (one.title === '') one.title = exact.format(at)
   }
 }
-
 export function followTimes()       {
   localTimes()
   document.addEventListener('refreshed', localTimes)
@@ -6023,27 +5393,20 @@ export function followTimes()       {
 }
 `,
   "toast.js": `import { el, icon, part } from './dom.js'
-
 const STAYS_MS = 6000
-/** Long enough to be reached by the keyboard. */
 const UNDO_STAYS_MS = 12_000
-
 let timer
-
-/** Words at the edge of the page, with a button that takes back what they say, where there is a way back. */
 export function toast(words        , undo                )       {
   const box = part('#toast')
   clearTimeout(timer)
   const close = () => box.replaceChildren()
   box.replaceChildren(el('span', {}, words), ...(undo === undefined ? [] : [undoButton(undo, close)]))
   const leave = () => {
-    // Who points at it or has the focus there is about to use it.
     if (box.matches(':hover, :focus-within')) timer = setTimeout(leave, STAYS_MS)
     else close()
   }
   timer = setTimeout(leave, undo === undefined ? STAYS_MS : UNDO_STAYS_MS)
 }
-
 function undoButton(undo               , close            )              {
   const button = el('button', { type: 'button', class: 'small' }, icon('undo'), ' Undo')
   button.addEventListener('click', () => {
@@ -6055,12 +5418,9 @@ function undoButton(undo               , close            )              {
 `,
   "try-step.js": `import { el } from './dom.js'
 import { money } from './figures.js'
-
 import { root, send } from './page-api.js'
 import { visible } from './foreign-text.js'
 import { lazyFold } from './text-view.js'
-
-/** Asks a model once more what a step asked it, with another model or prompt, and holds the answer against the one that was given. */
 export function tryForm({ stepId, costUsd }              , of           )              {
   return lazyFold('Try again with another model or prompt', () => {
     const box = el('div', {}, el('p', { class: 'hint' }, 'Reading the version …'))
@@ -6072,7 +5432,6 @@ export function tryForm({ stepId, costUsd }              , of           )       
     return [box]
   })
 }
-
 function formOf(
   { manifest }                          ,
   { runId, stepId, costUsd, path }                                                               ,
@@ -6113,14 +5472,12 @@ function formOf(
   })
   return form
 }
-
 const complaint = (error         )              =>
   el('span', { class: 'bad', role: 'alert' }, visible(error instanceof Error ? error.message : String(error)))
 `,
   "verify-receipt.js": `import { readProof } from './read-proof.js'
 import {                   verifyProof } from './receipt-proof.js'
 import { fromHex, toHex, utf8 } from './bytes.js'
-
 const webCrypto              = {
   async sha256({ before, text }) {
     const [head, rest] = [fromHex(before), utf8(text)]
@@ -6134,8 +5491,6 @@ const webCrypto              = {
     return crypto.subtle.verify({ name: 'Ed25519' }, key, signature, message)
   },
 }
-
-/** The verifier with what a browser has of its own; receipt and journal are texts, as they were given. */
 export async function verifyReceipt(
   receipt        ,
   journal                    ,
@@ -6159,8 +5514,6 @@ export async function verifyReceipt(
     ? [true, \`\${what} All \${eventCount} events are the ones that were signed.\`]
     : [true, \`\${what} The journal was not given, so it was not checked.\`]
 }
-
-/** Why nothing could be said. */
 export function whyNot(error         )         {
   if (typeof crypto === 'undefined' || crypto.subtle === undefined) {
     return 'Browsers give a page no cryptography without HTTPS: use runtime verify, or open this page as https or on localhost.'
@@ -6177,21 +5530,17 @@ export function whyNot(error         )         {
 import { readProof } from './read-proof.js'
 import { verifyReceipt, whyNot } from './verify-receipt.js'
 import { root } from './page-api.js'
-
 async function read(path        )                  {
   const answer = await fetch(root + path, { cache: 'no-store' })
   if (!answer.ok) throw new Error(\`the runtime answered \${answer.status} for \${path}\`)
   return answer.text()
 }
-
-/** Checks the receipt of a run here: its signature, and each hash of the journal, with nothing taken on trust but the list of keys. */
 export function verifyButtons()       {
   document.addEventListener('click', event => {
     const button = event.target instanceof Element ? event.target.closest             ('[data-verify]') : null
     if (button !== null) void verify(button)
   })
 }
-
 async function verify(button             )                {
   const said = button.parentElement?.querySelector('output')
   const run = \`ui/api/v1/runs/\${button.dataset.verify}\`
@@ -6219,22 +5568,13 @@ async function verify(button             )                {
 }
 `,
   "virtual-rows.js": `import { el } from './dom.js'
-
-/** What a row looks like; its height is the one of every row. */
-
 const AROUND = 10
-
-/**
- * A list of any length in a box that scrolls: only the rows that can be seen exist. The keyboard moves over rows that are buttons with
- * the arrows, also to those that do not exist yet.
- */
 export function virtualRows(box             , heightPx        , head              ) {
   const spacer = el('div', { class: 'spacer' })
   box.replaceChildren(...(head ? [head] : []), spacer)
   let rows       = { count: 0, row: () => el('div') }
   let shown                                  = { first: 0, last: -1 }
   let waiting = false
-
   function draw(force = false)       {
     waiting = false
     const first = Math.max(0, Math.floor(box.scrollTop / heightPx) - AROUND)
@@ -6253,7 +5593,6 @@ export function virtualRows(box             , heightPx        , head            
     spacer.replaceChildren(...elements)
     if (keeps) elements.find(row => row.dataset.at === focused)?.focus({ preventScroll: true })
   }
-
   function to(at        )       {
     const wanted = Math.min(Math.max(at, 0), rows.count - 1)
     const top = wanted * heightPx
@@ -6263,7 +5602,6 @@ export function virtualRows(box             , heightPx        , head            
     draw(true)
     spacer.querySelector             (\`[data-at="\${wanted}"]\`)?.focus({ preventScroll: true })
   }
-
   box.addEventListener(
     'scroll',
     () => {
@@ -6283,7 +5621,6 @@ export function virtualRows(box             , heightPx        , head            
     to(wanted)
   })
   new ResizeObserver(() => draw()).observe(box)
-
   return {
     show(next      )       {
       rows = next

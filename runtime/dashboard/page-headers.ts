@@ -14,6 +14,12 @@ export function guard(c: Context): void {
   c.header('cache-control', 'no-store')
 }
 
+/** For what pages load. Their policy is the page's; only a picture can be opened as a document of its own. */
+export function guardFile(c: Context): void {
+  if (c.req.path.endsWith('.svg')) c.header('content-security-policy', POLICY)
+  c.header('x-content-type-options', 'nosniff')
+}
+
 /** How a page names the folder that the dashboard stands in, from where it stands itself. */
 export function rootOf(c: Context): string {
   return '../'.repeat(c.req.path.split('/').length - 2) || './'

@@ -3,7 +3,7 @@ import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import { browserFiles } from '../../shared/http/browser-files.ts'
+import { browserFiles, takesGzip } from '../../shared/http/browser-files.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
@@ -27,10 +27,10 @@ import { checkManifest, manifestCheck } from './manifest-check.ts'
 import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
 import { isRange, overviewBody } from './overview-body.ts'
 import type { Page } from './page.ts'
-import { guard, rootOf } from './page-headers.ts'
+import { guard, guardFile, rootOf } from './page-headers.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
-import { sharedFragments } from './shared-fragments.ts'
+import { type Fragment, sharedFragments } from './shared-fragments.ts'
 import { type MenuCounts, shell, type Theme } from './shell.ts'
 
 /** Before a login: holds what the form of the login page must carry. */
@@ -53,6 +53,7 @@ export function pagesRoute({
 }) {
   const logins = loginAccess(users, now)
   const fragments = sharedFragments(monotonic)
+  const packedFragments = new WeakMap<Fragment, Uint8Array<ArrayBuffer>>()
   const files = browserFiles({ load: async () => (await import('./files.gen.ts')).dashboardFiles, gzip: deps.gzip })
 
   async function loginOf(c: Context): Promise<Login | undefined> {
@@ -117,9 +118,18 @@ export function pagesRoute({
     return fragments.get(`${user.role} ${range} ${user.tenantId}`, () => overviewBody(ask, './', range))
   }
 
+  /** Packed once for all who look: unlike a page it has no token, whose bytes the length of an answer could tell. */
+  function sendFragment(c: Context, fragment: Fragment) {
+    c.header('vary', 'accept-encoding')
+    if (deps.gzip === undefined || !takesGzip(c)) return c.html(fragment.body)
+    const packed = packedFragments.get(fragment) ?? deps.gzip(String(fragment.body))
+    packedFragments.set(fragment, packed)
+    return c.body(packed, 200, { 'content-type': 'text/html; charset=UTF-8', 'content-encoding': 'gzip' })
+  }
+
   const route = new Hono<RuntimeHttpEnv>()
     .get('/ui/files/:file', c => {
-      guard(c)
+      guardFile(c)
       return files(c, c.req.param('file'))
     })
     .get('/setup', async c => {
@@ -202,9 +212,9 @@ export function pagesRoute({
     .get('/ui/overview', async c => {
       guard(c)
       const range = c.req.query('range')
-      const { body, etag } = await overviewOf(c, await logins(c), isRange(range) ? range : '24h')
-      c.header('etag', etag)
-      return c.req.header('if-none-match') === etag ? c.body(null, 304) : c.html(body)
+      const fragment = await overviewOf(c, await logins(c), isRange(range) ? range : '24h')
+      c.header('etag', fragment.etag)
+      return c.req.header('if-none-match') === fragment.etag ? c.body(null, 304) : sendFragment(c, fragment)
     })
     .get('/ui/live', async c => {
       const { user } = await logins(c)

@@ -2,17 +2,14 @@
 export const verifierFiles: Readonly<Record<string, string>> = {
   "bytes.js": `const encoder = new TextEncoder()
 const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
-
 export function utf8(text        )                          {
   return encoder.encode(text)
 }
-
 export function toHex(bytes            )         {
   let out = ''
   for (const byte of bytes) out += HEX[byte]
   return out
 }
-
 export function fromHex(text        )                          {
   const bytes = new Uint8Array(text.length >> 1)
   let bad = text.length & 1
@@ -24,29 +21,18 @@ export function fromHex(text        )                          {
   if (bad !== 0) throw new TypeError('expected lower-case hex digits in pairs')
   return bytes
 }
-
-/** Beyond 255 for what is no digit. */
 function digit(code        )         {
   if (code >= 48 && code <= 57) return code - 48
   return code >= 97 && code <= 102 ? code - 87 : 0x100
 }
-
-/** Standard base64 with padding (RFC 4648 §4). */
 export function toBase64(bytes            )         {
   let binary = ''
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }
-
-/** base64url without padding (RFC 4648 §5). */
 export function toBase64Url(bytes            )         {
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
-
-/**
- * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
- * signature would let a receipt be edited without a verifier seeing it.
- */
 export function fromBase64(text        )                          {
   const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
   if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
@@ -54,12 +40,9 @@ export function fromBase64(text        )                          {
   if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
   return bytes
 }
-
 export function concat(...parts                       )                          {
   return joined(parts)
 }
-
-/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
 export function joined(chunks                       )                          {
   const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
@@ -70,9 +53,7 @@ export function joined(chunks                       )                          {
   return out
 }
 `,
-  "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
-
-export class CanonicalError extends TypeError {
+  "jcs.js": `export class CanonicalError extends TypeError {
            path
   constructor(path        , problem        ) {
     super(\`cannot canonicalise \${path === '' ? 'the value' : path}: \${problem}\`)
@@ -80,21 +61,11 @@ export class CanonicalError extends TypeError {
     this.path = path
   }
 }
-
-/**
- * RFC 8785 (JCS): no white space, keys sorted by UTF-16 code units (§3.2.3), numbers and strings as ECMAScript prints
- * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
- */
 export function canonicalize(value         )         {
   const text = inOrder(value) ? JSON.stringify(value) : write(value)
   if (text !== undefined) return text
   throw problemIn(value, '') ?? new CanonicalError('', 'it changes while it is read')
 }
-
-/**
- * Whether the engine's own JSON text is the canonical one: members stand in order, and nothing is there that it would leave out, replace
- * or ask for its form. What is made often is made in order, and then takes half the time, without a string for each part of it.
- */
 function inOrder(value         )          {
   switch (typeof value) {
     case 'string':
@@ -111,16 +82,12 @@ function inOrder(value         )          {
       return false
   }
 }
-
 function allInOrder(values                    )          {
-  // Not \`every\`, which passes over what is missing.
   for (let at = 0; at < values.length; at++) if (!inOrder(values[at])) return false
   return true
 }
-
 function membersInOrder(value        )          {
   const shape = Object.getPrototypeOf(value)
-  // Boxed values and the like have a form of their own in JSON.
   if (shape !== Object.prototype && shape !== null) return false
   let before
   for (const key in value) {
@@ -131,8 +98,6 @@ function membersInOrder(value        )          {
   }
   return true
 }
-
-/** Undefined where there is no form; only then is it worth knowing where, since carrying the path along takes a third of the time. */
 function write(value         )                     {
   switch (typeof value) {
     case 'string':
@@ -148,7 +113,6 @@ function write(value         )                     {
       return undefined
   }
 }
-
 function list(values                    )                     {
   let out = '['
   for (let i = 0; i < values.length; i++) {
@@ -159,7 +123,6 @@ function list(values                    )                     {
   }
   return out + ']'
 }
-
 function members(value                         )                     {
   if (typeof value.toJSON === 'function') return undefined
   let out = '{'
@@ -174,8 +137,6 @@ function members(value                         )                     {
   }
   return out + '}'
 }
-
-/** Most objects have few members, or had them in order: \`sort\` would make three more arrays for each of them. */
 function sortedKeys(value                         )           {
   const keys = Object.keys(value)
   for (let at = 1; at < keys.length; at++) {
@@ -188,8 +149,6 @@ function sortedKeys(value                         )           {
   }
   return keys
 }
-
-/** The first thing in a value that has no form, and where it stands. */
 function problemIn(value         , path        )                             {
   switch (typeof value) {
     case 'string':
@@ -217,22 +176,10 @@ function problemIn(value         , path        )                             {
 }
 `,
   "journal-walk.js": `import { canonicalize } from './jcs.js'
-
-/** The members under the hash, exactly (chain \`sha256-v1\`). */
-
-/** Bytes in lower hex and the text behind them, of which the walk is handed the SHA-256 in lower hex. */
-
 export const genesisText = (runId        )         => 'waybill/journal/v1\\n' + runId
-
-/** Aliases and other members of the event do not enter. */
 export function hashedText({ seq, kind, stepId, runId, attempt, at, payload, meta }             )         {
   return canonicalize({ seq, kind, stepId, runId, attempt, at, payload, meta })
 }
-
-/**
- * Recomputes the whole chain; \`brokenAt\` is the sequence number that should have stood there. What is to be hashed is yielded, so that
- * one walk serves a host whose hash answers at once and a browser, whose hash does not.
- */
 export function* journalWalk(runId        , events                        )                                          {
   let head = yield { before: '', text: genesisText(runId) }
   let count = 0
@@ -254,13 +201,9 @@ export function* journalWalk(runId        , events                        )     
   return { ok: true, head, count }
 }
 `,
-  "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
-
-/** Members whose values are not looked into here. */
-function open(names        )          {
+  "members.js": `function open(names        )          {
   return Object.fromEntries(names.split(' ').map(name => [name, true]))
 }
-
 const PAYLOAD          = {
   ...open(
     'version runId tenantId agentName agentVersionId manifestHash status inputHash outputHash tokensIn tokensOut',
@@ -268,21 +211,14 @@ const PAYLOAD          = {
   ...open('costUsd models isolation nodeId chain journalHash eventCount createdAt finishedAt issuedAt keyId'),
   node: open('publicKey signature'),
 }
-
 export const RECEIPT          = { ...open('signature algorithm publicKey'), payload: PAYLOAD }
-
-/** \`payload\` and \`meta\` are free, and under the hash as they are. */
 const EVENT = open('seq kind stepId runId attempt at payload meta hash')
-
 export const JOURNAL          = { ...open('runId chain genesis head eventCount sealed'), events: [EVENT] }
-
 export const RUNTIME_KEYS          = {
   ...open('algorithm keyId publicKey keyFingerprint chain canonicalization docs'),
   keys: [open('keyId publicKey keyFingerprint status notBefore notAfter')],
 }
-
 const SEAL = open('seq prev_hash hash')
-
 export const TRACE          = {
   ...SEAL,
   ...open('v trace_id tenant_id ts session_id mode route_ix'),
@@ -313,20 +249,15 @@ export const TRACE          = {
     ...open('response_id upstream_request_id client_request_id truncated'),
   },
 }
-
 export const FEEDBACK          = {
   ...SEAL,
   ...open('v tenant_id feedback_id trace_id gate_id reporter verdict score ts supersedes'),
 }
-
 export const CHECKPOINT = open('v kind tenant_id seq hash feedback_seq feedback_hash ts key_id prev_checkpoint sig')
-
 export const ROUTER_KEYS          = {
   ...open('v heads_url'),
   keys: [open('key_id alg public_key created_at retired_at')],
 }
-
-/** Where a member stands that the format has not, such as \`events/1/output\`; undefined where there is none. */
 export function unknownMember(value         , members         , path = '')                     {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
@@ -345,7 +276,6 @@ export function unknownMember(value         , members         , path = '')      
   }
   return undefined
 }
-
 function unknownInList(values                    , members         , path        )                     {
   for (const [at, value] of values.entries()) {
     const found = unknownMember(value, members, \`\${path}/\${at}\`)
@@ -354,24 +284,11 @@ function unknownInList(values                    , members         , path       
   return undefined
 }
 `,
-  "read-json.js": `/**
- * Reads JSON text. It throws what JSON.parse throws.
- *
- * The engine's reader can give a wrong name to a member: it takes the characters of an escaped name as they are written for a name that
- * objects of the same shape have had ("L\\n" is read as \`L\\\`; nodejs/node issue 63785). What an escaped name is read as would then depend
- * on what was read before, and hashes and signatures with it. A text that holds such a name is read here.
- */
-export function readJson(text        )          {
+  "read-json.js": `export function readJson(text        )          {
   const value          = JSON.parse(text)
   return escapedName.test(text) ? rebuilt(text) : value
 }
-
-/** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
 const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
-
-/** What a walk over a text comes by; each may throw. */
-
-/** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
 export function rebuilt(text        , passed         )          {
   let root
   let name
@@ -409,20 +326,16 @@ export function rebuilt(text        , passed         )          {
   }
   return root
 }
-
-/** An assignment to __proto__ would set the prototype instead of a member. */
 function setMember(object         , name        , value         ) {
   if (name === '__proto__')
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
   else object[name] = value
 }
-
 function endOfString(text        , start        ) {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\\\' ? 2 : 1
   return at + 1
 }
-
 function endOfLiteral(text        , start        ) {
   let at = start + 1
   while (at < text.length && !' \\t\\r\\n,:]}'.includes(text[at] ?? '')) at += 1
@@ -430,8 +343,6 @@ function endOfLiteral(text        , start        ) {
 }
 `,
   "read-proof.js": `import { readJson, rebuilt } from './read-json.js'
-
-/** A text of which two readers may read two things, so that no signature over it says which was meant. */
 export class ProofTextError extends Error {
            name = 'ProofTextError'
            reason
@@ -440,11 +351,6 @@ export class ProofTextError extends Error {
     this.reason = reason
   }
 }
-
-/**
- * Reads the JSON text of a proof (docs/spec/proof.md, "Strict reading"): a name stands once in its object, a number is written as RFC 8785
- * writes it, and no text holds half of a surrogate pair. Then every reader that takes the text at all reads the same.
- */
 export function readProof(text        )          {
   let value
   try {
@@ -455,12 +361,9 @@ export function readProof(text        )          {
   if (!saysItself(value, text)) rebuilt(text, { member: once, scalar: unambiguous })
   return value
 }
-
-/** The same of bytes; what is not UTF-8 is no JSON. */
 export function readProofBytes(bytes            )          {
   return readProof(proofText(bytes))
 }
-
 export function proofText(bytes            )         {
   try {
     return decoder.decode(bytes)
@@ -468,28 +371,20 @@ export function proofText(bytes            )         {
     throw new ProofTextError('not_json', 'it is not UTF-8', { cause })
   }
 }
-
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** An escape that may be half of a pair. */
 const HALF = /\\\\u[dD][89a-fA-F]/
-
-/** What the engine writes for the value is the text: nothing was lost in reading it. Most proofs come as they were written. */
 function saysItself(value         , text        )          {
   if (HALF.test(text) || !text.isWellFormed()) return false
   try {
     return JSON.stringify(value) === text.trim()
   } catch {
-    // Nested deeper than the engine writes.
     return false
   }
 }
-
 function once(object        , name        )       {
   if (Object.hasOwn(object, name))
     throw new ProofTextError('duplicate_member', \`the member \${JSON.stringify(name)} stands twice in one object\`)
 }
-
 function unambiguous(value         , written        )       {
   if (typeof value === 'string' && !value.isWellFormed())
     throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
@@ -500,12 +395,7 @@ function unambiguous(value         , written        )       {
   "receipt-proof.js": `import { fromBase64, toBase64, toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 import {                                       journalWalk,             } from './journal-walk.js'
-
 import { JOURNAL, RECEIPT, unknownMember } from './members.js'
-
-/** What the host gives: in a browser both answer later. */
-
-/** What was given is something else altogether, and nothing can be said of it. */
 export class NotAProof extends Error {
            name = 'NotAProof'
            what
@@ -518,11 +408,6 @@ export class NotAProof extends Error {
     this.what = what
   }
 }
-
-/**
- * Whether a receipt was signed by the key with this fingerprint, and whether a journal is the one it speaks of (docs/spec/proof.md).
- * Nothing is asked of any server or store; when a key was retired or revoked cannot be told from here.
- */
 export async function verifyProof(
   { receipt, journal, fingerprint }            ,
   crypto             ,
@@ -545,8 +430,6 @@ export async function verifyProof(
   if (journal === undefined) return { valid: true, payload, journal: 'not_checked' }
   return (await journalFault(journal, payload, crypto)) ?? { valid: true, payload, journal: 'ok' }
 }
-
-/** Why a journal is not the one that a signed payload speaks of. */
 export async function journalFault(
   given         ,
   { runId, eventCount, journalHash }                                                              ,
@@ -574,10 +457,6 @@ export async function journalFault(
   const other = said.find(([name, value]) => Object.hasOwn(journal, name) && journal[name          ] !== value)
   return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
 }
-
-/** What a walk over a journal came to. */
-
-/** Why the journal that was walked is not the one under the signature. */
 export function walkFault(
   walk      ,
   { eventCount, journalHash }                                                    ,
@@ -592,8 +471,6 @@ export function walkFault(
     return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
   return undefined
 }
-
-/** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
 export function signedBytes(payload         )                                      {
   try {
     return utf8(canonicalize(payload))
@@ -601,25 +478,19 @@ export function signedBytes(payload         )                                   
     return undefined
   }
 }
-
-/** Standard base64 with its padding, in its one spelling; nothing for any other text. */
 export function plainBase64(text        )                          {
   try {
     const bytes = fromBase64(text)
     if (toBase64(bytes) === text) return bytes
   } catch {
-    // The same as another spelling.
   }
   return new Uint8Array(0)
 }
-
 const TEXTS =
   'runId tenantId agentName agentVersionId manifestHash inputHash outputHash isolation nodeId journalHash createdAt finishedAt issuedAt keyId'.split(
     ' ',
   )
 const ENDS                     = ['succeeded', 'failed', 'cancelled']
-
-/** Whether what was signed is the payload of a receipt. */
 export function isPayload(payload         )                            {
   if (!isObject(payload)) return false
   const { version, chain, status, tokensIn, tokensOut, eventCount, costUsd, models, node } = payload
@@ -635,7 +506,6 @@ export function isPayload(payload         )                            {
     (node === undefined || (isObject(node) && [node.publicKey, node.signature].every(one => typeof one === 'string')))
   )
 }
-
 function asEnvelope(value         )                       {
   if (!isObject(value)) return undefined
   const { payload, signature, algorithm, publicKey } = value
@@ -646,7 +516,6 @@ function asEnvelope(value         )                       {
     (publicKey === undefined || typeof publicKey === 'string')
   return whole ? { payload, signature, algorithm, publicKey } : undefined
 }
-
 function asJournal(value         )                      {
   if (!isObject(value)) return undefined
   const { runId, chain, events } = value
@@ -657,18 +526,15 @@ function asJournal(value         )                      {
     events.every(event => isObject(event))
   return whole ? (value                      ) : undefined
 }
-
 function isObject(value         )                                   {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
-
 function refused(reason              , explanation        )          {
   return { valid: false, reason, explanation }
 }
 `,
   "verifier-form.js": `import { proofText } from './read-proof.js'
 import { verifyReceipt, whyNot } from './verify-receipt.js'
-
 const form = document.querySelector('form')
 const said = document.querySelector('output')
 for (const input of document.querySelectorAll                  ('input[type=file]')) {
@@ -702,7 +568,6 @@ form.addEventListener('submit', async event => {
   "verify-receipt.js": `import { readProof } from './read-proof.js'
 import {                   verifyProof } from './receipt-proof.js'
 import { fromHex, toHex, utf8 } from './bytes.js'
-
 const webCrypto              = {
   async sha256({ before, text }) {
     const [head, rest] = [fromHex(before), utf8(text)]
@@ -716,8 +581,6 @@ const webCrypto              = {
     return crypto.subtle.verify({ name: 'Ed25519' }, key, signature, message)
   },
 }
-
-/** The verifier with what a browser has of its own; receipt and journal are texts, as they were given. */
 export async function verifyReceipt(
   receipt        ,
   journal                    ,
@@ -741,8 +604,6 @@ export async function verifyReceipt(
     ? [true, \`\${what} All \${eventCount} events are the ones that were signed.\`]
     : [true, \`\${what} The journal was not given, so it was not checked.\`]
 }
-
-/** Why nothing could be said. */
 export function whyNot(error         )         {
   if (typeof crypto === 'undefined' || crypto.subtle === undefined) {
     return 'Browsers give a page no cryptography without HTTPS: use runtime verify, or open this page as https or on localhost.'

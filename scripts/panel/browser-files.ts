@@ -18,12 +18,19 @@ function servedName(path: string): string {
     : inPackage.replace('@', '').replaceAll('/', '-')
 }
 
-/** But for the notice of its licence. Imports get the quotes of this project. */
+/** What is for readers of the source is not sent to browsers, but for the notice of a licence. */
 function withoutComments(source: string): string {
   return source
     .replace(/^[ \t]*\/\*(?!!)(?:(?!\*\/)[\s\S])*\*\/[ \t]*$/gm, '')
     .replace(/^[ \t]*\/\/.*$/gm, '')
-    .replace(/^(import .* from |export .* from )"([^"]+)"/gm, "$1'$2'")
+    .replace(/[ \t]+$/gm, '')
+    .replace(/\n{2,}/g, '\n')
+    .trimStart()
+}
+
+/** As this project writes imports. */
+function withOwnQuotes(source: string): string {
+  return source.replace(/^(import .* from |export .* from )"([^"]+)"/gm, "$1'$2'")
 }
 
 export interface BrowserPart {
@@ -94,21 +101,18 @@ export function browserFiles({ entries, assets }: BrowserPart): Record<string, s
     if (known !== undefined) throw new Error(`${path} and ${known} would be served under one name: rename one`)
     sources.set(name, path)
     const source = readFileSync(path, 'utf8')
-    const plain = (path.includes(PACKAGES) ? withoutComments(source) : stripTypeScriptTypes(source)).replace(
-      /[ \t]+$/gm,
-      '',
-    )
+    const plain = withoutComments(path.includes(PACKAGES) ? withOwnQuotes(source) : stripTypeScriptTypes(source))
     const text = plain.replace(IMPORT, (_, words: string, specifier: string) => {
       if (specifier.startsWith('.')) return `${words}'./${add(join(dirname(path), specifier))}'`
       if (FOR_BROWSERS.test(specifier)) return `${words}'./${add(fileURLToPath(import.meta.resolve(specifier)))}'`
       throw new Error(`${path} imports ${specifier}, which no browser can load`)
     })
-    files.set(name, text.replace(/\n{3,}/g, '\n\n').trimStart())
+    files.set(name, text)
     return name
   }
 
   for (const { pathname } of entries) add(pathname)
-  for (const asset of assets) files.set(basename(asset), readFileSync(join(root, asset), 'utf8'))
+  for (const asset of assets) files.set(basename(asset), withoutComments(readFileSync(join(root, asset), 'utf8')))
   return Object.fromEntries([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 

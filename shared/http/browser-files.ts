@@ -20,6 +20,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const TYPEFACE = /\.woff2$/
 const TAKES_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\b)/
 
+export const takesGzip = (c: Context): boolean => TAKES_GZIP.test(c.req.header('accept-encoding') ?? '')
+
 /** Serves what the pages of a service load: modules and styles with a tag, packed once for all, and the typeface under its version. */
 export function browserFiles({ load, gzip }: BrowserFiles) {
   const packed = new Map<string, Bytes>()
@@ -46,8 +48,7 @@ export function browserFiles({ load, gzip }: BrowserFiles) {
     c.header('etag', etag)
     if (c.req.header('if-none-match') === etag) return c.body(null, 304)
     c.header('vary', 'accept-encoding')
-    if (gzip === undefined || !TAKES_GZIP.test(c.req.header('accept-encoding') ?? ''))
-      return c.body(text, 200, { 'content-type': type })
+    if (gzip === undefined || !takesGzip(c)) return c.body(text, 200, { 'content-type': type })
     const body = packed.get(name) ?? (await gzip(text))
     packed.set(name, body)
     return c.body(body, 200, { 'content-type': type, 'content-encoding': 'gzip' })

@@ -1,13 +1,11 @@
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openDb } from '../../shared/host/open-libsql.ts'
-import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
 import { type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { longRun } from './many-runs.ts'
 
 if (hasChromium()) {
   describe('the dashboard with a long run', () => {
@@ -122,45 +120,4 @@ async function scrolled(page: Page, list: string): Promise<Scrolled> {
   let last = await pass()
   for (let more = 2; more > 0 && last.longestMs >= LONGEST_MS; more--) last = await pass()
   return last
-}
-
-/** Puts so many events behind a run that there is, as they would stand there. */
-async function longRun({ folder }: DashboardFixture, id: string, count: number): Promise<string> {
-  const db = await openDb(join(folder, 'waybill.db'))
-  const long = '01900000-0000-7000-8000-00000000beef'
-  const { rows } = await db.execute({ sql: 'select * from runs where id = ?', args: [id] })
-  const columns = rows[0] === undefined ? [] : Object.keys(rows[0]).filter(name => !/^\d+$/.test(name))
-  const others = columns.filter(name => name !== 'id')
-  await db.execute({
-    sql: `insert into runs (id, ${others.join(', ')}) select ?, ${others.join(', ')} from runs where id = ?`,
-    args: [long, id],
-  })
-  await db.execute({
-    sql: `insert into receipts select ?1, tenant_id, issued_ms, json_set(envelope, '$.payload.runId', ?1, '$.payload.eventCount', ?2)
-      from receipts where run_id = ?3`,
-    args: [long, count, id],
-  })
-  const from = Date.parse('2026-01-02T03:04:05.678Z')
-  const events = Array.from({ length: count }, (_, i) => {
-    const step = Math.floor(i / 2)
-    const begins = i % 2 === 0
-    const body = {
-      seq: i + 1,
-      kind: begins ? 'step_started' : 'step_completed',
-      stepId: `tool-${step}-1`,
-      runId: long,
-      attempt: 1,
-      at: new Date(from + i * 40).toISOString(),
-      payload: begins ? {} : { output: `result ${step}` },
-      meta: begins ? { stepKind: 'tool', name: 'http_request' } : { tokensIn: 3, tokensOut: 4, costUsd: 0.0001 },
-    }
-    return { run_id: long, seq: i + 1, hash: String(i).padStart(64, '0'), body: canonicalize(body) }
-  })
-  await db.execute({
-    sql: `insert into events (run_id, seq, hash, body)
-      select value ->> 'run_id', value ->> 'seq', value ->> 'hash', value ->> 'body' from json_each(?)`,
-    args: [JSON.stringify(events)],
-  })
-  db.close()
-  return long
 }

@@ -11,6 +11,8 @@ import { followTimes } from './times.ts'
 
 /** What one commit changes comes together. */
 const QUIET_MS = 30
+/** The line says once that it is open, and once more after its first look. */
+const OPENING_MS = 300
 /** After a page that took long to be drawn, this many times as long passes before the next. */
 const REST = 5
 /** A part of a page that is drawn for all says after how many seconds it is worth asking again. */
@@ -30,6 +32,7 @@ function listen(): void {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
   let soon = false
+  let quietMs = OPENING_MS
   const changes = new EventSource(`${root}ui/live`)
   changes.addEventListener('open', () => line.replaceChildren('● live'))
   changes.addEventListener('changed', () => {
@@ -38,9 +41,10 @@ function listen(): void {
     setTimeout(
       () => {
         soon = false
+        quietMs = QUIET_MS
         if (!document.hidden) void renew()
       },
-      Math.max(QUIET_MS, restUntil - performance.now()),
+      Math.max(quietMs, restUntil - performance.now()),
     )
   })
   changes.addEventListener('error', () => {

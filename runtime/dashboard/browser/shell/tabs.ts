@@ -40,7 +40,7 @@ export function pageTabs(): void {
   const { open } = tabs(list, name => {
     const to = new URL(location.href)
     to.searchParams.set('tab', name)
-    history.pushState(null, '', to)
+    if (to.href !== location.href) history.pushState(null, '', to)
   })
   window.addEventListener('popstate', () => open(new URLSearchParams(location.search).get('tab') ?? first))
 }
