@@ -58,7 +58,7 @@ interface Lifecycle {
 
 /** Everything that a router is made of, for one process. */
 export async function assemble(options: RouterOptions, life: Lifecycle) {
-  const { db, log = silentLog(), clock = systemClock, transport = fetchTransport(), env = {} } = options
+  const { db, log = silentLog(), clock = systemClock, transport = fetchTransport(), env = {}, others } = options
   const sha256 = options.sha256 ?? portableSha256
   const metrics = createMetrics()
   metrics.gauge('router_build_info', 'The running version.').set(1, { version: VERSION })
@@ -103,8 +103,10 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const written = db && receipts?.write ? forwardingDb(db, receipts.write) : db
   const findTrace = traceFinder({
     reads,
-    pending: async (id, tenant) => receipts?.find(id, tenant),
-    made: receipts?.made ?? (async () => undefined),
+    pending: async (id, tenant) => (await receipts?.find(id, tenant)) ?? others?.find(id, tenant),
+    made: async () => {
+      await Promise.all([receipts?.made(), others?.made()])
+    },
   })
   const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
   const hearReports = db ? await reportsElsewhere({ db, clock, log, wrong: answers.retract }) : () => Promise.resolve()
@@ -130,7 +132,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
   })
   const spent = written && spentStore(written)
-  if (spent) ledger.load(await spent.recent(clock.now()))
+  if (spent && !others) ledger.load(await spent.recent(clock.now()))
   const saveSpent = async () => {
     clearTimeout(saving)
     saving = undefined
@@ -160,11 +162,12 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const callLog = log.target('router.calls')
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
+  const held = heldResponses(clock.monotonic, sha256)
   const shared = {
-    ledger,
+    ledger: others?.budgets ?? ledger,
     breakers: breakers(clock, breakerLines(log.target('router.policy'), clock)),
     sessions: sessions(clock.monotonic),
-    held: heldResponses(clock.monotonic, sha256),
+    held: others?.held(held) ?? held,
     refusedSettings: new Map(),
     learner: learning.learner,
     shadows,
@@ -216,24 +219,31 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     await feedback?.routes.remember(next.config)
     return next
   }
-  const reload = reloader({ holder, activate: activateKnown, readConfig: options.readConfig, metrics, log })
+  const reloadHere = reloader({ holder, activate: activateKnown, readConfig: options.readConfig, metrics, log })
+  const reloadAll = async () => {
+    const swapped = await reloadHere()
+    await others?.reloaded()
+    return swapped
+  }
   const breakerOf = shared.breakers.phaseOf
   const { store } = holder.get().config
+  const live = liveMetrics(metrics, {
+    counted: receipts?.made,
+    calibration: async () => calibrating.show(await calibration.figures()),
+    providers: () => Object.keys(holder.get().config.providers),
+    breakerOf,
+    gates: () => Object.keys(holder.get().config.gates),
+    isGateDisabled: gate =>
+      errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
+    inFlight: options.inFlight,
+  })
+  others?.answer({ page: live.text, made: async () => receipts?.made(), reload: reloadHere })
   const app = routerApp({
     dashboard: options.dashboard ?? (() => undefined),
     traceFeed: feed,
     log: log.target('router.http'),
     guard: { access, tenantId, sha256 },
-    metrics: liveMetrics(metrics, {
-      counted: receipts?.made,
-      calibration: async () => calibrating.show(await calibration.figures()),
-      providers: () => Object.keys(holder.get().config.providers),
-      breakerOf,
-      gates: () => Object.keys(holder.get().config.gates),
-      isGateDisabled: gate =>
-        errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
-      inFlight: options.inFlight,
-    }),
+    metrics: others ? { text: async () => others.page(await live.text()) } : live,
     audit: {
       reads,
       findTrace,
@@ -257,7 +267,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       authRequired: access.keys.length > 0,
     },
     feedback: { submit: feedback?.submit },
-    reload,
+    reload: others ? reloadAll : reloadHere,
     maxBodyBytes,
     outHeaders,
     ...life,
@@ -267,7 +277,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     handleCall: createHandleCall(calls),
     receipts,
     feedback,
-    reload,
+    reload: reloadHere,
     /** Pages that follow the traces come back to the next process. */
     drain: () => feed?.close(),
     async settled() {
@@ -287,6 +297,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       await learning.close()
       await feedback?.close()
       await receipts?.close()
+      others?.last(await live.text().catch(() => metrics.text()))
     },
   }
 }

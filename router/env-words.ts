@@ -45,6 +45,12 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       form: '`host:port` or `[v6]:port`',
       default: '127.0.0.1:8080',
     },
+    ROUTER_PROCESSES: {
+      about:
+        'How many processes answer at the address, beside one that writes receipts and keeps budgets. `auto`: one for each core. SIGUSR2 replaces them one after the other. `npm start` and `runtime serve --with-router` run one.',
+      form: '`auto` or a number from 1 to 99',
+      default: '1',
+    },
     ROUTER_KEYS: {
       about: 'Keys of callers by tenant, sent as `x-router-key`. `!` marks an administrator.',
       form: 'list of `tenant:key`, `tenant!:key` or `tenant:sha256:<hex>`, keys of 24 characters or more; or a file that holds it, as `@/run/secrets/router-keys`; secret',

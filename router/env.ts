@@ -23,6 +23,10 @@ export const routerEnv = z.object({
   ROUTER_SIGNING_KEY_FILE: z.string().optional(),
   ROUTER_ANCHOR_FILE: z.string().optional(),
   ROUTER_BIND: bindSchema.default({ host: '127.0.0.1', port: 8080 }),
+  ROUTER_PROCESSES: z
+    .string()
+    .regex(/^(?:auto|[1-9]\d?)$/, 'expected auto or a number from 1 to 99')
+    .default('1'),
   ROUTER_DB: z.string().default('router.db'),
   ROUTER_DB_TOKEN: z.string().optional(),
   ROUTER_UPSTREAM_MESSAGES: upstream.default('https://api.anthropic.com'),

@@ -6,6 +6,7 @@ import type { ConfigSource } from './active-config.ts'
 import type { Access } from './auth/access.ts'
 import type { CredentialHost } from './cloud/credential-request.ts'
 import type { GateHost } from './gates/gate-host.ts'
+import type { OtherProcesses } from './processes.ts'
 import type { ReceiptStorage } from './receipts.ts'
 import type { Transport } from './upstream/transport.ts'
 
@@ -45,4 +46,6 @@ export interface RouterOptions {
   cut?: (request: Request) => void
   /** Requests being answered, where the host counts them. */
   inFlight?: () => number
+  /** Where this is one of several processes of a service. */
+  others?: OtherProcesses
 }

@@ -35,6 +35,8 @@ export interface ReceiptStorage {
   isGone?: (holder: string) => boolean
   /** Gets a trace of each call. */
   collector?: CollectorPlace | undefined
+  /** The writer of another process, in the place of one here. */
+  writer?: (deps: Pick<ReceiptsDeps, 'clock' | 'log' | 'metrics' | 'store'>) => TraceWriter
   /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */
   elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<StoredHere>) => Promise<Receipts>
 }
@@ -89,16 +91,26 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   return receiptStorage.elsewhere ? receiptStorage.elsewhere(deps, here) : keepHere(deps)
 }
 
-/** The same in the calling thread. */
-export function keepHere(deps: ReceiptsDeps): StoredHere {
-  const { receiptStorage, log, store } = deps
+/** The writer of a store, with what drops old records where that is this one's work. */
+interface Writing {
+  writer: TraceWriter
+  old: ReturnType<typeof retention> | undefined
+}
+
+/** The writer of a store, and what drops the old records from it. */
+export function ownWriter(
+  { receiptStorage, ...deps }: Omit<ReceiptsDeps, 'hashing' | 'settings' | 'builtinPrices'>,
+  { queue = deps.store.queue, tells = false } = {},
+) {
+  const { store, log } = deps
   const { durable, ...host } = receiptStorage
   const writer = traceWriter({
     ...deps,
     ...host,
+    tells,
     mode: durable ? 'durable' : 'best-effort',
     limits: {
-      queue: store.queue,
+      queue,
       batch: store.batch,
       flush_ms: store.flushMs,
       checkpoint_records: store.checkpointRecords,
@@ -113,6 +125,14 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
     clock: deps.clock,
     log,
   })
+  return { writer, old }
+}
+
+/** The same in the calling thread. */
+export function keepHere(deps: ReceiptsDeps): StoredHere {
+  const { receiptStorage, log } = deps
+  const { durable, writer: elsewhere } = receiptStorage
+  const { writer, old }: Writing = elsewhere ? { writer: elsewhere(deps), old: undefined } : ownWriter(deps)
   const count = traceMetrics(deps.metrics)
   const held = unsealed(writer.depth)
   const { collector } = receiptStorage
@@ -131,6 +151,7 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
     // What `record` has put off is one turn of the loop away.
     await new Promise(resolve => setTimeout(resolve, 0))
     await observed.settled()
+    await writer.taken?.()
   }
   return {
     observed(one) {
@@ -174,7 +195,7 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
       await writer.idle()
     },
     async close() {
-      await old.close()
+      await old?.close()
       await made()
       await writer.close()
       await tracing?.close()

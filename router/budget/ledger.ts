@@ -17,6 +17,8 @@ export interface BudgetRefusal {
   scope: BudgetScope
   limit: NanoUsd
   used: NanoUsd
+  /** Why nothing could be reserved, where no cap was in the way. */
+  away?: string
 }
 
 export interface Reservation {
@@ -49,7 +51,13 @@ interface Total {
   at: number
 }
 
-export type BudgetLedger = ReturnType<typeof budgetLedger>
+/** What a call asks before it is made; where another process keeps the accounts, its answer is waited for. */
+export interface Budgets {
+  open(
+    spender: Spender,
+    caps: Caps,
+  ): { reserve(bound: NanoUsd): Reservation | BudgetRefusal | Promise<Reservation | BudgetRefusal> }
+}
 
 /**
  * What each request, session, day and tenant has spent and reserved. A call reserves its upper bound before it is made,

@@ -88,7 +88,8 @@ export function isOfRequest({ call }: Pick<Tried, 'call'>): boolean {
   return call.kind === 'refused' && !call.failover && call.status !== null && OF_REQUEST.has(call.status)
 }
 
-export function budgetText({ scope, limit, used }: Pick<BudgetRefusal, 'scope' | 'limit' | 'used'>): string {
+export function budgetText({ scope, limit, used, away }: Omit<BudgetRefusal, 'ok'>): string {
+  if (away !== undefined) return away
   const usd = (nano: NanoUsd) => `${nano / 1e9} USD`
   const name = BUDGET_NAMES[scope]
   return `the budget of this ${name} is ${usd(limit)}, of which ${usd(used)} is spent or reserved: the next call could pass it`

@@ -22,7 +22,7 @@ import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { type Answer, commitResponse, type Flowing, type Outcome } from './commit-response.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { earlyFrames } from './early-frames.ts'
-import type { HeldResponses, Holding } from './held-responses.ts'
+import type { Holding, SharedHeld } from './held-responses.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type RenderOptions, renderAnswer, renderRefusal, streamHeaders } from './render-answer.ts'
@@ -37,7 +37,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   clock: Clock
   hashing: Hashing
   sessions: Sessions
-  held: HeldResponses
+  held: SharedHeld
   outHeaders: boolean
   shadows: Shadows
   answers: AnswerCache<Tried & { call: AnsweredCall }>
@@ -84,7 +84,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   })()
 
   async function decide(): Promise<Outcome> {
-    const holding = inbound.held && deps.held.find(input.tenantId, inbound.held)
+    const finding = inbound.held && deps.held.find(input.tenantId, inbound.held)
+    const holding = finding instanceof Promise ? await finding : finding
     const request = requestOf(inbound, holding, deps.hashing)
     const { session_id: sessionId, features } = request
     const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)

@@ -32,6 +32,12 @@ export interface Holding {
 
 export type HeldResponses = ReturnType<typeof heldResponses>
 
+/** The same where another process may know more. */
+export interface SharedHeld {
+  find(tenantId: string, state: HeldState): Holding | Promise<Holding>
+  keep: HeldResponses['keep']
+}
+
 /**
  * Which provider and model made each response, its items and its sealed reasoning. Lives as long as the process: a request that names what is
  * not known starts where its route does.

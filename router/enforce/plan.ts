@@ -4,7 +4,7 @@ import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
 import type { DroppedRung, Features, Policy } from '../../shared/wire/router/trace.ts'
 import { capsFor, hasCaps } from '../budget/caps.ts'
-import type { BudgetLedger } from '../budget/ledger.ts'
+import type { Budgets } from '../budget/ledger.ts'
 import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
@@ -26,7 +26,7 @@ import { type Inbound, rungBody } from './upstream-request.ts'
 export interface PlanDeps {
   config: RoutingConfig
   gates: ReadonlyMap<string, Gate>
-  ledger: BudgetLedger
+  ledger: Budgets
   breakers: Breakers
   learner: Learner
   /** What calibration says about a route of a tenant. */

@@ -2,7 +2,7 @@ import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/esti
 import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import type { BudgetLedger, BudgetRefusal } from '../budget/ledger.ts'
+import type { BudgetRefusal, Budgets } from '../budget/ledger.ts'
 import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
@@ -39,7 +39,7 @@ export interface PricedCallDeps {
 
 /** On whose account and by whose key a request calls models. */
 export interface Payer {
-  account: ReturnType<BudgetLedger['open']>
+  account: ReturnType<Budgets['open']>
   /** Null where nothing has a cap: then nothing need be reserved. */
   boundFactors: BoundFactors | null
   credential: (model: Model) => Credential
@@ -80,7 +80,8 @@ export async function pricedCall(
           tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
           cacheWritesOf(body, model.dialect),
         )
-  const reserved = account.reserve(bound)
+  const reserving = account.reserve(bound)
+  const reserved = reserving instanceof Promise ? await reserving : reserving
   if (!reserved.ok) {
     deps.budgetRefused(reserved.scope)
     return { ok: false, refusal: reserved }

@@ -7,8 +7,9 @@ import type { HeaderList } from '../upstream/transport.ts'
 import { incomingBody } from './incoming-body.ts'
 import { pairs } from './undici-transport.ts'
 
-/** Calls to providers on Node's own objects: no Request, no Response, no web stream in between. Counts the requests that are being answered. */
-export function nodeCalls() {
+/** Calls to providers on Node's own objects: no Request, no Response, no web stream in between. Counts the requests that are being answered. With other
+ * processes, the limit on these is shared out among them. */
+export function nodeCalls(processes = 1) {
   let inFlight = 0
   const release = () => void inFlight--
   return {
@@ -17,7 +18,7 @@ export function nodeCalls() {
     accept:
       (handle: HandleCall) =>
       (request: IncomingMessage, response: ServerResponse): boolean => {
-        const outcome = handle(new NodeExchange(request, response), inFlight)
+        const outcome = handle(new NodeExchange(request, response), (inFlight + 1) * processes - 1)
         if (outcome !== 'full') {
           inFlight++
           response.on('close', release)

@@ -3,16 +3,15 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { cutConnection, listen, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
-import { writerName } from '../../shared/host/writer-name.ts'
 import { createLog } from '../../shared/log/log.ts'
-import { collectorPlace } from '../../shared/telemetry/collector.ts'
-import { type RouterEnv, routerEnv } from '../env.ts'
+import { routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { credentialHost } from './credential-host.ts'
 import { nodeCalls } from './node-exchange.ts'
-import type { ReceiptLocation } from './receipt-thread/messages.ts'
+import type { JoinedProcesses } from './processes/other-processes.ts'
+import { receiptLocation } from './receipt-location.ts'
 import { receiptThread } from './receipt-thread/start.ts'
 import { openReceiptStorage } from './receipt-thread/storage.ts'
 import { regexWorkers } from './regex-worker.ts'
@@ -28,10 +27,20 @@ type Vars = Record<string, string | undefined>
 /** What the service beside this one adds. */
 export interface RouterParts {
   dashboard?: () => string | undefined
+  /** One of several processes at an address, and the socket of the one that writes. */
+  among?: { others: JoinedProcesses; count: number; writer: string }
+}
+
+/** Idle connections of a process that another one replaces stay so long: their callers hear at their next call that it ends. */
+const RESTART_GRACE_MS = 2000
+
+export interface RouterService extends Service {
+  /** With `restart` others go on at its address. */
+  close(why?: 'restart' | 'stop'): Promise<void>
 }
 
 /** The router on Node: environment and files in, a listening socket out. */
-export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): Promise<Service> {
+export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts = {}): Promise<RouterService> {
   const env = readEnv(routerEnv, vars)
   if (vars.ROUTER_DB_REPLICA_OF)
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
@@ -43,7 +52,7 @@ export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): 
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
-  const place = receiptLocation(env)
+  const place = { ...receiptLocation(env), writer: among?.writer }
   const db = await openDb(env.ROUTER_DB, {
     // All calls would wait for it: the thread of the receipts does it at a thirtieth of this.
     checkpointPages: 32_000,
@@ -56,7 +65,7 @@ export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): 
   // A store in memory is in this thread only.
   const thread = db.kind === 'memory' ? undefined : receiptThread(place)
   const { receiptStorage, close: closeReceiptStorage } = await openReceiptStorage(place)
-  const calls = nodeCalls()
+  const calls = nodeCalls(among?.count)
   const router = createRouter({
     ...(config !== undefined && { config }),
     ...(readConfig && { readConfig }),
@@ -77,6 +86,7 @@ export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): 
     ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
     ...(dashboard && { dashboard }),
+    ...(among && { others: among.others }),
   })
   await router.ready()
   const server = await listen({
@@ -93,30 +103,18 @@ export async function serveRouter(vars: Vars, { dashboard }: RouterParts = {}): 
   await thread?.ready
   return {
     origin: server.origin,
-    async close() {
+    async close(why = 'stop') {
       stopReloading()
       stopWatching()
-      router.drain()
-      await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
+      if (why === 'stop') router.drain()
+      await server.close(env.ROUTER_DRAIN_SECONDS * 1000, why === 'restart' ? RESTART_GRACE_MS : 0)
       await router.close()
+      await among?.others.close()
       await closeReceiptStorage()
       await runProcess.close()
       await regexRunner.close()
       db.close()
     },
-  }
-}
-
-function receiptLocation(env: RouterEnv): ReceiptLocation {
-  return {
-    address: env.ROUTER_DB,
-    token: env.ROUTER_DB_TOKEN,
-    durable: env.ROUTER_RECEIPTS === 'durable',
-    signingKey: env.ROUTER_SIGNING_KEY,
-    signingKeyFile: env.ROUTER_SIGNING_KEY_FILE,
-    anchorFile: env.ROUTER_ANCHOR_FILE,
-    holder: writerName(),
-    collector: collectorPlace(env),
   }
 }
 

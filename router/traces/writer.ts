@@ -37,6 +37,8 @@ export interface TraceWriterOptions {
   /** Unique to this process. */
   holder?: string
   isGone?: (holder: string) => boolean
+  /** `recorded` tells the outcome in either mode. */
+  tells?: boolean
 }
 
 export interface WriterStatus {
@@ -46,7 +48,10 @@ export interface WriterStatus {
   broken: readonly TailBreak[]
 }
 
-export type TraceWriter = ReturnType<typeof traceWriter>
+export type TraceWriter = ReturnType<typeof traceWriter> & {
+  /** Where another process writes: resolves when it has every record enqueued before. */
+  taken?(): Promise<void>
+}
 
 /** Longest stretch of commits without giving the host a turn; the local driver never yields by itself. */
 const TURN_MS = 10
@@ -119,7 +124,7 @@ export function traceWriter(options: TraceWriterOptions) {
       void spillEntries([outcomes.accept(record, clock.monotonic(), true)])
       return 'spilled'
     }
-    queue.push(outcomes.accept(record, clock.monotonic(), durable))
+    queue.push(outcomes.accept(record, clock.monotonic(), durable || options.tells === true))
     schedule(queue.length >= limits.batch ? 0 : gatherMs)
     return 'queued'
   }

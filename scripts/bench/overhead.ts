@@ -107,7 +107,7 @@ export const overheadBench: Bench = {
 }
 
 /** A route whose first rung is what was asked for, held to two gates. */
-const enforcing = (origin: string) => `version = 1
+export const enforcing = (origin: string) => `version = 1
 price = [
   { model = "mock/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
   { model = "mock/top", input_per_mtok = 15, output_per_mtok = 75 },

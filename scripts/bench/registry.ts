@@ -18,6 +18,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'latency and throughput of the router in front of a mock provider, beside other proxies',
     load: async () => (await import('./overhead.ts')).overheadBench,
   },
+  processes: {
+    about: 'the router in one process and in two at one address: calls per second, and the processor time of each part',
+    load: async () => (await import('./processes.ts')).processesBench,
+  },
   peers: {
     about:
       'the router beside firstpass, LiteLLM and Portkey: latency, throughput, memory, and receipts kept (installs them)',

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { type Socket, Server as SocketServer } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
@@ -23,8 +23,11 @@ export interface Listening {
   origin: string
   /** From now on each answer ends its connection, so that its caller comes back to another instance. */
   drain(): void
-  /** Stops accepting, lets open requests finish, and cuts what is left after `drainMs`. */
-  close(drainMs: number): Promise<void>
+  /**
+   * Stops accepting, lets open requests finish, and cuts what is left after `drainMs`. Idle connections stay for `graceMs` more: a call that
+   * is on its way over one of them is answered, and ends it.
+   */
+  close(drainMs: number, graceMs?: number): Promise<void>
 }
 
 /** A whole service in this process: its socket, its work and its store. */
@@ -86,12 +89,19 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Re
     drain() {
       draining = true
     },
-    async close(drainMs) {
+    async close(drainMs, graceMs = 0) {
       draining = true
-      const closed = new Promise<void>(resolve => server.close(() => resolve()))
-      server.closeIdleConnections()
+      // The server of HTTP closes idle connections before it closes.
+      const closed = new Promise<void>(resolve =>
+        graceMs > 0 ? SocketServer.prototype.close.call(server, () => resolve()) : server.close(() => resolve()),
+      )
+      const idleFrom = performance.now() + graceMs
+      const closeIdle = () => {
+        if (performance.now() >= idleFrom) server.closeIdleConnections()
+      }
+      closeIdle()
       // A connection that finishes its request while we drain would otherwise be kept for the next one.
-      const idle = setInterval(() => server.closeIdleConnections(), 50)
+      const idle = setInterval(closeIdle, 50)
       const cut = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, drainMs)

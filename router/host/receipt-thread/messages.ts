@@ -19,6 +19,8 @@ export interface ReceiptLocation {
   anchorFile?: string | undefined
   /** The writer's name on its lease. */
   holder: string
+  /** Where another process writes: its socket. */
+  writer?: string | undefined
   collector?: CollectorPlace | undefined
 }
 

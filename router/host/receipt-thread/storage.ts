@@ -16,6 +16,12 @@ export async function openReceiptStorage(
   const { durable, holder, anchorFile, collector } = place
   const path = localPath(place.address)
   const signer = await readSigningKey({ key: place.signingKey, keyFile: place.signingKeyFile, dbPath: path })
+  if (place.writer !== undefined) {
+    const { remoteWriter } = await import('../processes/remote-writer.ts')
+    const to = place.writer
+    const writer: ReceiptStorage['writer'] = deps => remoteWriter({ ...deps, path: to, durable })
+    return { receiptStorage: { durable, ...(signer && { signer }), writer, collector }, close: async () => undefined }
+  }
   const spill = durable && path !== undefined ? await openSpillFile(path) : undefined
   const files = [...(path ? [`${path}.checkpoints.jsonl`] : []), ...(anchorFile ? [anchorFile] : [])]
   return {

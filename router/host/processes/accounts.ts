@@ -1,0 +1,145 @@
+import type { Log } from '../../../shared/log/log.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { type BudgetRefusal, budgetLedger, type Caps, type Reservation, type SpentRow } from '../../budget/ledger.ts'
+import type { Reserve, Spent } from './messages.ts'
+
+interface Holder {
+  /** Undefined between its connections. */
+  tell: ((stored: number) => void) | undefined
+  /** What it spent is counted up to here. */
+  seq: number
+  open: Map<number, { reservation: Reservation; bound: number }>
+}
+
+export interface AccountsDeps {
+  clock: Clock
+  log: Log
+  /** The processes that an earlier keeper of the accounts left. */
+  left: readonly number[]
+  store: { add(rows: readonly SpentRow[], at: Date): Promise<void> }
+}
+
+export type Accounts = ReturnType<typeof accounts>
+
+const SAVE_MS = 1000
+const LIMITLESS = Number.POSITIVE_INFINITY
+
+/**
+ * The one ledger of a service with several processes. Nothing is granted before every process that an earlier keeper left has said what it has
+ * open, so that no cap is passed over its end. What a process has open when it ends is counted as spent: its calls may have been made.
+ */
+export function accounts({ clock, log, store, left }: AccountsDeps) {
+  const holders = new Map<number, Holder>()
+  const awaited = new Set(left)
+  const ended = new Set<number>()
+  let release: (() => void)[] = []
+  let saving: ReturnType<typeof setTimeout> | undefined
+  const ledger = budgetLedger(clock.now, () => {
+    saving ??= setTimeout(() => void save(), SAVE_MS)
+  })
+
+  function holderOf(id: number): Holder {
+    const known = holders.get(id) ?? { tell: undefined, seq: 0, open: new Map() }
+    holders.set(id, known)
+    return known
+  }
+
+  function arrived(id: number): void {
+    awaited.delete(id)
+    if (awaited.size > 0) return
+    for (const go of release) go()
+    release = []
+  }
+
+  /** Takes what was granted before, or has been spent already. */
+  function certain({ spender, caps }: Pick<Reserve, 'spender' | 'caps'>, bound: number): Reservation {
+    const made = ledger.open(spender, uncapped(caps)).reserve(bound)
+    if (!made.ok) throw new Error('a reservation without a limit was refused')
+    return made
+  }
+
+  function count(holder: Holder, spent: readonly Spent[]): void {
+    for (const one of spent) {
+      if (one.seq <= holder.seq) continue
+      holder.seq = one.seq
+      const open = one.id === undefined ? undefined : holder.open.get(one.id)
+      if (one.id !== undefined) holder.open.delete(one.id)
+      if (open) open.reservation.settle(one.cost)
+      else if (one.cost > 0) certain(one, 0).settle(one.cost)
+    }
+  }
+
+  async function save(): Promise<void> {
+    clearTimeout(saving)
+    saving = undefined
+    const rows = ledger.takeUnsaved()
+    const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
+    try {
+      await store.add(rows, clock.now())
+      for (const { holder, seq } of upTo) holder.tell?.(seq)
+    } catch (error) {
+      ledger.returnUnsaved(rows)
+      saving ??= setTimeout(() => void save(), SAVE_MS)
+      log.error('spent budgets could not be stored; it is tried again', { error })
+    }
+  }
+
+  return {
+    load: ledger.load,
+    /** A process says what it has open and what it spent; what it does not name is not open. */
+    connected(id: number, open: readonly Reserve[], spent: readonly Spent[], tell: (stored: number) => void): void {
+      const holder = holderOf(id)
+      holder.tell = tell
+      count(holder, spent)
+      const named = new Set(open.map(one => one.id))
+      for (const [number, { reservation }] of holder.open) {
+        if (named.has(number)) continue
+        reservation.settle(0)
+        holder.open.delete(number)
+      }
+      for (const one of open) {
+        if (holder.open.has(one.id)) continue
+        holder.open.set(one.id, { reservation: certain(one, one.bound), bound: one.bound })
+      }
+      arrived(id)
+    },
+    async reserve(id: number, asked: readonly Reserve[]): Promise<(true | BudgetRefusal)[]> {
+      if (awaited.size > 0) await new Promise<void>(resolve => release.push(resolve))
+      // What it asked for on its way out would never be given back.
+      if (ended.has(id)) return []
+      const holder = holderOf(id)
+      return asked.map(({ id: number, spender, caps, bound }) => {
+        if (holder.open.has(number)) return true
+        const made = ledger.open(spender, caps).reserve(bound)
+        if (!made.ok) return made
+        holder.open.set(number, { reservation: made, bound })
+        return true
+      })
+    },
+    spent(id: number, spent: readonly Spent[]): void {
+      // The bounds of its calls are counted.
+      count(holderOf(id), ended.has(id) ? spent.filter(one => one.id === undefined) : spent)
+    },
+    /** The process ended. What it said last may still be on its way. */
+    gone(id: number): void {
+      ended.add(id)
+      for (const { reservation, bound } of holders.get(id)?.open.values() ?? []) reservation.settle(bound)
+      holders.delete(id)
+      arrived(id)
+    },
+    save,
+  }
+}
+
+/** The same accounts, without a limit. */
+function uncapped(caps: Caps): Caps {
+  const limit = (cap: number | null) => (cap === null ? null : LIMITLESS)
+  return {
+    request: null,
+    session: null,
+    day: null,
+    tenant_day: null,
+    route_day: limit(caps.route_day),
+    route_tenant_day: limit(caps.route_tenant_day),
+  }
+}

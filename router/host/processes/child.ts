@@ -1,0 +1,70 @@
+import cluster from 'node:cluster'
+import { rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { shutInspector } from '../../../shared/host/shut-inspector.ts'
+import { joinProcesses } from './other-processes.ts'
+import { parentChannel } from './parent-channel.ts'
+import { serveWriter, type WriterProcess } from './writer-process.ts'
+
+/** How long the writer of a service whose first process is gone stays for what is being answered. */
+const ORPHAN_MS = 60_000
+const LOOK_MS = 100
+
+shutInspector()
+const [role, path = '', left = ''] = process.argv.slice(2)
+
+// A terminal signals all processes; the first one tells the others when to end.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGUSR2'] as const) process.on(signal, () => undefined)
+
+try {
+  await (role === 'writer' ? write() : serve())
+} catch (error) {
+  const failed = error instanceof Error ? error.message : String(error)
+  if (process.connected) process.send?.({ failed }, () => process.exit(1))
+  else process.exit(1)
+}
+
+async function write(): Promise<void> {
+  const ended = Promise.withResolvers<void>()
+  const started = Promise.withResolvers<WriterProcess>()
+  const channel = parentChannel(message => {
+    if ('gone' in message) void started.promise.then(writer => writer.gone(message.gone))
+    else if ('end' in message) ended.resolve()
+  })
+  const writer = await serveWriter(path, { vars: process.env, left: left.split(',').filter(Boolean).map(Number) })
+  started.resolve(writer)
+  process.on('disconnect', () => void orphaned(writer).then(ended.resolve))
+  channel.answer({ page: writer.page })
+  channel.say({ ready: '' })
+  await ended.promise
+  await writer.close()
+  channel.say({ last: await writer.page() })
+  process.exit(0)
+}
+
+/** The first process is gone. The others end their calls before they let go of the writer, which then removes its folder. */
+async function orphaned(writer: WriterProcess): Promise<void> {
+  const late = performance.now() + ORPHAN_MS
+  while (writer.isWanted() && performance.now() < late) await pause(LOOK_MS)
+  await rm(dirname(path), { recursive: true, force: true })
+}
+
+async function serve(): Promise<void> {
+  const ended = Promise.withResolvers<'restart' | 'stop'>()
+  const channel = parentChannel(message => {
+    if ('end' in message) ended.resolve(message.end)
+  })
+  const { worker } = cluster
+  if (worker === undefined) throw new Error('this program is started by `router serve --processes`')
+  // Without the first process there is nothing to accept; what is being answered is answered.
+  worker.exitedAfterDisconnect = true
+  process.on('disconnect', () => ended.resolve('stop'))
+  const { serveRouter } = await import('../node.ts')
+  const count = Number(process.env.ROUTER_PROCESSES)
+  const others = joinProcesses({ process: worker.id, path, channel })
+  const service = await serveRouter(process.env, { among: { others, count, writer: path } })
+  channel.say({ ready: service.origin })
+  await service.close(await ended.promise)
+  process.exit(0)
+}

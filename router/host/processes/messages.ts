@@ -1,0 +1,72 @@
+import type { HeldState } from '../../../shared/dialects/responses/held.ts'
+import type { NanoUsd } from '../../../shared/money/money.ts'
+import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
+import type { BudgetRefusal, Caps, Spender } from '../../budget/ledger.ts'
+import type { StoreSettings } from '../../config/routing-config.ts'
+import type { Holder, Holding } from '../../enforce/held-responses.ts'
+import type { WriterStatus } from '../../traces/writer.ts'
+
+/** A bound that a process asks for, under a number of its own. */
+export interface Reserve {
+  id: number
+  spender: Spender
+  caps: Caps
+  bound: NanoUsd
+}
+
+/** What a reservation came to. Those with a number of a reservation end it; without one they were never reserved. */
+export interface Spent {
+  /** Counts up in each process, so that it knows which of them are stored. */
+  seq: number
+  id: number | undefined
+  spender: Spender
+  caps: Caps
+  cost: NanoUsd
+}
+
+export type WriterQuestion =
+  | { reserve: readonly Reserve[] }
+  | { held: HeldState; tenantId: string }
+  | { find: string; tenantId: string | undefined }
+  /** Answered when everything before it was taken. */
+  | { taken: true }
+
+export interface WriterAnswers {
+  reserve: (true | BudgetRefusal)[]
+  held: Holding
+  find: UnsealedTrace | undefined
+  taken: true
+}
+
+export type ToWriter =
+  /** First on every connection that keeps receipts. */
+  | { begin: StoreSettings }
+  | { frame: number; records: readonly UnsealedTrace[] }
+  /** First on the connection of a process's calls: what it has open, and what it spent that may not be stored. */
+  | { process: number; open: readonly Reserve[]; spent: readonly Spent[] }
+  | { spent: readonly Spent[] }
+  | { keep: HeldState; tenantId: string; holder: Holder }
+  | { ask: number; question: WriterQuestion }
+
+export type FromWriter =
+  /** A frame is stored, but for these. */
+  | { done: number; lost: readonly { id: string; why: string }[] }
+  | { status: WriterStatus }
+  /** What was spent up to here is stored. */
+  | { stored: number }
+  | { reply: number; answer: unknown }
+
+/** Between the first process and the others. */
+export type ToProcess =
+  | { answer: number; question: 'page' | 'made' | 'reload' }
+  | { gathered: number; pages: readonly string[] }
+  | { end: 'restart' | 'stop' }
+  /** For the writer: a process ended. */
+  | { gone: number }
+
+export type FromProcess =
+  | { ready: string }
+  | { failed: string }
+  | { answered: number; page: string }
+  | { gather: number; question: 'page' | 'made' | 'reload'; page: string }
+  | { last: string }

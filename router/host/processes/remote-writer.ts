@@ -1,0 +1,132 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '../../../shared/log/log.ts'
+import type { Metrics } from '../../../shared/metrics/metrics.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
+import type { StoreSettings } from '../../config/routing-config.ts'
+import { type Entry, pendingWrites } from '../../traces/pending-writes.ts'
+import { rateLimitedLog } from '../../traces/rate-limited-log.ts'
+import type { TraceWriter, WriterStatus } from '../../traces/writer.ts'
+import { writerLimits } from '../../traces/writer-limits.ts'
+import { writerMetrics } from '../../traces/writer-metrics.ts'
+import type { ToWriter } from './messages.ts'
+import { WRITER_WAIT_MS, writerLink } from './writer-link.ts'
+
+export interface RemoteWriterOptions {
+  path: string
+  durable: boolean
+  store: StoreSettings
+  clock: Clock
+  log: Log
+  metrics: Metrics
+}
+
+const LOOK_MS = 1000
+
+/**
+ * The writer of another process. Each record is held here until that process has stored it, so its end loses none that this one gave it: a
+ * new one is given them again, and looks up what is in the store already.
+ */
+export function remoteWriter({ path, durable, store, clock, log, metrics }: RemoteWriterOptions): TraceWriter {
+  const outcomes = pendingWrites()
+  const frames = new Map<number, Entry[]>()
+  const say = rateLimitedLog(clock)
+  let gathered: Entry[] = []
+  let turn: ReturnType<typeof setImmediate> | undefined
+  let count = 0
+  let depth = 0
+  let silent = 0
+  let closed = false
+  let status: WriterStatus = { writer: 'starting', spill: 'ok', broken: [] }
+  const oldest = () => frames.values().next().value?.[0] ?? gathered[0]
+  const lag = () => {
+    const first = oldest()
+    return first === undefined ? 0 : (clock.monotonic() - first.at) / 1000
+  }
+  const counters = writerMetrics(metrics, { depth: () => depth, lag, spillBytes: () => 0 })
+  const link = writerLink({
+    path,
+    begin: (): ToWriter[] => [{ begin: store }, ...[...frames].map(([frame, entries]) => toFrame(frame, entries))],
+    heard(message) {
+      if ('done' in message) settled(message.done, message.lost)
+      else if ('status' in message) status = message.status
+    },
+  })
+  const look = durable ? setInterval(giveUp, LOOK_MS) : undefined
+
+  function enqueue(record: UnsealedTrace): 'queued' | 'dropped' {
+    if (closed || (!durable && depth >= store.queue)) {
+      counters.dropped.add()
+      silent++
+      say('dropped', () => {
+        log.error('trace records were dropped: the queue is full', { dropped: silent })
+        silent = 0
+      })
+      return 'dropped'
+    }
+    depth++
+    gathered.push(outcomes.accept(record, clock.monotonic(), durable))
+    turn ??= setImmediate(handOver)
+    return 'queued'
+  }
+
+  function handOver(): void {
+    clearImmediate(turn)
+    turn = undefined
+    if (gathered.length === 0) return
+    const entries = gathered
+    gathered = []
+    frames.set(++count, entries)
+    link.post(toFrame(count, entries))
+  }
+
+  function settled(frame: number, lost: readonly { id: string; why: string }[]): void {
+    const entries = frames.get(frame) ?? []
+    frames.delete(frame)
+    depth -= entries.length
+    const why = new Map(lost.map(({ id, why }) => [id, new Error(why)]))
+    for (const entry of entries) outcomes.settle(entry, why.get(entry.record.trace_id))
+  }
+
+  /** Who waits for a record hears that it is not kept yet. It goes on being offered. */
+  function giveUp(): void {
+    if (link.downMs < WRITER_WAIT_MS) return
+    const error = new Error('the process that writes receipts does not answer')
+    for (const entries of frames.values()) for (const entry of entries) entry.reject?.(error)
+  }
+
+  return {
+    enqueue,
+    recorded: outcomes.outcomeOf,
+    flush: () => outcomes.all(handOver),
+    idle: () => outcomes.all(handOver),
+    async taken() {
+      handOver()
+      await link.ask({ taken: true }).catch(() => undefined)
+    },
+    start: () => undefined,
+    async close() {
+      closed = true
+      handOver()
+      const late = new AbortController()
+      const limit = pause(writerLimits.close_ms, undefined, { signal: late.signal }).catch(() => undefined)
+      await Promise.race([outcomes.all(handOver), limit])
+      late.abort()
+      if (depth > 0) {
+        counters.dropped.add(depth)
+        log.error('trace records were lost: the process that writes did not take them before the end', { lost: depth })
+      }
+      clearInterval(look)
+      link.close()
+    },
+    prune: () => Promise.reject(new Error('Only the process that writes receipts drops old ones.')),
+    lag,
+    depth: () => depth,
+    status: () => (link.downMs > 0 ? { ...status, writer: 'the process that writes is being started' } : status),
+  }
+}
+
+const toFrame = (frame: number, entries: readonly Entry[]): ToWriter => ({
+  frame,
+  records: entries.map(({ record }) => record),
+})
