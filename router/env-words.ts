@@ -47,7 +47,7 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
     },
     ROUTER_PROCESSES: {
       about:
-        'How many processes answer at the address, beside one that writes receipts and keeps budgets. `auto`: one for each core. SIGUSR2 replaces them one after the other. `npm start` and `runtime serve --with-router` run one.',
+        'How many processes answer at the address, beside one that writes receipts and keeps budgets. `auto`: one for each core, and one alone where there are two cores or fewer. SIGUSR2 replaces them one after the other. `npm start` and `runtime serve --with-router` run one.',
       form: '`auto` or a number from 1 to 99',
       default: '1',
     },

@@ -8,7 +8,9 @@ type Vars = Record<string, string | undefined>
 /** The router in as many processes as the environment asks for. */
 export async function serveAsked(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
-  const count = env.ROUTER_PROCESSES === 'auto' ? availableParallelism() : Number(env.ROUTER_PROCESSES)
+  const cores = availableParallelism()
+  // One process uses two cores by itself: its receipts are written beside its calls.
+  const count = env.ROUTER_PROCESSES === 'auto' ? (cores > 2 ? cores : 1) : Number(env.ROUTER_PROCESSES)
   if (count === 1) return (await import('../node.ts')).serveRouter(vars)
   if (process.platform === 'win32')
     throw new EnvError('ROUTER_PROCESSES: several processes need Linux, macOS or BSD: leave it unset on Windows.')
