@@ -230,14 +230,18 @@ async function largestPaint(page: Page, address: string): Promise<number> {
   )
 }
 
-/** What a browser fetches that has nothing of it, until the page is there; its updates come after. */
+/** Of the modules, styles and letters that a browser fetches when it has none of them: the page itself is not packed. */
 async function bytesOf({ seen, page }: Room, address: string): Promise<number> {
   const protocol: CDPSession = await seen.context.newCDPSession(page)
   await protocol.send('Network.enable')
   await protocol.send('Network.setCacheDisabled', { cacheDisabled: true })
   let bytes = 0
-  protocol.on('Network.loadingFinished', ({ encodedDataLength }) => {
-    bytes += encodedDataLength
+  const files = new Set<string>()
+  protocol.on('Network.responseReceived', ({ requestId, response }) => {
+    if (response.url.includes('/ui/files/')) files.add(requestId)
+  })
+  protocol.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    if (files.has(requestId)) bytes += encodedDataLength
   })
   await page.goto('about:blank')
   await page.goto(address, { waitUntil: 'load' })

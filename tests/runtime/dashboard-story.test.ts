@@ -100,6 +100,7 @@ if (hasChromium()) {
           await page.waitForURL(at('agents/clerk'))
         })
         await step('the editor offers what can stand there', async () => {
+          await page.click('[role=tab]:text("Manifest")')
           await page.focus('#manifest')
           await page.keyboard.press('Control+Home')
           await page.keyboard.press('ArrowRight')
