@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -216,6 +216,33 @@ it('without the first process the others finish what they are answering, and end
     for (const pid of [...serving, writer]) expect(() => process.kill(pid, 0), String(pid)).toThrow()
   })
   expect(await verified(db)).toContain('valid: 1 records')
+}, 120_000)
+
+it('none is left of a router whose first process is killed as it starts', async () => {
+  for (const after of [0, 150, 300, 600, 1000]) {
+    const child = spawn(
+      process.execPath,
+      ['router/cli/main.ts', 'serve', '--bind', '127.0.0.1:0', '--processes', '2'],
+      {
+        env: { ...programEnv, ROUTER_DB: join(folder, `${names++}.db`) },
+        stdio: 'ignore',
+      },
+    )
+    const started = new Set<number>()
+    const look = async () => {
+      const path = `/proc/${child.pid}/task/${child.pid}/children`
+      const numbers = (await readFile(path, 'utf8').catch(() => '')).trim().split(/\s+/)
+      for (const pid of numbers.filter(Boolean)) started.add(Number(pid))
+      return started.size
+    }
+    await eventually(async () => expect(await look()).toBeGreaterThan(0))
+    await pause(after)
+    await look()
+    child.kill('SIGKILL')
+    await eventually(() => {
+      for (const pid of started) expect(() => process.kill(pid, 0), `after ${after} ms: ${pid}`).toThrow()
+    })
+  }
 }, 120_000)
 
 it('says what to do where several processes cannot be', async () => {

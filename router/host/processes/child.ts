@@ -34,7 +34,10 @@ async function write(): Promise<void> {
   })
   const writer = await serveWriter(path, { vars: process.env, left: left.split(',').filter(Boolean).map(Number) })
   started.resolve(writer)
-  process.on('disconnect', () => void orphaned(writer).then(ended.resolve))
+  const end = () => void orphaned(writer).then(ended.resolve)
+  // It may have gone while this one started.
+  if (process.connected) process.on('disconnect', end)
+  else end()
   channel.answer({ page: writer.page })
   channel.say({ ready: '' })
   await ended.promise
@@ -59,11 +62,17 @@ async function serve(): Promise<void> {
   if (worker === undefined) throw new Error('this program is started by `router serve --processes`')
   // Without the first process there is nothing to accept; what is being answered is answered.
   worker.exitedAfterDisconnect = true
-  process.on('disconnect', () => ended.resolve('stop'))
+  let isServing = false
+  process.on('disconnect', () => {
+    // Nothing would ever say that this one listens.
+    if (!isServing) process.exit(1)
+    ended.resolve('stop')
+  })
   const { serveRouter } = await import('../node.ts')
   const count = Number(process.env.ROUTER_PROCESSES)
   const others = joinProcesses({ process: worker.id, path, channel })
   const service = await serveRouter(process.env, { among: { others, count, writer: path } })
+  isServing = true
   channel.say({ ready: service.origin })
   await service.close(await ended.promise)
   process.exit(0)
