@@ -1,7 +1,7 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { cutConnection, listen, type Service } from '../../shared/host/serve.ts'
+import { cutConnection, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { routerEnv } from '../env.ts'
@@ -28,7 +28,7 @@ type Vars = Record<string, string | undefined>
 export interface RouterParts {
   dashboard?: () => string | undefined
   /** One of several processes at an address, and the socket of the one that writes. */
-  among?: { others: JoinedProcesses; count: number; writer: string }
+  among?: { others: JoinedProcesses; count: number; writer: string; accepted: NonNullable<RenderOptions['accepted']> }
 }
 
 /** Idle connections of a process that another one replaces stay so long: their callers hear at their next call that it ends. */
@@ -95,6 +95,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     direct: calls.accept(router.handleCall()),
     bodyMs: 60_000,
     maxHeaderBytes: HEADER_BYTES,
+    ...(among && { accepted: among.accepted }),
   })
   const stopReloading = readConfig ? reloadOnHangup(router.reload) : () => undefined
   const stopWatching =

@@ -16,6 +16,8 @@ export interface RenderOptions {
   /** How long a caller may take to send its whole body. */
   bodyMs: number
   maxHeaderBytes?: number
+  /** Hands over connections that another process accepts for `bind`, as its origin says; nothing listens here then. */
+  accepted?: { origin: string; each: (take: (socket: Socket) => void) => void }
 }
 
 export interface Listening {
@@ -50,7 +52,8 @@ export function cutConnection(request: Request): void {
 }
 
 /** Serves a fetch handler on a Node socket. */
-export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: RenderOptions): Promise<Listening> {
+export async function listen(options: RenderOptions): Promise<Listening> {
+  const { bind, fetch, direct, bodyMs, maxHeaderBytes, accepted } = options
   const viaFetch = getRequestListener(
     (request, { outgoing }) => {
       answers.set(request, outgoing)
@@ -62,6 +65,8 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Re
     { overrideGlobalObjects: false },
   )
   let draining = false
+  /** Answers that are on their way, where others may go on at the address after this one. */
+  const open = accepted && new Set<ServerResponse>()
   const server = createServer(
     {
       ServerResponse: BytesInHead,
@@ -72,30 +77,52 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Re
     },
     (request, response) => {
       if (draining) response.shouldKeepAlive = false
+      if (open) {
+        open.add(response)
+        response.once('close', () => open.delete(response))
+      }
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
   const sockets = new Set<Socket>()
+  let left: () => void = () => undefined
   server.on('connection', socket => {
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) left()
+    })
   })
-  await start(server, bind)
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : bind.port
+  if (accepted) acceptElsewhere(server, accepted.each)
+  const origin = accepted?.origin ?? (await listenAt(server, bind))
+
+  /** Resolves when nothing is accepted any more and no connection is left. */
+  function closed(keepsIdle: boolean): Promise<void> {
+    if (accepted)
+      return new Promise(resolve => {
+        left = resolve
+        if (sockets.size === 0) resolve()
+      })
+    // The server of HTTP closes idle connections before it closes.
+    return new Promise(resolve =>
+      keepsIdle ? SocketServer.prototype.close.call(server, () => resolve()) : server.close(() => resolve()),
+    )
+  }
 
   return {
-    origin: toOrigin({ host: bind.host, port }),
+    origin,
     drain() {
       draining = true
     },
     async close(drainMs, graceMs = 0) {
       draining = true
-      // The server of HTTP closes idle connections before it closes.
-      const closed = new Promise<void>(resolve =>
-        graceMs > 0 ? SocketServer.prototype.close.call(server, () => resolve()) : server.close(() => resolve()),
-      )
-      const idleFrom = performance.now() + graceMs
+      const ended = closed(graceMs > 0)
+      let idleFrom = performance.now() + graceMs
+      for (const response of open ?? []) {
+        // Its head sends the caller to another connection; where the head is out, the caller's next call does, for which there is time.
+        if (!response.headersSent) response.shouldKeepAlive = false
+        else response.once('close', () => (idleFrom = performance.now() + graceMs))
+      }
       const closeIdle = () => {
         if (performance.now() >= idleFrom) server.closeIdleConnections()
       }
@@ -105,7 +132,7 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Re
       const cut = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, drainMs)
-      await closed
+      await ended
       clearTimeout(cut)
       clearInterval(idle)
     },
@@ -139,7 +166,17 @@ function takesFeed(response: Response, outgoing: ServerResponse): boolean {
   return true
 }
 
-async function start(server: Server, { host, port }: Bind): Promise<void> {
+/** Each connection that another process accepted is one of this server's; it limits and counts them as its own. */
+function acceptElsewhere(server: Server, each: (take: (socket: Socket) => void) => void): void {
+  server.emit('listening')
+  each(socket => {
+    socket.allowHalfOpen = true
+    server.emit('connection', socket)
+  })
+}
+
+/** Listens, and gives the origin with the port that was given when 0 was asked for. */
+export async function listenAt(server: SocketServer, { host, port }: Bind): Promise<string> {
   // `localhost` may resolve to ::1 alone; the documented address is 127.0.0.1, so that is what it means here.
   const address = host === 'localhost' ? '127.0.0.1' : host
   await new Promise<void>((resolve, reject) => {
@@ -151,6 +188,8 @@ async function start(server: Server, { host, port }: Bind): Promise<void> {
   }).catch((cause: NodeJS.ErrnoException) => {
     throw new ListenError(`cannot listen on ${host}:${port}: ${why(cause)}`, { cause })
   })
+  const at = server.address()
+  return toOrigin({ host, port: typeof at === 'object' && at !== null ? at.port : port })
 }
 
 function why({ code, message }: NodeJS.ErrnoException): string {

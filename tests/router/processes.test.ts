@@ -132,6 +132,21 @@ it('a killed process takes only the calls that it was answering, and no receipt 
   expect(await verified(db)).toContain(`valid: ${stored.size} records`)
 }, 180_000)
 
+it('a connection that was given to a process that ends before it takes it goes to another one', async () => {
+  const { origin, stop, pids } = await service()
+  const { serving } = await pids()
+  // Neither of them takes anything; each is sent a connection.
+  for (const pid of serving) process.kill(pid, 'SIGSTOP')
+  const agents = Array.from({ length: 6 }, fresh)
+  const calls = agents.map(agent => ask(origin, agent))
+  await pause(500)
+  process.kill(serving[0]!, 'SIGKILL')
+  process.kill(serving[1]!, 'SIGCONT')
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+  await Promise.all(agents.map(agent => agent.close()))
+  expect(await stop()).toBe(0)
+}, 60_000)
+
 it('the writer is killed: no call fails, no receipt is lost, and a budget is kept to the last nano-dollar', async () => {
   // Each answer costs 35,000 nano-dollars.
   const { origin, db, stop, pids } = await service('[budget]\nper_day_usd = 0.01\n')

@@ -137,6 +137,23 @@ it('grants nothing before every process that an earlier keeper left has said wha
   expect(answer).toMatchObject([{ scope: 'day', used: 500 }])
 })
 
+it('keeps nothing for a process that gave up before it was granted', async () => {
+  const keeper = accounts({ clock: systemClock, log: silentLog(), left: [1, 2], store: { add: async () => undefined } })
+  keeper.connected(1, [], [], () => undefined)
+  const asked = keeper.reserve(1, [{ id: 9, spender, caps, bound: 600 }])
+  keeper.spent(1, [{ seq: 1, id: 9, spender, caps, cost: 0 }])
+  keeper.connected(2, [], [], () => undefined)
+  await asked
+  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: CAP }])).toEqual([true])
+})
+
+it('counts what a process had open whose end is heard of before it is', async () => {
+  const keeper = accounts({ clock: systemClock, log: silentLog(), left: [1], store: { add: async () => undefined } })
+  keeper.gone(1)
+  keeper.connected(1, [{ id: 4, spender, caps, bound: 500 }], [], () => undefined)
+  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: 501 }])).toMatchObject([{ scope: 'day', used: 500 }])
+})
+
 it('refuses in the words of the person who has to act, where nothing keeps the accounts', async () => {
   const remote = remoteBudgets({
     ask: () => Promise.reject(new Error('the process that keeps budgets does not answer; try again')),

@@ -9,6 +9,8 @@ interface Holder {
   /** What it spent is counted up to here. */
   seq: number
   open: Map<number, { reservation: Reservation; bound: number }>
+  /** Reservations that it does not wait for any more, and that were not made yet. */
+  dropped: Set<number>
 }
 
 export interface AccountsDeps {
@@ -39,7 +41,7 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
   })
 
   function holderOf(id: number): Holder {
-    const known = holders.get(id) ?? { tell: undefined, seq: 0, open: new Map() }
+    const known = holders.get(id) ?? { tell: undefined, seq: 0, open: new Map(), dropped: new Set() }
     holders.set(id, known)
     return known
   }
@@ -66,6 +68,7 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       if (one.id !== undefined) holder.open.delete(one.id)
       if (open) open.reservation.settle(one.cost)
       else if (one.cost > 0) certain(one, 0).settle(one.cost)
+      else if (one.id !== undefined && awaited.size > 0) holder.dropped.add(one.id)
     }
   }
 
@@ -91,6 +94,10 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       const holder = holderOf(id)
       holder.tell = tell
       count(holder, spent)
+      if (ended.has(id)) {
+        for (const one of open) certain(one, one.bound).settle(one.bound)
+        return
+      }
       const named = new Set(open.map(one => one.id))
       for (const [number, { reservation }] of holder.open) {
         if (named.has(number)) continue
@@ -109,7 +116,7 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       if (ended.has(id)) return []
       const holder = holderOf(id)
       return asked.map(({ id: number, spender, caps, bound }) => {
-        if (holder.open.has(number)) return true
+        if (holder.open.has(number) || holder.dropped.delete(number)) return true
         const made = ledger.open(spender, caps).reserve(bound)
         if (!made.ok) return made
         holder.open.set(number, { reservation: made, bound })

@@ -1,4 +1,3 @@
-import cluster from 'node:cluster'
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,7 +11,7 @@ const ORPHAN_MS = 60_000
 const LOOK_MS = 100
 
 shutInspector()
-const [role, path = '', left = ''] = process.argv.slice(2)
+const [role, path = '', given = '', origin = ''] = process.argv.slice(2)
 
 // A terminal signals all processes; the first one tells the others when to end.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGUSR2'] as const) process.on(signal, () => undefined)
@@ -32,14 +31,14 @@ async function write(): Promise<void> {
     if ('gone' in message) void started.promise.then(writer => writer.gone(message.gone))
     else if ('end' in message) ended.resolve()
   })
-  const writer = await serveWriter(path, { vars: process.env, left: left.split(',').filter(Boolean).map(Number) })
+  const writer = await serveWriter(path, { vars: process.env, left: given.split(',').filter(Boolean).map(Number) })
   started.resolve(writer)
   const end = () => void orphaned(writer).then(ended.resolve)
   // It may have gone while this one started.
   if (process.connected) process.on('disconnect', end)
   else end()
   channel.answer({ page: writer.page })
-  channel.say({ ready: '' })
+  channel.say({ ready: true })
   await ended.promise
   await writer.close()
   channel.say({ last: await writer.page() })
@@ -58,22 +57,22 @@ async function serve(): Promise<void> {
   const channel = parentChannel(message => {
     if ('end' in message) ended.resolve(message.end)
   })
-  const { worker } = cluster
-  if (worker === undefined) throw new Error('this program is started by `router serve --processes`')
   // Without the first process there is nothing to accept; what is being answered is answered.
-  worker.exitedAfterDisconnect = true
   let isServing = false
   process.on('disconnect', () => {
-    // Nothing would ever say that this one listens.
+    // No connection will ever come.
     if (!isServing) process.exit(1)
     ended.resolve('stop')
   })
+  if (!process.connected) process.exit(1)
   const { serveRouter } = await import('../node.ts')
   const count = Number(process.env.ROUTER_PROCESSES)
-  const others = joinProcesses({ process: worker.id, path, channel })
-  const service = await serveRouter(process.env, { among: { others, count, writer: path } })
+  const others = joinProcesses({ process: Number(given), path, channel })
+  const service = await serveRouter(process.env, {
+    among: { others, count, writer: path, accepted: { origin, each: channel.each } },
+  })
   isServing = true
-  channel.say({ ready: service.origin })
+  channel.say({ ready: true })
   await service.close(await ended.promise)
   process.exit(0)
 }

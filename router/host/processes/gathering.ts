@@ -1,7 +1,7 @@
 import { countersOf, mergePages } from '../../metrics/merge-pages.ts'
 import type { FromProcess, ToProcess } from './messages.ts'
 
-type Told = Exclude<FromProcess, { ready: string } | { failed: string }>
+type Told = Exclude<FromProcess, { ready: true } | { failed: string } | { took: number }>
 
 interface Member {
   send: (message: ToProcess) => unknown

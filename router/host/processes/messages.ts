@@ -58,6 +58,8 @@ export type FromWriter =
 
 /** Between the first process and the others. */
 export type ToProcess =
+  /** A connection comes with it, to be confirmed by its number. */
+  | { connection: number }
   | { answer: number; question: 'page' | 'made' | 'reload' }
   | { gathered: number; pages: readonly string[] }
   | { end: 'restart' | 'stop' }
@@ -65,7 +67,8 @@ export type ToProcess =
   | { gone: number }
 
 export type FromProcess =
-  | { ready: string }
+  | { took: number }
+  | { ready: true }
   | { failed: string }
   | { answered: number; page: string }
   | { gather: number; question: 'page' | 'made' | 'reload'; page: string }

@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import cluster, { type Worker } from 'node:cluster'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { ListenError } from '../../../shared/host/serve.ts'
 import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../../shared/log/log.ts'
 import { routerEnv } from '../../env.ts'
+import { type Acceptor, acceptor } from './acceptor.ts'
 import { gathering } from './gathering.ts'
 import type { FromProcess, ToProcess } from './messages.ts'
 import { restartDelay } from './restart-delay.ts'
@@ -24,6 +24,13 @@ export interface ManyProcesses {
   close(): Promise<void>
 }
 
+interface Serving {
+  child: ChildProcess
+  /** Undefined until it answers. */
+  connections: ReturnType<Acceptor['join']> | undefined
+  isEnding: boolean
+}
+
 /** Beyond what the calls of a process are given. */
 const END_GRACE_MS = 20_000
 const source = new URL('./child.ts', import.meta.url)
@@ -31,54 +38,57 @@ const source = new URL('./child.ts', import.meta.url)
 const program = fileURLToPath(import.meta.url.endsWith('.ts') ? source : new URL(source.href.replace(/\.ts$/, '.js')))
 
 /**
- * A router of several processes at one address. This one starts them, starts those anew that end, and hands each connection to the next of
- * them. It reads no call: one process writes receipts and keeps budgets, the others answer.
+ * A router of several processes at one address. This one starts them, starts those anew that end, and accepts their connections. It reads no
+ * call: one process writes receipts and keeps budgets, the others answer.
  */
 export async function serveProcesses(given: Vars, count: number): Promise<ManyProcesses> {
   const env = readEnv(routerEnv, given)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) }).target(
     'router.processes',
   )
+  const door = await acceptor(env.ROUTER_BIND)
   const folder = await mkdtemp(join(tmpdir(), 'waybill-router-'))
   const path = join(folder, 'writer.sock')
   const vars = { ...given, ROUTER_PROCESSES: String(count) }
   const drainMs = env.ROUTER_DRAIN_SECONDS * 1000 + END_GRACE_MS
   const gather = gathering()
-  const serving = new Set<Worker>()
+  const serving = new Map<number, Serving>()
+  let started = 0
   let closing = false
 
-  const writer = keptWriter({ path, vars, log, gather, live: () => [...serving].map(({ id }) => id) })
-  cluster.setupPrimary({ exec: program, args: ['serve', path], serialization: 'advanced' })
-  let origin = ''
+  const writer = keptWriter({ path, vars, log, gather, live: () => [...serving.keys()] })
   const crashes = restartDelay()
 
-  /** Resolves when it listens; rejects when it ends before that. */
-  async function start(): Promise<Worker> {
-    const worker = cluster.fork(vars)
-    const member = gather.join(message => worker.isConnected() && worker.send(message))
-    serving.add(worker)
-    const ready = Promise.withResolvers<string>()
-    let isReady = false
-    worker.on('message', (message: FromProcess) => {
-      if ('ready' in message) ready.resolve(message.ready)
+  /** Resolves when it answers; rejects when it ends before that. */
+  async function start(): Promise<void> {
+    const id = ++started
+    const child = forked(['serve', path, String(id), door.origin], vars)
+    const member = gather.join(message => child.connected && child.send(message))
+    const one: Serving = { child, connections: undefined, isEnding: false }
+    serving.set(id, one)
+    const ready = Promise.withResolvers<void>()
+    child.on('message', (message: FromProcess) => {
+      if ('took' in message) one.connections?.took(message.took)
+      else if ('ready' in message) ready.resolve()
       else if ('failed' in message) ready.reject(new ListenError(message.failed))
       else member.heard(message)
     })
-    // A message to a process that ends; its end is heard of below.
-    worker.on('error', () => undefined)
-    worker.on('exit', (code, signal) => {
-      serving.delete(worker)
+    child.on('exit', (code, signal) => {
+      serving.delete(id)
+      one.connections?.ended()
       member.left()
-      writer.gone(worker.id)
+      writer.gone(id)
       ready.reject(new ListenError(`a process of the router ended as it started, with ${signal ?? code}`))
-      if (!isReady || ending.has(worker) || closing) return
-      log.error('a process ended and is started anew', { process: worker.process.pid, ended_with: signal ?? code })
+      if (one.connections === undefined || one.isEnding || closing) return
+      log.error('a process ended and is started anew', { process: child.pid, ended_with: signal ?? code })
       startAgain()
     })
-    const listens = await ready.promise
-    isReady = true
-    origin ||= listens
-    return worker
+    await ready.promise
+    // What is sent to a process whose end is not known yet is handed on then.
+    one.connections = door.join((connection, socket) => {
+      const message: ToProcess = { connection }
+      if (child.connected) child.send(message, socket, { keepOpen: true }, () => undefined)
+    })
   }
 
   function startAgain(): void {
@@ -91,20 +101,16 @@ export async function serveProcesses(given: Vars, count: number): Promise<ManyPr
     }, crashes.next())
   }
 
-  const ending = new WeakSet<Worker>()
-  async function end(worker: Worker, why: 'restart' | 'stop'): Promise<void> {
-    ending.add(worker)
-    if (worker.isDead()) return
-    const ended = new Promise<void>(resolve => worker.once('exit', () => resolve()))
-    if (worker.isConnected()) worker.send({ end: why } satisfies ToProcess)
-    const late = setTimeout(() => worker.process.kill('SIGKILL'), drainMs)
-    await ended
-    clearTimeout(late)
+  async function end(one: Serving, why: 'restart' | 'stop'): Promise<void> {
+    one.isEnding = true
+    one.connections?.leave()
+    await ended(one.child, why, drainMs)
   }
 
   async function close(): Promise<void> {
     closing = true
-    await Promise.all([...serving].map(worker => end(worker, 'stop')))
+    door.close()
+    await Promise.all([...serving.values()].map(one => end(one, 'stop')))
     await writer.close()
     await rm(folder, { recursive: true, force: true })
   }
@@ -112,7 +118,7 @@ export async function serveProcesses(given: Vars, count: number): Promise<ManyPr
   let restarting: Promise<void> | undefined
   async function replaceAll(): Promise<void> {
     log.info('all processes are being replaced')
-    for (const old of [...serving]) {
+    for (const old of [...serving.values()]) {
       if (closing) return
       await start()
       await end(old, 'restart')
@@ -123,17 +129,13 @@ export async function serveProcesses(given: Vars, count: number): Promise<ManyPr
 
   try {
     await writer.start()
-    // The first one hears why there is no such address, and where port 0 is; the others share what it got.
-    await start()
-    await Promise.all(Array.from({ length: count - 1 }, start))
+    await Promise.all(Array.from({ length: count }, start))
   } catch (error) {
     await close()
     throw error
   }
   return {
-    get origin() {
-      return origin
-    },
+    origin: door.origin,
     restart() {
       restarting ??= replaceAll()
         .catch((error: unknown) => {
@@ -145,10 +147,27 @@ export async function serveProcesses(given: Vars, count: number): Promise<ManyPr
       return restarting
     },
     reload() {
-      for (const worker of serving) worker.process.kill('SIGHUP')
+      for (const { child } of serving.values()) child.kill('SIGHUP')
     },
     close,
   }
+}
+
+function forked(args: readonly string[], env: Vars): ChildProcess {
+  const child = fork(program, args, { serialization: 'advanced', env })
+  // A message to a process that ends; its end is heard of elsewhere.
+  child.on('error', () => undefined)
+  return child
+}
+
+/** Tells a process to end, and waits until it has; it is killed if it takes longer than it is given. */
+async function ended(child: ChildProcess, why: 'restart' | 'stop', graceMs: number): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const end = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  if (child.connected) child.send({ end: why } satisfies ToProcess)
+  const late = setTimeout(() => child.kill('SIGKILL'), graceMs)
+  await end
+  clearTimeout(late)
 }
 
 interface KeptWriterDeps {
@@ -168,16 +187,15 @@ function keptWriter({ path, vars, log, gather, live }: KeptWriterDeps) {
   const tell = (message: ToProcess) => void (current?.connected && current.send(message))
 
   async function start(): Promise<void> {
-    const child = fork(program, ['writer', path, live().join(',')], { serialization: 'advanced', env: vars })
+    const child = forked(['writer', path, live().join(',')], vars)
     current = child
     const member = gather.join(message => child.connected && child.send(message))
     const ready = Promise.withResolvers<void>()
     child.on('message', (message: FromProcess) => {
       if ('ready' in message) ready.resolve()
       else if ('failed' in message) ready.reject(new ListenError(message.failed))
-      else member.heard(message)
+      else if (!('took' in message)) member.heard(message)
     })
-    child.on('error', () => undefined)
     child.on('exit', (code, signal) => {
       member.left()
       ready.reject(new ListenError(`the process that writes ended as it started, with ${signal ?? code}`))
@@ -199,12 +217,7 @@ function keptWriter({ path, vars, log, gather, live }: KeptWriterDeps) {
   async function end(): Promise<void> {
     const child = current
     current = undefined
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
-    if (child.connected) child.send({ end: 'stop' } satisfies ToProcess)
-    const late = setTimeout(() => child.kill('SIGKILL'), END_GRACE_MS)
-    await ended
-    clearTimeout(late)
+    if (child) await ended(child, 'stop', END_GRACE_MS)
   }
 
   return {

@@ -33,7 +33,12 @@ const store = {
   retentionDays: 0,
   storeReasons: true,
 }
-const channel: ParentChannel = { say: () => undefined, gather: async () => [], answer: () => undefined }
+const channel: ParentChannel = {
+  each: () => undefined,
+  say: () => undefined,
+  gather: async () => [],
+  answer: () => undefined,
+}
 
 async function place() {
   const name = String(names++)
