@@ -144,7 +144,7 @@ matrix('router', (call, announce) => {
     for (const path of files) {
       const answer = await call(path)
       expect([path, answer.status, (await answer.text()) !== '']).toEqual([path, 200, true])
-      expect(answer.headers.get('content-type')).toMatch(/^(?:text\/(?:javascript|css)|image\/svg)/)
+      expect(answer.headers.get('content-type')).toMatch(/^(?:text\/(?:javascript|css)|image\/svg|font\/woff2$)/)
     }
     for (const path of ['/panel/nothing.js', '/panel/__proto__', '/panel/constructor.js', '/panel/']) {
       expect((await call(path)).status, path).toBe(404)
