@@ -182,9 +182,17 @@ it('a budget is exact over processes: what is refused and what is answered add u
   })
   await load.stop()
   const good = load.answered.filter(({ status }) => status === 200)
-  const { more, used } = await untilRefused(origin)
-  expect(used).toBe((good.length + more) * 35_000)
-  expect(used).toBeLessThanOrEqual(3_000_000)
+  let later = 0
+  // What a call had reserved is given back behind its answer, so a refusal right after it may count that as well.
+  await eventually(
+    async () => {
+      const { more, used } = await untilRefused(origin)
+      later += more
+      expect(used).toBeLessThanOrEqual(3_000_000)
+      expect(used).toBe((good.length + later) * 35_000)
+    },
+    { timeout: 20_000 },
+  )
   expect(await stop()).toBe(0)
 }, 120_000)
 
