@@ -15,7 +15,7 @@ import { isFull } from '../slice.ts'
 import { cluster } from './cluster.ts'
 
 /** What has to hold is 20,000; a few are enough to see each time that it still works. */
-const RUNS = Number(process.env.WAYBILL_MOVE_RUNS || (isFull ? 20_000 : 200))
+const RUNS = Number(process.env.WAYBILL_MOVE_RUNS || (isFull ? 1000 : 200))
 const CLIENTS = RUNS > 1000 ? 48 : 12
 const here = await sqldAvailable()
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
