@@ -126,6 +126,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
       false,
       [expect.stringContaining("its kernel is the host's"), '"kata-runtime check" failed: no vmx or svm'],
     ])
+    await program('kata-runtime', '#!/bin/sh\nexit 3\n')
+    expect((await strict.probe(20_000)).reasons).toContain('"kata-runtime check" failed: it ended with code 3')
     await rm(at('kata-runtime'))
   })
 

@@ -48,7 +48,7 @@ export function followTail({ api, changed, said }: Tail) {
 
   document.addEventListener('visibilitychange', () => (document.hidden ? stop() : void keep()))
   return {
-    /** Begins, or begins anew with another key. */
+    /** Opens the line, with another key where there was one. */
     start(): void {
       stop()
       wanted = true
