@@ -16,7 +16,14 @@ export type CascadeEnd =
   | { kind: 'aborted' }
 
 /** Why no further attempt is made. */
-export type Stop = { because: 'gates' | 'upstream' } | { because: 'budget'; message: string }
+export type Stop = { because: 'gates' | 'upstream' } | { because: 'budget' | 'accounts'; message: string }
+
+/** No cap was in the way where the process that keeps the accounts did not answer: the same request may pass in a moment. */
+export function stoppedBy(refusal: BudgetRefusal): Stop {
+  return refusal.away === undefined
+    ? { because: 'budget', message: budgetText(refusal) }
+    : { because: 'accounts', message: refusal.away }
+}
 
 /** The answer with the highest score, at a tie of the highest rung; one that the client's dialect cannot express is none. */
 export function bestOf(tried: readonly Tried[]): CascadeEnd | undefined {
@@ -43,6 +50,7 @@ export function exhausted(
   const best = bestOf(tried)
   if (onExhausted === 'serve_best' && best) return best
   if (stop.because === 'budget') return { kind: 'error', error: 'budget', message: stop.message }
+  if (stop.because === 'accounts') return { kind: 'error', error: 'overloaded', message: stop.message }
   if (best) {
     const message = 'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'
     return { kind: 'error', error: 'gate_failed', message }
@@ -88,8 +96,7 @@ export function isOfRequest({ call }: Pick<Tried, 'call'>): boolean {
   return call.kind === 'refused' && !call.failover && call.status !== null && OF_REQUEST.has(call.status)
 }
 
-export function budgetText({ scope, limit, used, away }: Omit<BudgetRefusal, 'ok'>): string {
-  if (away !== undefined) return away
+function budgetText({ scope, limit, used }: BudgetRefusal): string {
   const usd = (nano: NanoUsd) => `${nano / 1e9} USD`
   const name = BUDGET_NAMES[scope]
   return `the budget of this ${name} is ${usd(limit)}, of which ${usd(used)} is spent or reserved: the next call could pass it`

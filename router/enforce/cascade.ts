@@ -11,7 +11,7 @@ import {
   type Progress,
 } from '../policy/next-rung.ts'
 import { ranOut } from './call-upstream.ts'
-import { bestOf, budgetText, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop } from './cascade-end.ts'
+import { bestOf, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop, stoppedBy } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judgeAnswer } from './judge-answer.ts'
@@ -208,7 +208,7 @@ export async function cascade(
     const asked = ahead ?? ask(rung, tried.length === 0, signal, out)
     if (asked === undefined) return { stop: { because: 'upstream' } }
     const made = await asked.made
-    if (!made.ok) return { stop: { because: 'budget', message: budgetText(made.refusal) } }
+    if (!made.ok) return { stop: stoppedBy(made.refusal) }
     const { call, tokens, cost } = made
     const base = { rung, cause: why, call, sent: asked.sent, changes: asked.changes, tokens, cost }
     if (call.kind !== 'answered') {

@@ -110,16 +110,16 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     },
   })
   const policy: Policy = {
-    id: policyId(start, config.learning, knobs.epsilon),
-    start_rung: start.rung ?? 0,
-    propensity: start.propensity,
-    mode_profile: profile,
-    explore: start.explored,
     config_hash: config.configHash,
-    price_table_hash: config.priceTableHash,
+    dropped: eligibility.dropped.length > 0 ? eligibility.dropped.map(sealable) : undefined,
+    explore: start.explored,
+    id: policyId(start, config.learning, knobs.epsilon),
+    mode_profile: profile,
     overrides: [...start.overrides],
-    ...(eligibility.dropped.length > 0 && { dropped: eligibility.dropped.map(sealable) }),
-    ...(start.stay && { stay: sealedStay(start.stay) }),
+    price_table_hash: config.priceTableHash,
+    propensity: start.propensity,
+    start_rung: start.rung ?? 0,
+    stay: start.stay && sealedStay(start.stay),
   }
   if (start.rung === null) return { ...nothingToCall(eligibility), policy }
   const own = ownLimit(headers)

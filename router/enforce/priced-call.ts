@@ -83,7 +83,7 @@ export async function pricedCall(
   const reserving = account.reserve(bound)
   const reserved = reserving instanceof Promise ? await reserving : reserving
   if (!reserved.ok) {
-    deps.budgetRefused(reserved.scope)
+    if (reserved.away === undefined) deps.budgetRefused(reserved.scope)
     return { ok: false, refusal: reserved }
   }
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
@@ -115,7 +115,7 @@ const searchesOf = (call: CallResult): number => (call.kind === 'answered' ? cal
 function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {
   if (call.tokens !== null) return call.tokens
   if (call.kind !== 'answered') return null
-  const input = { uncached: tokensOfBytes(sentBytes), cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+  const input = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: tokensOfBytes(sentBytes) }
   return atLeast(input, writtenBytes(call.candidate))
 }
 

@@ -11,7 +11,7 @@ import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call-upstream.ts'
 import type { Inbound } from './upstream-request.ts'
 
-const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /** One try as the cascade made it. */
 export interface Tried {
@@ -73,18 +73,19 @@ const contextOf = ({ inbound, tried, times }: CascadeLog): CallContext => ({
 function recordOf(log: CascadeLog): Unhashed['record'] {
   const { tried, inbound } = log
   const { session_id, features } = log.request
+  // Members of all that is sealed are made in the order of their names: then the engine writes the canonical form.
   return {
-    v: 1,
-    trace_id: log.traceId,
-    tenant_id: log.tenantId,
-    ts: log.arrivedAt.toISOString(),
-    session_id,
-    mode: 'enforce',
-    route_ix: log.routeIx,
-    request: { api: inbound.dialect, features },
-    policy: log.policy,
     attempts: tried.map(one => attempt(one, log.storeReasons)),
     final: final(log),
+    mode: 'enforce',
+    policy: log.policy,
+    request: { api: inbound.dialect, features },
+    route_ix: log.routeIx,
+    session_id,
+    tenant_id: log.tenantId,
+    trace_id: log.traceId,
+    ts: log.arrivedAt.toISOString(),
+    v: 1,
   }
 }
 
@@ -93,23 +94,23 @@ function attempt(
   storeReasons: boolean,
 ): Attempt {
   return {
-    rung: rung.rung,
-    provider: rung.provider,
-    model: rung.model,
-    gate: gates?.gate ?? (call.kind === 'answered' ? 'skipped' : 'error'),
-    verdict,
-    cost: cost === null ? null : toUsd(cost),
-    gates: gates ? gates.results.map(result => (storeReasons ? result : withoutReason(result))) : [],
-    score: gates?.score ?? null,
-    tokens: tokens ?? NO_TOKENS,
-    usage_source: call.usageSource,
-    latency_ms: ms(call.endedAt - call.startedAt),
-    ttfb_ms: call.firstByteAt === undefined ? null : ms(call.firstByteAt - call.startedAt),
-    status: call.status,
-    finish: call.finish?.slice(0, 512) ?? null,
+    adapted: changes.length > 0 ? adaptedMembers(changes) : undefined,
     cause,
-    ...(changes.length > 0 && { adapted: adaptedMembers(changes) }),
-    ...(errorClass !== undefined && { error_class: errorClass }),
+    cost: cost === null ? null : toUsd(cost),
+    error_class: errorClass,
+    finish: call.finish?.slice(0, 512) ?? null,
+    gate: gates?.gate ?? (call.kind === 'answered' ? 'skipped' : 'error'),
+    gates: gates ? gates.results.map(result => (storeReasons ? result : withoutReason(result))) : [],
+    latency_ms: ms(call.endedAt - call.startedAt),
+    model: rung.model,
+    provider: rung.provider,
+    rung: rung.rung,
+    score: gates?.score ?? null,
+    status: call.status,
+    tokens: tokens ?? NO_TOKENS,
+    ttfb_ms: call.firstByteAt === undefined ? null : ms(call.firstByteAt - call.startedAt),
+    usage_source: call.usageSource,
+    verdict,
   }
 }
 
@@ -142,24 +143,24 @@ function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog
   const clientId = headerValue(inbound.headers, 'x-request-id')
   const count = (...causes: Cause[]) => tried.filter(({ cause }) => causes.includes(cause)).length
   return {
-    served_rung: end.served?.rung.rung ?? -1,
-    served_model: end.served?.rung.model ?? null,
-    served_from: end.servedFrom,
-    status: end.status,
-    total_cost_usd: total === null ? null : toUsd(total),
-    gate_cost_usd: toUsd(gateCost),
+    baseline_calibrated_usd: calibrated === undefined ? undefined : toUsd(calibrated),
     baseline_same_token_usd: baseline === null ? null : toUsd(baseline),
-    ...(calibrated !== undefined && { baseline_calibrated_usd: toUsd(calibrated) }),
-    savings_usd: baseline === null || total === null ? null : toUsd(baseline - total),
-    ...(calibrated !== undefined && total !== null && { savings_calibrated_usd: toUsd(calibrated - total) }),
+    client_request_id: clientId?.slice(0, 512) || undefined,
     escalations: count('escalation', 'overflow'),
     failovers: count('failover', 'retry'),
-    wall_ms: ms(times.done - times.arrived),
+    gate_cost_usd: toUsd(gateCost),
     overhead_ms: ms(times.done - times.arrived - union(busy)),
-    ...(candidate?.id && { response_id: candidate.id.slice(0, 512) }),
-    ...(requestId && { upstream_request_id: requestId.slice(0, 512) }),
-    ...(clientId && { client_request_id: clientId.slice(0, 512) }),
-    ...(end.truncated && { truncated: true }),
+    response_id: candidate?.id?.slice(0, 512) || undefined,
+    savings_calibrated_usd: calibrated === undefined || total === null ? undefined : toUsd(calibrated - total),
+    savings_usd: baseline === null || total === null ? null : toUsd(baseline - total),
+    served_from: end.servedFrom,
+    served_model: end.served?.rung.model ?? null,
+    served_rung: end.served?.rung.rung ?? -1,
+    status: end.status,
+    total_cost_usd: total === null ? null : toUsd(total),
+    truncated: end.truncated,
+    upstream_request_id: requestId?.slice(0, 512) || undefined,
+    wall_ms: ms(times.done - times.arrived),
   }
 }
 

@@ -118,7 +118,7 @@ function inlineSums(
 
 function disabled({ id, kind }: Gate): GateSum {
   return {
-    result: { gate_id: id, kind, verdict: 'abstain', cost: 0, latency_ms: 0, reason: 'disabled' },
+    result: { cost: 0, gate_id: id, kind, latency_ms: 0, reason: 'disabled', verdict: 'abstain' },
     outcome: 'disabled',
     score: null,
     costNano: 0,
@@ -137,14 +137,14 @@ function sumUp(gate: Gate, takes: readonly GateTake[], startedAt: number): GateS
   const latency = takes.reduce((last, take) => Math.max(last, take.endedAt), startedAt) - startedAt
   return {
     result: {
+      cost: toUsd(costNano),
+      evidence_ref: worst.verdict.evidenceRef,
       gate_id: gate.id,
       kind: gate.kind,
-      verdict,
-      ...(score !== null && isGiven && { score }),
-      cost: toUsd(costNano),
       latency_ms: Math.round(latency * 1000) / 1000,
-      ...(worst.verdict.reason !== undefined && { reason: worst.verdict.reason }),
-      ...(worst.verdict.evidenceRef !== undefined && { evidence_ref: worst.verdict.evidenceRef }),
+      reason: worst.verdict.reason,
+      score: score !== null && isGiven ? score : undefined,
+      verdict,
     },
     outcome: verdict === 'abstain' && worst.outcome === 'cancelled' ? 'cancelled' : 'ran',
     score,

@@ -5,12 +5,12 @@ import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { ModelPrice } from '../config/model.ts'
 import { callCost } from '../config/prices.ts'
-import type { RequestPart } from '../receipt/request-part.ts'
+import { type RequestPart, requestSealed } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { TracedApi } from './target.ts'
 
-const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /** Of the paths that are only passed on, those whose tokens have the prices of text: pictures, sound and batches have others. */
 const PRICED_BY_TOKEN = /^\/v1\/(?:embeddings|completions|responses\/compact)$/
@@ -54,70 +54,70 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
   const attempt = theAttempt(call, model, cost, deps.dialect)
   const usd = cost === null ? null : toUsd(cost)
   const relayed = answer !== undefined && call.end === 'complete'
+  // Members of all that is sealed are made in the order of their names: then the engine writes the canonical form.
   const final: Final = {
-    served_rung: answer === undefined ? -1 : 0,
-    served_model: answer === undefined ? null : model.slice(0, 512),
-    served_from: call.end === 'client_abort' ? 'aborted' : answer === undefined ? 'error' : 'passthrough',
-    status: call.end === 'client_abort' ? 499 : (answer?.status ?? 502),
-    total_cost_usd: usd,
-    gate_cost_usd: 0,
     baseline_same_token_usd: usd,
-    savings_usd: usd === null ? null : 0,
+    client_request_id: id(call.clientRequestId),
     escalations: 0,
     failovers: 0,
-    wall_ms: ms(times.done),
+    gate_cost_usd: 0,
     overhead_ms: ms(overhead(call)),
+    response_id: id(answer?.reading?.id),
+    savings_usd: usd === null ? null : 0,
+    served_from: call.end === 'client_abort' ? 'aborted' : answer === undefined ? 'error' : 'passthrough',
+    served_model: answer === undefined ? null : model.slice(0, 512),
+    served_rung: answer === undefined ? -1 : 0,
+    status: call.end === 'client_abort' ? 499 : (answer?.status ?? 502),
+    total_cost_usd: usd,
+    truncated: answer !== undefined && !relayed ? true : undefined,
+    upstream_request_id: id(answer && upstreamRequestId(answer.headers)),
+    wall_ms: ms(times.done),
   }
-  // Set by name: a literal with computed names, and one that spreads what may be empty, takes several times as long.
-  const responseId = id(answer?.reading?.id)
-  if (responseId) final.response_id = responseId
-  const upstreamId = id(answer && upstreamRequestId(answer.headers))
-  if (upstreamId) final.upstream_request_id = upstreamId
-  const clientId = id(call.clientRequestId)
-  if (clientId) final.client_request_id = clientId
-  if (answer !== undefined && !relayed) final.truncated = true
   return {
-    v: 1,
-    trace_id: call.traceId,
-    tenant_id: call.tenantId,
-    ts: call.arrivedAt.toISOString(),
-    session_id,
-    mode: 'observe',
-    route_ix: call.routeIx,
-    request: { ...request, body_sha256_out: call.sent ? request.body_sha256_in : null },
-    policy: {
-      id: 'observe-passthrough@1',
-      start_rung: 0,
-      propensity: 1,
-      mode_profile: 'none',
-      explore: false,
-      ...deps.hashes,
-      overrides: [],
-    },
     attempts: [attempt],
     final,
+    mode: 'observe',
+    policy: {
+      config_hash: deps.hashes.config_hash,
+      explore: false,
+      id: 'observe-passthrough@1',
+      mode_profile: 'none',
+      overrides: [],
+      price_table_hash: deps.hashes.price_table_hash,
+      propensity: 1,
+      start_rung: 0,
+    },
+    request: requestSealed(request, call.sent ? request.body_sha256_in : null),
+    route_ix: call.routeIx,
+    session_id,
+    tenant_id: call.tenantId,
+    trace_id: call.traceId,
+    ts: call.arrivedAt.toISOString(),
+    v: 1,
   }
 }
 
 function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dialect: PassingDialect): Attempt {
   const { answer, times } = call
   const failure = errorClass(call, dialect)
+  const { tokens, usage_source } = usageOf(call)
   return {
-    rung: 0,
-    provider: call.provider,
-    model: model.slice(0, 512),
-    gate: failure === undefined ? 'skipped' : 'error',
-    verdict: failure === undefined ? 'pass' : failure === 'client_abort' ? 'cancelled' : 'error',
-    cost: cost === null ? null : toUsd(cost),
-    gates: [],
-    score: null,
-    ...usageOf(call),
-    latency_ms: ms(times.lastByte - times.called),
-    ttfb_ms: times.firstByte === undefined ? null : ms(times.firstByte - times.called),
-    status: answer?.status ?? null,
-    finish: answer?.reading?.finish?.slice(0, 512) ?? null,
     cause: 'start',
-    ...(failure !== undefined && { error_class: failure }),
+    cost: cost === null ? null : toUsd(cost),
+    error_class: failure,
+    finish: answer?.reading?.finish?.slice(0, 512) ?? null,
+    gate: failure === undefined ? 'skipped' : 'error',
+    gates: [],
+    latency_ms: ms(times.lastByte - times.called),
+    model: model.slice(0, 512),
+    provider: call.provider,
+    rung: 0,
+    score: null,
+    status: answer?.status ?? null,
+    tokens,
+    ttfb_ms: times.firstByte === undefined ? null : ms(times.firstByte - times.called),
+    usage_source,
+    verdict: failure === undefined ? 'pass' : failure === 'client_abort' ? 'cancelled' : 'error',
   }
 }
 
@@ -161,7 +161,7 @@ function upstreamRequestId(headers: HeaderList): string | undefined {
 }
 
 function id(value: string | null | undefined): string | undefined {
-  return value?.slice(0, 512)
+  return value?.slice(0, 512) || undefined
 }
 
 /** Milliseconds with three decimals, never below zero. */

@@ -315,21 +315,21 @@ export function sealableText(text        )         {
   return text.slice(0, MAX_TEXT).toWellFormed().replaceAll('\\0', '\\ufffd')
 }
 export function traceText(record               )            {
-  const members = Object.entries(isSealable(record) ? record : sealableMembers(record))
-  const between = (from        , to         ) => {
-    const own = members.filter(([name]) => name > from && (to === undefined || name < to))
-    return canonicalize(Object.fromEntries(own)).slice(1, -1)
+  const members = isSealable(record) ? record : sealableMembers(record)
+  let [beforeHash, beforePrevHash, beforeSeq, rest] = ['', '', '', '']
+  for (const name of Object.keys(members).sort()) {
+    const value = (members                           )[name]
+    if (value === undefined) continue
+    const text = \`,\${JSON.stringify(name)}:\${canonicalize(value)}\`
+    if (name < 'hash') beforeHash += text
+    else if (name < 'prev_hash') beforePrevHash += text
+    else if (name < 'seq') beforeSeq += text
+    else rest += text
   }
-  const after = (text        ) => (text === '' ? '' : \`,\${text}\`)
-  return {
-    beforeHash: between('', 'hash'),
-    beforePrevHash: after(between('hash', 'prev_hash')),
-    beforeSeq: after(between('prev_hash', 'seq')),
-    rest: after(between('seq')),
-  }
+  return { beforeHash: beforeHash.slice(1), beforePrevHash, beforeSeq, rest }
 }
 function isSealable(value         )          {
-  if (typeof value === 'string') return value === sealableText(value)
+  if (typeof value === 'string') return value.length <= MAX_TEXT && value.isWellFormed() && !value.includes('\\0')
   if (typeof value !== 'object' || value === null) return true
   return Object.values(value).every(isSealable)
 }

@@ -31,6 +31,14 @@ export interface InboundRequest {
 
 export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
 
+/** What stands of a request on the receipt, in the order of the names. */
+export function requestSealed(
+  { api, body_sha256_in, features, method, path, prompt_hash }: Omit<RequestPart, 'session_id'>,
+  body_sha256_out: string | null,
+): UnsealedTrace['request'] {
+  return { api, body_sha256_in, body_sha256_out, features, method, path, prompt_hash }
+}
+
 /** What a receipt says about the request: hashes, counts and names, never a word of it (docs/spec/router.md §1.1). */
 export function requestPart(request: InboundRequest, hashing: Hashing): RequestPart {
   const { api, body, facts } = request
@@ -57,7 +65,7 @@ export function unreadRequestPart(
     api: 'passthrough',
     ...calledOf(call),
     ...hashes,
-    features: { ...features, ...sizeOf(size) },
+    features: { ...features, body_bytes: size, size_bucket: sizeBucket(size) },
   }
 }
 
@@ -143,32 +151,27 @@ function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, par
 }
 
 function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | undefined): Features {
-  const named = (name: 'subagent' | 'task' | 'language') => {
-    const value = headerValue(headers, `x-router-${name}`)
-    return value === undefined || value === '' ? undefined : { [name]: value.slice(0, 128) }
-  }
+  const named = (name: string) => headerValue(headers, name)?.slice(0, 128) || undefined
   return {
-    requested_model: facts?.model?.value.slice(0, 512) ?? '',
     agent: agentOfHeaders(headers).slice(0, 128),
-    ...named('subagent'),
-    ...named('task'),
-    ...named('language'),
-    tool_count: facts?.toolCount ?? 0,
-    image_count: facts?.imageCount ?? 0,
+    background: facts?.background ? true : undefined,
+    body_bytes: body.length,
     has_thinking_history: facts?.hasThinkingHistory ?? false,
-    stream: facts?.stream ?? false,
-    ...(facts?.background && { background: true }),
-    ...sizeOf(body.length),
+    image_count: facts?.imageCount ?? 0,
+    language: named('x-router-language'),
+    max_tokens: facts?.maxTokens === undefined ? undefined : Math.max(0, Math.trunc(facts.maxTokens)),
     message_count: facts?.messageCount ?? 0,
-    ...(facts?.maxTokens !== undefined && { max_tokens: Math.max(0, Math.trunc(facts.maxTokens)) }),
     n: facts?.n ?? 1,
+    requested_model: facts?.model?.value.slice(0, 512) ?? '',
+    size_bucket: sizeBucket(body.length),
+    stream: facts?.stream ?? false,
+    subagent: named('x-router-subagent'),
+    task: named('x-router-task'),
+    tool_count: facts?.toolCount ?? 0,
   }
 }
 
-const sizeOf = (bytes: number) => ({
-  body_bytes: bytes,
-  size_bucket: Math.floor(Math.log2(Math.max(1, bytes))),
-})
+const sizeBucket = (bytes: number) => Math.floor(Math.log2(Math.max(1, bytes)))
 
 export function agentOfHeaders(headers: HeaderList): string {
   return agentOf(headerValue(headers, 'x-router-agent'), headerValue(headers, 'user-agent'))

@@ -1,5 +1,5 @@
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { bodyHash, bodyHashes, type Hashing, type Prompted } from './request-part.ts'
+import { bodyHash, bodyHashes, type Hashing, type Prompted, requestSealed } from './request-part.ts'
 
 type Hashes = 'prompt_hash' | 'body_sha256_in' | 'body_sha256_out'
 
@@ -27,7 +27,7 @@ export interface Whole {
 export function hashed({ record, body, prompt, sent }: Unhashed, hashing: Hashing): UnsealedTrace {
   const hashes = bodyHashes({ body, prompt }, hashing)
   const out = sent === null ? null : sent === body ? hashes.body_sha256_in : bodyHash(hashing, sent)
-  return { ...record, request: { ...record.request, ...hashes, body_sha256_out: out } }
+  return { ...record, request: requestSealed({ ...record.request, ...hashes }, out) }
 }
 
 /** A record, with its hashes or before. */

@@ -8,7 +8,7 @@ export function tokensOfBytes(bytes: number): number {
 
 /** What an answer that was cut has cost at least: the last usage seen, and no less output than the text that came. */
 export function atLeast(seen: Tokens | null, textBytes: number): Tokens {
-  const base = seen ?? { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+  const base = seen ?? { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
   return { ...base, output: Math.max(base.output, tokensOfBytes(textBytes)) }
 }
 

@@ -114,6 +114,7 @@ export interface Answered {
   status: number
   traceId: string
   costUsd: number
+  retryAfter: string | undefined
   text: string
 }
 
@@ -134,6 +135,7 @@ export async function ask(origin: string, agent: Agent, body: object = ASK): Pro
     status: statusCode,
     traceId: String(headers['x-router-trace-id']),
     costUsd: Number(headers['x-router-cost-usd'] ?? 0),
+    retryAfter: headers['retry-after']?.toString(),
     text: await answer.text(),
   }
 }

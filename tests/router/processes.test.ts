@@ -174,6 +174,26 @@ it('the writer is killed: no call fails, no receipt is lost, and a budget is kep
   expect(await verified(db)).toContain(`valid: ${stored.size} records`)
 }, 240_000)
 
+it('calls that a budget could refuse are answered 503 while the writer does not answer, and pass when it does', async () => {
+  const { origin, stop, pids } = await service('[budget]\nper_day_usd = 5\n')
+  const agent = fresh()
+  expect((await ask(origin, agent)).status).toBe(200)
+  const { writer } = await pids()
+  process.kill(writer, 'SIGSTOP')
+  const refused = await ask(origin, agent)
+  expect(refused).toMatchObject({ status: 503, retryAfter: '1' })
+  expect(JSON.parse(refused.text)).toMatchObject({
+    type: 'error',
+    error: { type: 'overloaded_error', message: expect.stringContaining('does not answer; try again') },
+  })
+  process.kill(writer, 'SIGCONT')
+  await eventually(async () => expect((await ask(origin, agent)).status).toBe(200), { timeout: 30_000 })
+  const metrics = await (await fetch(`${origin}/metrics`)).text()
+  expect(metrics).not.toMatch(/^router_budget_refusals_total\{.*\} [1-9]/m)
+  await agent.close()
+  expect(await stop()).toBe(0)
+}, 120_000)
+
 it('a budget is exact over processes: what is refused and what is answered add up', async () => {
   const { origin, stop } = await service('[budget]\nper_day_usd = 0.003\n')
   const load = clients(origin, 12)

@@ -14,10 +14,10 @@ export function chatTokens(usage: JsonObject): Tokens | null {
   const read = tokenCount(details.cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0
   const written = tokenCount(details.cache_write_tokens) ?? 0
   return {
-    uncached: Math.max(0, prompt - read - written),
-    cache_write_5m: written,
-    cache_write_1h: 0,
     cache_read: read,
+    cache_write_1h: 0,
+    cache_write_5m: written,
     output,
+    uncached: Math.max(0, prompt - read - written),
   }
 }

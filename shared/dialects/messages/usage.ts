@@ -64,12 +64,12 @@ export function messagesUsage(): MessagesUsage {
       const hour = most.written1h ?? 0
       const total = most.written
       return {
-        uncached: most.input ?? 0,
+        cache_read: most.read ?? 0,
+        cache_write_1h: hour,
         // Where the split and the total disagree, the split is believed for the hour and the total for the rest.
         cache_write_5m: total === undefined ? (most.written5m ?? 0) : Math.max(0, total - hour),
-        cache_write_1h: hour,
-        cache_read: most.read ?? 0,
         output: most.output ?? 0,
+        uncached: most.input ?? 0,
       }
     },
 

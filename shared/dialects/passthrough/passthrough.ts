@@ -52,5 +52,5 @@ function tokensOf(usage: JsonObject): Tokens | null {
   if (input === undefined || output === undefined) return null
   const details = asObject(usage.input_tokens_details ?? usage.prompt_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? 0
-  return { uncached: Math.max(0, input - read), cache_write_5m: 0, cache_write_1h: 0, cache_read: read, output }
+  return { cache_read: read, cache_write_1h: 0, cache_write_5m: 0, output, uncached: Math.max(0, input - read) }
 }

@@ -11,11 +11,11 @@ export function responsesTokens(usage: JsonObject): Tokens | null {
   const read = tokenCount(details.cached_tokens) ?? 0
   const written = tokenCount(details.cache_write_tokens) ?? 0
   return {
-    uncached: Math.max(0, input - read - written),
-    cache_write_5m: written,
-    cache_write_1h: 0,
     cache_read: read,
+    cache_write_1h: 0,
+    cache_write_5m: written,
     output,
+    uncached: Math.max(0, input - read - written),
   }
 }
 
