@@ -8,13 +8,17 @@ import { freePort, untilAnswers } from './bench/free-port.ts'
 import { growth, type Held, heldBy } from './soak/held.ts'
 import { INSIDE_FILE, insideOf } from './soak/inside.ts'
 import { mixedLoad, type Places, type Tally } from './soak/load.ts'
+import { soakProcesses } from './soak/processes.ts'
 
 /**
  * Both services in one process under mixed load with faults for some minutes, then a burst beyond what they take, then quiet. Prints what
  * callers saw and what the process held, and exits with 1 where that grew by more than a twentieth, or where an answer was none of those
  * that are expected.
  */
-const usage = 'npm run soak -- [--minutes N]    10 unless said otherwise; an hour by hand is --minutes 60\n'
+const usage = `npm run soak -- [--minutes N] [--processes N]    10 minutes unless said otherwise; an hour by hand is --minutes 60
+
+  --processes N   a router of so many processes instead, of which one that answers and the one that writes are killed
+`
 const ALLOWED = 0.05
 /** Callers come and go: so many sockets more at one moment are no leak. */
 const SLACK = 5
@@ -36,9 +40,12 @@ gates = ["non-empty"]
 max_concurrency = 200
 `
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' }, help: { type: 'boolean' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '10' }, processes: { type: 'string' }, help: { type: 'boolean' } },
+})
 const minutes = Number(values.minutes)
-if (values.help || !(minutes > 0)) {
+const processes = Number(values.processes ?? 1)
+if (values.help || !(minutes > 0) || !(Number.isInteger(processes) && processes >= 1)) {
   process.stdout.write(usage)
   process.exit(values.help ? 0 : 2)
 }
@@ -66,7 +73,7 @@ const shown = (held: Held) =>
     .map(([of, value]) => `${of} ${value.toFixed(1)}`)
     .join(', ')
 
-try {
+async function soakOne(): Promise<void> {
   const [remote, near, hop] = [await freePort(), await freePort(), await freePort()]
   const upstream = `http://127.0.0.1:${remote}`
   started([`${root}scripts/soak/upstream.ts`], { PORT: String(remote) })
@@ -105,7 +112,7 @@ try {
   const every = Math.max(1000, (minutes * 60_000) / 240)
   for (let until = Date.now() + minutes * 60_000; Date.now() < until; ) {
     await wait(every)
-    const own = insideOf(figures)
+    const own = insideOf(`${figures}.${service.pid}`)
     if (own === undefined) continue
     samples.push({ ...heldBy(service.pid!), ...own })
     if (process.stderr.isTTY) {
@@ -170,6 +177,10 @@ try {
   service.kill('SIGTERM')
   const [code] = await Promise.race([ended, wait(20_000, ['did not end within 20 s'])])
   if (code !== 0) fault(`the process ends by itself when it is told to: ${code}`)
+}
+
+try {
+  await (processes > 1 ? soakProcesses({ processes, minutes, folder, fault, children }) : soakOne())
 } finally {
   for (const child of children) child.kill('SIGKILL')
   await rm(folder, { recursive: true, force: true })

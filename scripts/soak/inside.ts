@@ -6,7 +6,7 @@ export interface Inside {
   handles: number
 }
 
-/** The variable that names the file, for a process that was started with `--import` of this module. */
+/** The variable that names the file, for processes that were started with `--import` of this module: each adds its number. */
 export const INSIDE_FILE = 'SOAK_INSIDE_FILE'
 
 export function inside(names: readonly string[]): Inside {
@@ -26,5 +26,8 @@ export function insideOf(file: string): Inside | undefined {
 
 const file = process.env[INSIDE_FILE]
 if (file !== undefined) {
-  setInterval(() => writeFileSync(file, JSON.stringify(inside(process.getActiveResourcesInfo()))), 1000).unref()
+  setInterval(
+    () => writeFileSync(`${file}.${process.pid}`, JSON.stringify(inside(process.getActiveResourcesInfo()))),
+    1000,
+  ).unref()
 }

@@ -1,0 +1,221 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { createClient } from '@libsql/client'
+import { Agent } from 'undici'
+import { freePort, untilAnswers } from '../bench/free-port.ts'
+import { growth, type Held, heldBy } from './held.ts'
+import { INSIDE_FILE, insideOf } from './inside.ts'
+
+const root = new URL('../../', import.meta.url).pathname
+const CLIENTS = 16
+const PAUSE_MS = 60
+/** Of what is stored behind an answer. */
+const BEHIND_MS = 3000
+
+const CONFIG = (origin: string) => `version = 1
+price = [{ model = "mock/cheap", input_per_mtok = 1, output_per_mtok = 5 }]
+provider = [{ id = "mock", dialect = "messages", base_url = "${origin}", auth = "none" }]
+[budget]
+per_day_usd = 100000
+[[route]]
+match = { model = "auto" }
+mode = "enforce"
+ladder = ["mock/cheap"]
+gates = ["non-empty"]
+`
+
+const ROLES = ['first', 'serve', 'writer'] as const
+type Role = (typeof ROLES)[number]
+
+interface Soak {
+  processes: number
+  minutes: number
+  folder: string
+  fault: (text: string) => void
+  /** Ended by the caller, whatever happens here. */
+  children: ChildProcess[]
+}
+
+/**
+ * A router of several processes under a steady load. One that answers is killed in the middle and the one that writes at three quarters. Prints
+ * what each kind of process held, and says what failed, what is missing in the store and what grew.
+ */
+export async function soakProcesses({ processes, minutes, folder: parent, fault, children }: Soak): Promise<void> {
+  const folder = await mkdtemp(join(parent, 'processes-'))
+  const say = (text: string) => process.stdout.write(`${text}\n`)
+  const [remote, port] = [await freePort(), await freePort()]
+  const upstream = spawn(process.execPath, [`${root}scripts/soak/upstream.ts`], {
+    env: { PATH: process.env.PATH, PORT: String(remote), SOAK_GOOD_DAY: '1' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  children.push(upstream)
+  await untilAnswers(`http://127.0.0.1:${remote}`)
+  const [config, db] = [join(folder, 'router.toml'), join(folder, 'router.db')]
+  await writeFile(config, CONFIG(`http://127.0.0.1:${remote}`))
+  const inside = join(folder, 'inside')
+  const router = spawn(
+    process.execPath,
+    [`${root}dist/router/cli/main.js`, 'serve', '--processes', String(processes)],
+    {
+      env: {
+        PATH: process.env.PATH,
+        NODE_OPTIONS: `--import ${root}scripts/soak/inside.ts`,
+        [INSIDE_FILE]: inside,
+        ROUTER_BIND: `127.0.0.1:${port}`,
+        ROUTER_CONFIG: config,
+        ROUTER_DB: db,
+        ROUTER_UPSTREAM_MESSAGES: `http://127.0.0.1:${remote}`,
+        RUST_LOG: 'error',
+      },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    },
+  )
+  children.push(router)
+  const ended = once(router, 'exit')
+  const origin = `http://127.0.0.1:${port}`
+  await untilAnswers(origin)
+
+  const answered = new Set<string>()
+  const odd = new Map<string, number>()
+  let broken = 0
+  let going = true
+  const clients = Array.from({ length: CLIENTS }, async (_, at) => {
+    const agent = new Agent({ connections: 1, pipelining: 1 })
+    const body = JSON.stringify({
+      model: at % 2 === 0 ? 'auto' : 'claude-haiku-4-5',
+      max_tokens: 64,
+      stream: at % 4 === 3,
+      messages: [{ role: 'user', content: 'x'.repeat(600) }],
+    })
+    while (going) {
+      try {
+        const headers = { 'content-type': 'application/json' }
+        const {
+          statusCode,
+          headers: got,
+          body: answer,
+        } = await agent.request({ origin, path: '/v1/messages', method: 'POST', headers, body })
+        await answer.text()
+        if (statusCode === 200) answered.add(String(got['x-router-trace-id']))
+        else odd.set(String(statusCode), (odd.get(String(statusCode)) ?? 0) + 1)
+      } catch {
+        broken++
+      }
+      await wait(PAUSE_MS * (0.5 + Math.random()))
+    }
+    await agent.close()
+  })
+
+  const samples = new Map<Role, Held[]>(ROLES.map(role => [role, []]))
+  const kills: { at: number; role: Role }[] = [
+    { at: 0.5, role: 'serve' },
+    { at: 0.75, role: 'writer' },
+  ]
+  const began = Date.now()
+  const lasts = minutes * 60_000
+  while (Date.now() - began < lasts && router.exitCode === null) {
+    await wait(Math.max(1000, lasts / 240))
+    const pids = pidsOf(router.pid!)
+    for (const role of ROLES) {
+      const held = pids[role].map(pid => ({
+        ...heldBy(pid),
+        ...(insideOf(`${inside}.${pid}`) ?? { timers: 0, handles: 0 }),
+      }))
+      if (held.length > 0) samples.get(role)!.push(sumOf(held))
+    }
+    const due = kills[0]
+    if (due === undefined || Date.now() - began < due.at * lasts) continue
+    kills.shift()
+    const [before, failed] = [answered.size, broken]
+    const victim = pids[due.role][0]!
+    process.kill(victim, 'SIGKILL')
+    await wait(5000)
+    const lost = broken - failed
+    say(
+      `${due.role} ${victim} killed after ${before} answers: ${lost} calls broken off, ${answered.size - before} answered in the next 5 s`,
+    )
+    // Connections are handed out in turn, and each has one call at a time.
+    const own = due.role === 'serve' ? Math.ceil(CLIENTS / processes) + 1 : 0
+    if (lost > own) fault(`${lost} calls broke off with one process, which had ${own} connections at most`)
+    if (answered.size === before) fault('calls are answered while a process is replaced')
+  }
+  going = false
+  await Promise.all(clients)
+  await wait(BEHIND_MS)
+
+  const page = await (await fetch(`${origin}/metrics`)).text()
+  const counted = [...page.matchAll(/^router_requests_total\{.*\} (\d+)$/gm)].reduce((sum, [, n]) => sum + Number(n), 0)
+  router.kill('SIGTERM')
+  const [code] = await Promise.race([ended, wait(30_000, ['did not end within 30 s'])])
+  if (code !== 0) fault(`the router ends by itself when it is told to: ${code}`)
+  upstream.kill('SIGKILL')
+
+  say(`${answered.size} calls answered, ${broken} broken off, ${counted} on its page of metrics`)
+  for (const [status, times] of odd) fault(`${times} answers ${status}`)
+  const missing = await missingIn(db, answered)
+  if (missing > 0) fault(`${missing} receipts of answered calls are not in the store`)
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    `${root}dist/router/cli/main.js`,
+    'verify',
+    '--db',
+    db,
+  ])
+  say(stdout.trim())
+  for (const [role, held] of samples) {
+    say(`${role}: ${held.length} samples; second quarter, last quarter`)
+    for (const { of, early, late, share } of growth(held)) {
+      say(`${of.padStart(9)}  ${early.toFixed(1)}  ${late.toFixed(1)}  ${(share * 100).toFixed(1)} %`)
+      if (share > 0.05 && late - early > 5) fault(`${of} of ${role} grew by ${(share * 100).toFixed(1)} %`)
+    }
+  }
+  await rm(folder, { recursive: true, force: true })
+}
+
+/** The first process, and its children by what they do. */
+function pidsOf(first: number): Record<Role, number[]> {
+  const children = readFileSync(`/proc/${first}/task/${first}/children`, 'utf8').trim().split(/\s+/).map(Number)
+  const doing = (role: string) =>
+    children.filter(pid => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${role}\0`)
+      } catch {
+        return false
+      }
+    })
+  return { first: [first], serve: doing('serve'), writer: doing('writer') }
+}
+
+function sumOf(held: readonly Held[]): Held {
+  const sum = (of: keyof Held) => held.reduce((all, one) => all + one[of], 0)
+  return {
+    rssMb: sum('rssMb'),
+    sockets: sum('sockets'),
+    files: sum('files'),
+    threads: sum('threads'),
+    timers: sum('timers'),
+    handles: sum('handles'),
+  }
+}
+
+async function missingIn(path: string, answered: ReadonlySet<string>): Promise<number> {
+  const client = createClient({ url: `file:${path}` })
+  let found = 0
+  try {
+    for (let from = -1; ; ) {
+      const { rows } = await client.execute({
+        sql: 'select seq, trace_id from traces where seq > ? order by seq limit 20000',
+        args: [from],
+      })
+      if (rows.length === 0) return answered.size - found
+      for (const row of rows) if (answered.has(String(row.trace_id))) found++
+      from = Number(rows.at(-1)!.seq)
+    }
+  } finally {
+    client.close()
+  }
+}
