@@ -44,6 +44,7 @@ import { keepReceipts, type Receipts } from './receipts.ts'
 import { reloader } from './reload/reloader.ts'
 import { routerSteps } from './schema/steps.ts'
 import { keepShadows } from './shadow/shadows.ts'
+import { reportAnywhere, reportHere } from './shards/report-anywhere.ts'
 import { promptSalt } from './traces/salt.ts'
 import { fetchTransport } from './upstream/fetch-transport.ts'
 
@@ -98,16 +99,24 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
         return { pricing, hashes: { config_hash: configHash, price_table_hash: priceTableHash } }
       },
     }))
-  const reads = db && auditReads(db)
-  const feed = db && traceFeed(db)
+  const shards = others?.shards
+  const own = db && auditReads(db)
+  // Who sees all tenants sees those of every shard.
+  const reads =
+    own && ((tenant: string | undefined) => (tenant === undefined && shards ? auditReads(...shards.stores()) : own))
+  const feed = db && traceFeed(db, shards?.answering)
   const written = db && receipts?.write ? forwardingDb(db, receipts.write) : db
+  const made = async () => void (await Promise.all([receipts?.made(), others?.made()]))
   const findTrace = traceFinder({
     reads,
     pending: async (id, tenant) => (await receipts?.find(id, tenant)) ?? others?.find(id, tenant),
-    made: async () => {
-      await Promise.all([receipts?.made(), others?.made()])
-    },
+    made,
   })
+  // A report goes to the store of its trace.
+  const findOwn =
+    own && shards
+      ? traceFinder({ reads: () => own, pending: async (id, tenant) => receipts?.find(id, tenant), made })
+      : findTrace
   const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
   const hearReports = db ? await reportsElsewhere({ db, clock, log, wrong: answers.retract }) : () => Promise.resolve()
   const settings = () => holder.get().config.calibration
@@ -119,7 +128,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       log,
       sha256,
       settings,
-      find: async (id, tenant) => (await findTrace(id, tenant))?.trace,
+      find: async (id, tenant) => (await findOwn(id, tenant))?.trace,
       counted: result => {
         calibrating.counted(result)
         if (result.verdict === 'fail') answers.retract(result.trace_id)
@@ -237,7 +246,15 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
     inFlight: options.inFlight,
   })
-  others?.answer({ page: live.text, made: async () => receipts?.made(), reload: reloadHere })
+  const submit = feedback && shards ? reportAnywhere(feedback.submit, shards.submit) : feedback?.submit
+  others?.answer({
+    page: live.text,
+    made: async () => receipts?.made(),
+    reload: reloadHere,
+    find: async id => receipts?.find(id),
+    calibration: () => calibration.describe(undefined),
+    submit: async report => feedback && reportHere(feedback.submit, report),
+  })
   const app = routerApp({
     dashboard: options.dashboard ?? (() => undefined),
     traceFeed: feed,
@@ -246,8 +263,12 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     metrics: others ? { text: async () => others.page(await live.text()) } : live,
     audit: {
       reads,
+      keys: own && (() => (shards ? auditReads(...shards.answering()) : own).keys()),
       findTrace,
-      calibration: calibration.describe,
+      calibration: async tenant => [
+        ...(await calibration.describe(tenant)),
+        ...((tenant === undefined && (await shards?.calibration())) || []),
+      ],
       isGateDisabled: errorBudgets.isDisabled,
     },
     capabilities: {
@@ -266,7 +287,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
       authRequired: access.keys.length > 0,
     },
-    feedback: { submit: feedback?.submit },
+    feedback: { submit },
     reload: others ? reloadAll : reloadHere,
     maxBodyBytes,
     outHeaders,

@@ -85,9 +85,15 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       default: 'router.db',
     },
     ROUTER_DB_TOKEN: {
-      about: 'The token that this server asks for.',
+      about: 'The token that this server asks for. It is sent to the directory and to every shard.',
       form: 'text, secret',
       unset: 'none is sent',
+    },
+    ROUTER_DIRECTORY_URL: {
+      about:
+        'The database that says which stores the router has and which tenant is in which (`router shards add`). It takes the place of `ROUTER_DB`.',
+      form: 'path, or the address of a libSQL server',
+      unset: 'one store: `ROUTER_DB`',
     },
     ROUTER_RECEIPTS: {
       about: 'With `durable` an answer ends only after its receipt is in the store or on the disk.',

@@ -29,6 +29,7 @@ export const routerEnv = z.object({
     .default('1'),
   ROUTER_DB: z.string().default('router.db'),
   ROUTER_DB_TOKEN: z.string().optional(),
+  ROUTER_DIRECTORY_URL: z.string().optional(),
   ROUTER_UPSTREAM_MESSAGES: upstream.default('https://api.anthropic.com'),
   ROUTER_UPSTREAM_CHAT: upstream.default('https://api.openai.com'),
   ROUTER_TENANT: z

@@ -1,3 +1,6 @@
+import type { Db } from '../shared/sql/db.ts'
+import type { CalibrationState } from '../shared/wire/router/calibration.ts'
+import type { FeedbackRequest, FeedbackResult } from '../shared/wire/router/feedback.ts'
 import type { ReloadResult } from '../shared/wire/router/health.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
 import type { Budgets } from './budget/ledger.ts'
@@ -10,9 +13,25 @@ export interface Answering {
   /** Resolves when the writer has the record of every call that has ended here. */
   made: () => Promise<void>
   reload: () => Promise<ReloadResult>
+  /** A record that waits for the writer here. */
+  find: (id: string) => Promise<UnsealedTrace | undefined>
+  /** Where the thresholds stand, of all tenants that it knows. */
+  calibration: () => Promise<CalibrationState[]>
+  /** Takes a report on a trace of its own store; undefined where it has no such trace. */
+  submit: (report: FeedbackRequest) => Promise<FeedbackResult | undefined>
 }
 
-/** What the other processes of one service do for this one. */
+/** The other stores of a router whose tenants are spread over several, for callers who see all tenants. */
+export interface OtherShards {
+  /** Every store with this one; refuses with a sentence where one of them cannot be asked. */
+  stores: () => readonly Db[]
+  /** Those that can be asked. */
+  answering: () => readonly Db[]
+  calibration: () => Promise<CalibrationState[]>
+  submit: (report: FeedbackRequest) => Promise<FeedbackResult | undefined>
+}
+
+/** What the other processes of one service do for this one, or the routers of the other shards of one process. */
 export interface OtherProcesses {
   /** Kept by one process for all. */
   budgets: Budgets
@@ -28,6 +47,8 @@ export interface OtherProcesses {
   last: (page: string) => void
   /** They read the config again as well. */
   reloaded: () => Promise<void>
+  /** Where this is the router of one of several shards. */
+  shards?: OtherShards
   /** Called once, when this process can answer. */
   answer: (answering: Answering) => void
 }

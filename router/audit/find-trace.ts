@@ -2,8 +2,8 @@ import type { TraceRecord, UnsealedTrace } from '../../shared/wire/router/trace.
 import type { AuditReads } from './reads.ts'
 
 export interface FindTraceDeps {
-  /** Undefined where no traces are kept. */
-  reads: AuditReads | undefined
+  /** What a tenant's records are read with, or without one those of all; undefined where no traces are kept. */
+  reads: ((tenant: string | undefined) => AuditReads) | undefined
   /** A record that is not in the store yet; without a tenant, of any. */
   pending: (id: string, tenant: string | undefined) => Promise<UnsealedTrace | undefined>
   /** Resolves when a record has been made of every call that has ended. */
@@ -15,8 +15,9 @@ export type FoundRecord = { trace: TraceRecord; pending: false } | { trace: Unse
 export type FindTrace = ReturnType<typeof traceFinder>
 
 /** Finds a decision by any of its ids from the moment in which its answer has ended, in the store or on its way there. */
-export function traceFinder({ reads, pending, made }: FindTraceDeps) {
+export function traceFinder({ reads: readsOf, pending, made }: FindTraceDeps) {
   return async (id: string, tenant: string | undefined): Promise<FoundRecord | undefined> => {
+    const reads = readsOf?.(tenant)
     if (reads === undefined) return undefined
     // By its own id a record is found in one step, and most that are asked for have been in the store for long.
     const own = await reads.byTraceId(id, tenant)

@@ -5,13 +5,13 @@ import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feed
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
-import type { checkpoints, traces } from '../schema/tables.ts'
+import type { checkpoints } from '../schema/tables.ts'
 import { measuredSavings } from '../shadow/measured-savings.ts'
 import { evals, type StoredEvals } from '../traces/evals.ts'
-import { publishedKeys } from '../traces/keys.ts'
+import { mergedKeys, publishedKeys } from '../traces/keys.ts'
 import { savings } from '../traces/savings.ts'
-import { traceStore } from '../traces/store.ts'
-import { storedTenants } from '../traces/stored-records.ts'
+import { traceById, traceStore } from '../traces/store.ts'
+import { storedChains } from '../traces/stored-records.ts'
 
 export interface TextWindow {
   since?: string | undefined
@@ -25,23 +25,19 @@ export interface FoundTrace {
 
 export type AuditReads = ReturnType<typeof auditReads>
 
-/** The questions of the audit, for HTTP and for the command line alike. Without a tenant they are about all of them. */
-export function auditReads(db: Db) {
-  const store = traceStore(db)
-  const tenants = async (tenant: string | undefined) => (tenant === undefined ? storedTenants(db) : [tenant])
+/**
+ * The questions of the audit, for HTTP and for the command line alike, of a store or of several that hold the tenants between them. Without
+ * a tenant they are about all of them.
+ */
+export function auditReads(...dbs: readonly Db[]) {
+  const store = traceStore(...dbs)
 
   return {
     list: ({ since, until, ...query }: TraceListQuery, tenant?: string): Promise<TraceList> =>
       store.list({ ...query, ...toDates({ since, until }), tenant }),
 
     /** One look in one index. */
-    async byTraceId(id: string, tenant?: string): Promise<TraceRecord | undefined> {
-      const [row] = rowsOf<Pick<RowOf<typeof traces>, 'tenant_id' | 'body'>>(
-        await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] }),
-      )
-      if (row === undefined || (tenant !== undefined && row.tenant_id !== tenant)) return undefined
-      return readJson(row.body) as TraceRecord
-    },
+    byTraceId: (id: string, tenant?: string): Promise<TraceRecord | undefined> => traceById(dbs, id, tenant),
 
     /** By a trace id, a response id or a request id. */
     byAnyId: (id: string, tenant?: string): Promise<TraceRecord | undefined> => store.get(id, tenant),
@@ -56,13 +52,13 @@ export function auditReads(db: Db) {
     },
 
     async savings(query: TextWindow & { group?: SavingsGroup | undefined }, tenant?: string): Promise<Savings> {
-      const those = await tenants(tenant)
-      const sums = await savings(db, those, toDates(query), query.group)
-      return { ...sums, ...(await measuredSavings(db, those, toDates(query))) }
+      const chains = await storedChains(dbs, tenant)
+      const sums = await savings(chains, toDates(query), query.group)
+      return { ...sums, ...(await measuredSavings(chains, toDates(query))) }
     },
 
     evals: async (query: TextWindow, tenant?: string): Promise<StoredEvals> =>
-      evals(db, await tenants(tenant), toDates(query)),
+      evals(await storedChains(dbs, tenant), toDates(query)),
 
     checkpoints: (page: { after?: string | undefined; limit: number }, tenant?: string): Promise<CheckpointList> =>
       store.checkpoints({ ...page, tenant }),
@@ -73,15 +69,18 @@ export function auditReads(db: Db) {
 
     /** The last checkpoint that was made of a tenant's chain. */
     async latestCheckpoint(tenant: string): Promise<Checkpoint | undefined> {
-      const answer = await db.execute({
-        sql: 'select body from checkpoints where tenant_id = ? order by ix desc limit 1',
-        args: [tenant],
-      })
-      const [last] = rowsOf<Pick<RowOf<typeof checkpoints>, 'body'>>(answer)
-      return last && (readJson(last.body) as Checkpoint)
+      for (const db of dbs) {
+        const answer = await db.execute({
+          sql: 'select body from checkpoints where tenant_id = ? order by ix desc limit 1',
+          args: [tenant],
+        })
+        const [last] = rowsOf<Pick<RowOf<typeof checkpoints>, 'body'>>(answer)
+        if (last) return readJson(last.body) as Checkpoint
+      }
+      return undefined
     },
 
-    keys: (): Promise<RouterKeys> => publishedKeys(db),
+    keys: async (): Promise<RouterKeys> => mergedKeys(await Promise.all(dbs.map(publishedKeys))),
   }
 }
 

@@ -3,25 +3,34 @@ import { type ChangeFeed, changeFeed } from '../../shared/http/change-feed.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { RouterHttpEnv } from '../auth/access.ts'
-import { storedTenants } from '../traces/stored-records.ts'
+import { type StoredChain, storedChains } from '../traces/stored-records.ts'
 
 /** What a caller with the keys of all tenants follows. */
 const ALL = ''
 const HEARTBEAT_MS = 15_000
 
-/** Says that traces were sealed: one look at the end of each chain that a page follows, however many pages there are. */
-export function traceFeed(db: Db): ChangeFeed {
+/**
+ * Says that traces were sealed: one look at the end of each chain that a page follows, however many pages there are. Pages that follow all
+ * tenants look into `all` stores, where there are several.
+ */
+export function traceFeed(db: Db, all: () => readonly Db[] = () => [db]): ChangeFeed {
   async function mark(tenant: string): Promise<string> {
-    const chains = tenant === ALL ? await storedTenants(db) : [tenant]
-    const { rows } = await db.execute({ sql: ENDS_SQL, args: [JSON.stringify(chains)] })
-    return rowsOf<{ seq: number | null }>({ rows })
-      .map(({ seq }) => seq)
-      .join(' ')
+    const chains = tenant === ALL ? await storedChains(all()) : [{ db, tenant }]
+    const ends = await Promise.all([...Map.groupBy(chains, one => one.db)].map(([store, own]) => endsOf(store, own)))
+    return ends.join(' ')
   }
   return changeFeed({
     marks: async tenants =>
       new Map(await Promise.all(tenants.map(async tenant => [tenant, await mark(tenant)] as const))),
   })
+}
+
+async function endsOf(db: Db, chains: readonly StoredChain[]): Promise<string> {
+  const tenants = JSON.stringify(chains.map(({ tenant }) => tenant))
+  const found = await db.execute({ sql: ENDS_SQL, args: [tenants] })
+  return rowsOf<{ seq: number | null }>(found)
+    .map(({ seq }) => seq)
+    .join(' ')
 }
 
 const ENDS_SQL = `select (select max(seq) from traces where tenant_id = one.value) as seq from json_each(?1) as one`

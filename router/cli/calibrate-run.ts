@@ -31,7 +31,8 @@ export interface RouteReport extends CalibrationReport {
 
 export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
   const changes = ask.apply || ask.unpin
-  const db = changes ? await openStoreToWrite(ask.vars, ask.address) : await openStoreToRead(ask.vars, ask.address)
+  const { vars, address, tenant } = ask
+  const db = changes ? await openStoreToWrite(vars, address, tenant) : await openStoreToRead(vars, address, tenant)
   try {
     const config = await lastConfig(db)
     const wanted = fingerprintOf(config, ask.route)

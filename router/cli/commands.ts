@@ -10,6 +10,7 @@ export const routerProgram: Program = {
     ['See what it did', ['trace', 'explain', 'savings', 'evals']],
     ['Choose how it routes', ['modes', 'calibrate', 'ope']],
     ['Prove', ['verify', 'export', 'mcp']],
+    ['Several stores', ['shards add', 'shards list', 'shards close', 'shards open']],
     ['This program', ['completion']],
   ],
   commands: {
@@ -27,6 +28,10 @@ export const routerProgram: Program = {
     calibrate: async () => [(await import('./calibrate.ts')).CalibrateCommand],
     mcp: async () => [(await import('./mcp.ts')).McpCommand],
     ope: async () => [(await import('./ope.ts')).OpeCommand],
+    shards: async () => {
+      const { ShardsAddCommand, ShardsCloseCommand, ShardsListCommand, ShardsOpenCommand } = await import('./shards.ts')
+      return [ShardsAddCommand, ShardsListCommand, ShardsCloseCommand, ShardsOpenCommand]
+    },
     export: async () => [(await import('./export.ts')).ExportCommand],
     completion: async () => [(await import('../../shared/cli/completion-command.ts')).CompletionCommand],
     verify: async () => [(await import('./verify.ts')).VerifyCommand],

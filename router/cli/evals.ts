@@ -21,7 +21,7 @@ export class EvalsCommand extends Command {
     const { readFlags, readStore } = await import('./read-store.ts')
     const { evalsQuery } = await import('../../shared/wire/router/evals.ts')
     const query = readFlags(evalsQuery, { since: this.since, until: this.until })
-    const found = await readStore(this.context.env, this.db, reads => reads.evals(query, this.tenant))
+    const found = await readStore(this.context.env, this, reads => reads.evals(query, this.tenant))
     this.context.stdout.write(this.json ? JSON.stringify(found) + '\n' : await shown(found))
     return 0
   }

@@ -10,7 +10,7 @@ import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
-import { openStoreToRead } from '../host/open-store.ts'
+import { openPlaced, type PlacedStore, storePlaces } from '../host/open-store.ts'
 import { configWarnings } from '../policy/config-warnings.ts'
 import { checkTail } from '../traces/boot-check.ts'
 import { storedTenants } from '../traces/stored-records.ts'
@@ -44,7 +44,7 @@ export async function examine(vars: Vars, { probe }: { probe: boolean }): Promis
   )
   if (typeof config === 'string') checks.push({ name: 'config', ok: false, detail: config })
   else checks.push(...(await ofConfig(config, vars)))
-  checks.push(...(await ofStore(env.ROUTER_DB, vars)))
+  checks.push(...(await ofStores(env.ROUTER_DB, vars)))
   const own = toOrigin(env.ROUTER_BIND)
   checks.push(...(await baseUrls(vars, own, probe)))
   if (!probe) return checks
@@ -133,6 +133,24 @@ async function findProgram(program: string, path: string): Promise<string> {
   throw new Error(`${program} is no program here: install it, or give its path`)
 }
 
+/** The store, or each shard of the directory. */
+async function ofStores(address: string, vars: Vars): Promise<Check[]> {
+  if (!vars.ROUTER_DIRECTORY_URL) return ofStore(address, vars)
+  let shards: PlacedStore[]
+  try {
+    shards = await storePlaces(vars, undefined)
+  } catch (error) {
+    return [{ name: 'directory of shards', ok: false, detail: toMessage(error) }]
+  }
+  const all = await Promise.all(
+    shards.map(async ({ address: place, shard }) =>
+      (await ofStore(place, vars)).map(check => ({ ...check, name: `${check.name} (shard ${shard})` })),
+    ),
+  )
+  const count = `${shards.length} ${shards.length === 1 ? 'shard' : 'shards'}`
+  return [{ name: 'directory of shards', ok: shards.length > 0, detail: count }, ...all.flat()]
+}
+
 async function ofStore(address: string, vars: Vars): Promise<Check[]> {
   const isPath = !/^[a-z][a-z0-9+.-]+:/i.test(address)
   if (address === ':memory:') return [{ name: 'store', ok: true, detail: 'in memory: nothing is kept' }]
@@ -140,7 +158,7 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
     return [{ name: 'store', ok: true, detail: `${address} does not exist yet: the first start makes it` }]
   let db: Db
   try {
-    db = await openStoreToRead(vars, address)
+    db = await openPlaced(vars, address)
   } catch (error) {
     return [{ name: 'store', ok: false, detail: toMessage(error) }]
   }

@@ -18,5 +18,6 @@ export const routerExits: ProgramExits = {
   calibrate: { 1: 'not certified, with `--require-certified`' },
   mcp: { 0: 'its input ended' },
   ope: { 1: 'no request by which the rehearsed policy could be judged' },
+  'shards list': { 1: 'a shard does not answer' },
   verify: { 0: 'everything holds', 1: 'a chain is broken' },
 }

@@ -18,7 +18,7 @@ export class ExplainCommand extends Command {
     const { readStore } = await import('./read-store.ts')
     const { explain } = await import('../audit/explain.ts')
     const { env, stdout, stderr } = this.context
-    const found = await readStore(env, this.db, reads => reads.find(this.id, this.tenant))
+    const found = await readStore(env, this, reads => reads.find(this.id, this.tenant))
     if (found === undefined) {
       stderr.write(`The store has no decision with the id ${this.id}.\n`)
       return 1

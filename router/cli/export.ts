@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { Command, Option, UsageError } from 'clipanion'
+import type { Db } from '../../shared/sql/db.ts'
 
 /** `router export`: the sealed log as JSONL. */
 export class ExportCommand extends Command {
@@ -32,21 +33,24 @@ export class ExportCommand extends Command {
 
   override async execute(): Promise<number> {
     const span = { tenant: this.tenant, since: moment('--since', this.since), until: moment('--until', this.until) }
-    const { openStoreToRead } = await import('../host/open-store.ts')
+    const { openPlaced, storePlaces } = await import('../host/open-store.ts')
     const { exportCheckpoints, exportFeedback, exportRecords } = await import('../traces/stored-records.ts')
-    const { publishedKeys } = await import('../traces/keys.ts')
+    const { mergedKeys, publishedKeys } = await import('../traces/keys.ts')
+    const { env } = this.context
     let out: Writable = this.context.stdout
-    const db = await openStoreToRead(this.context.env, this.db)
+    const open: Db[] = []
     try {
+      for (const { address } of await storePlaces(env, this.db, this.tenant)) open.push(await openPlaced(env, address))
       if (this.out !== undefined) out = await fileToWrite(this.out)
-      for await (const lines of exportRecords(db, span)) await write(out, lines)
-      if (this.feedback) for await (const lines of exportFeedback(db, span)) await write(out, lines)
+      for (const db of open) for await (const lines of exportRecords(db, span)) await write(out, lines)
+      if (this.feedback)
+        for (const db of open) for await (const lines of exportFeedback(db, span)) await write(out, lines)
       if (this.checkpoints) {
-        await write(out, await exportCheckpoints(db, span))
-        await write(out, [JSON.stringify(await publishedKeys(db))])
+        for (const db of open) await write(out, await exportCheckpoints(db, span))
+        await write(out, [JSON.stringify(mergedKeys(await Promise.all(open.map(publishedKeys))))])
       }
     } finally {
-      db.close()
+      for (const db of open) db.close()
     }
     if (this.out !== undefined) {
       out.end()

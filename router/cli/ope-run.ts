@@ -29,7 +29,7 @@ export async function runOpe(ask: OpeAsk): Promise<Rehearsal[]> {
   const { since, until } = readFlags(evalsQuery, ask.window)
   const span = { tenant, since: moment(since), until: moment(until) }
   const target = configFile === undefined ? { startRung } : { config: await configToRehearse(configFile, vars) }
-  const db = await openStoreToRead(vars, ask.address)
+  const db = await openStoreToRead(vars, ask.address, tenant)
   try {
     return await rehearse(db, { target, metrics, span })
   } finally {

@@ -1,22 +1,30 @@
 import { UsageError } from 'clipanion'
 import type { z } from 'zod'
+import type { Db } from '../../shared/sql/db.ts'
 import { check } from '../../shared/wire/issues.ts'
 import { type AuditReads, auditReads } from '../audit/reads.ts'
-import { openStoreToRead } from '../host/open-store.ts'
+import { openPlaced, storePlaces } from '../host/open-store.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
 
-/** Opens the trace store for one question and closes it again. */
+interface Asked {
+  /** A store; else the environment names it, or a directory of several. */
+  db: string | undefined
+  tenant: string | undefined
+}
+
+/** Opens the trace store, or the shards, for one question and closes them again. */
 export async function readStore<T>(
   vars: Vars,
-  address: string | undefined,
+  { db: address, tenant }: Asked,
   ask: (reads: AuditReads) => Promise<T>,
 ): Promise<T> {
-  const db = await openStoreToRead(vars, address)
+  const open: Db[] = []
   try {
-    return await ask(auditReads(db))
+    for (const place of await storePlaces(vars, address, tenant)) open.push(await openPlaced(vars, place.address))
+    return await ask(auditReads(...open))
   } finally {
-    db.close()
+    for (const db of open) db.close()
   }
 }
 

@@ -20,7 +20,7 @@ export class SavingsCommand extends Command {
     const { readFlags, readStore } = await import('./read-store.ts')
     const { savingsQuery } = await import('../../shared/wire/router/savings.ts')
     const query = readFlags(savingsQuery, { since: this.since, until: this.until, group: this.group })
-    const sums = await readStore(this.context.env, this.db, reads => reads.savings(query, this.tenant))
+    const sums = await readStore(this.context.env, this, reads => reads.savings(query, this.tenant))
     this.context.stdout.write(this.json ? JSON.stringify(sums) + '\n' : await shown(sums))
     return 0
   }

@@ -26,11 +26,11 @@ export class TraceCommand extends Command {
     const { env, stdout } = this.context
     const query = readFlags(traceListQuery, { limit: this.limit })
     if (id === undefined) {
-      const list = await readStore(env, this.db, reads => reads.list(query, tenant))
+      const list = await readStore(env, this, reads => reads.list(query, tenant))
       stdout.write(this.json ? JSON.stringify(list) + '\n' : await listed(list.traces))
       return 0
     }
-    const found = await readStore(env, this.db, reads => reads.find(id, tenant))
+    const found = await readStore(env, this, reads => reads.find(id, tenant))
     if (found === undefined) return this.unknown(id)
     stdout.write(this.json ? JSON.stringify(found) + '\n' : JSON.stringify(found.trace, null, 2) + '\n')
     return 0

@@ -51,7 +51,7 @@ export class VerifyCommand extends Command {
     if (this.db !== undefined && this.file !== undefined) throw new UsageError('Give --db or --file, not both.')
     try {
       const trusted = this.key === undefined ? undefined : await readKeys(this.key)
-      const report = this.file === undefined ? await this.store(trusted) : await this.export(this.file, trusted)
+      const report = this.file === undefined ? await this.stores(trusted) : await this.export(this.file, trusted)
       this.print(report.verdict, report.notes)
       return report.verdict.valid ? 0 : 1
     } catch (error) {
@@ -66,13 +66,24 @@ export class VerifyCommand extends Command {
     }
   }
 
-  private async store(trusted: TrustedKeys | undefined) {
-    const { openStoreToRead } = await import('../host/open-store.ts')
+  /** The chains of one store, or of each shard. */
+  private async stores(trusted: TrustedKeys | undefined) {
+    const { storePlaces } = await import('../host/open-store.ts')
+    const { joinReports } = await import('../shards/join-reports.ts')
+    const found = []
+    for (const { address, shard } of await storePlaces(this.context.env, this.db, this.tenant)) {
+      const { verdict, notes } = await this.store(address, trusted)
+      found.push({ shard, verdict, notes: notes.map(note => (shard === undefined ? note : `shard ${shard}: ${note}`)) })
+    }
+    return joinReports(found)
+  }
+
+  private async store(address: string, trusted: TrustedKeys | undefined) {
+    const { openPlaced } = await import('../host/open-store.ts')
     const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
     const { verifiedInThreads } = await import('../host/verify-threads.ts')
-    const db = await openStoreToRead(this.context.env, this.db)
-    const address = this.db ?? (this.context.env.ROUTER_DB || 'router.db')
+    const db = await openPlaced(this.context.env, address)
     const { tenant } = this
     try {
       return await this.check({

@@ -17,7 +17,7 @@ import { readResource } from '../mcp/resources.ts'
 import { storedCalibration } from '../mcp/stored-calibration.ts'
 import { verifyReceipts } from '../mcp/verify-receipts.ts'
 import { describeModes } from '../policy/knobs.ts'
-import { openStoreToRead, openStoreToWrite } from './open-store.ts'
+import { onePlace, openPlaced, openStoreToWrite } from './open-store.ts'
 import { rehearsePolicy } from './rehearse-policy.ts'
 import { verifiedInThreads } from './verify-threads.ts'
 
@@ -35,11 +35,11 @@ export interface AuditSessionOptions {
  * reported outcome opens it for writing, with the same code that HTTP reports go through.
  */
 export async function auditSession({ vars, address, tenant, config, log }: AuditSessionOptions) {
-  const db = await openStoreToRead(vars, address)
+  const { address: place } = await onePlace(vars, address, tenant)
+  const db = await openPlaced(vars, place)
   const reads = auditReads(db)
   const calibration = () => storedCalibration(db, tenant)
-  const reports = reportedTo(() => openStoreToWrite(vars, address), { tenant, log })
-  const place = address ?? (vars.ROUTER_DB || 'router.db')
+  const reports = reportedTo(() => openStoreToWrite(vars, place), { tenant, log })
   const tools = auditTools({
     tenant,
     reads,

@@ -1,21 +1,20 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { openDb } from '../../shared/host/open-libsql.ts'
 import { cutConnection, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { routerEnv } from '../env.ts'
-import { createRouter } from '../router.ts'
+import type { RouterOptions } from '../options.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { credentialHost } from './credential-host.ts'
 import { nodeCalls } from './node-exchange.ts'
+import { openRouter } from './open-router.ts'
 import type { JoinedProcesses } from './processes/other-processes.ts'
 import { receiptLocation } from './receipt-location.ts'
-import { receiptThread } from './receipt-thread/start.ts'
-import { openReceiptStorage } from './receipt-thread/storage.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
+import type { ServedRouter } from './shards/open-shards.ts'
 import { undiciTransport } from './undici-transport.ts'
 import { unknownNames } from './unknown-names.ts'
 import { reloadOnChange } from './watch-config.ts'
@@ -44,6 +43,8 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const env = readEnv(routerEnv, vars)
   if (vars.ROUTER_DB_REPLICA_OF)
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
+  if (vars.ROUTER_DIRECTORY_URL && vars.ROUTER_DB)
+    throw new EnvError('ROUTER_DIRECTORY_URL names the stores of this router: leave ROUTER_DB out.')
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
   for (const [name, value] of Object.entries(vars))
     if (/(?:KEY|SECRET|TOKEN|SALT|IDENTITY_HEADER|TOKEN_BEDROCK)$/.test(name)) log.redact.register(value)
@@ -52,21 +53,11 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
-  const place = { ...receiptLocation(env), writer: among?.writer }
-  const db = await openDb(env.ROUTER_DB, {
-    // All calls would wait for it: the thread of the receipts does it at a thirtieth of this.
-    checkpointPages: 32_000,
-    synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
-    ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
-  })
   const transport = undiciTransport({ connectMs: 10_000 })
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })
-  // A store in memory is in this thread only.
-  const thread = db.kind === 'memory' ? undefined : receiptThread(place)
-  const { receiptStorage, close: closeReceiptStorage } = await openReceiptStorage(place)
   const calls = nodeCalls(among?.count)
-  const router = createRouter({
+  const options: Omit<RouterOptions, 'db' | 'receiptStorage'> = {
     ...(config !== undefined && { config }),
     ...(readConfig && { readConfig }),
     configFile: configFile ?? 'config',
@@ -74,8 +65,6 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     access,
     inFlight: calls.inFlight,
     cut: cutConnection,
-    db,
-    receiptStorage: { ...receiptStorage, ...(thread && { elsewhere: thread.elsewhere }) },
     log,
     transport,
     sha256: nativeSha256,
@@ -87,8 +76,10 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
     ...(dashboard && { dashboard }),
     ...(among && { others: among.others }),
-  })
-  await router.ready()
+  }
+  const router = env.ROUTER_DIRECTORY_URL
+    ? await (await import('./shards/open-shards.ts')).openShards({ env, access, log, options })
+    : await oneStore(env, { ...receiptLocation(env), writer: among?.writer }, options)
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
@@ -101,7 +92,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const stopWatching =
     env.ROUTER_WATCH && configFile !== undefined ? reloadOnChange(configFile, router.reload, log) : () => undefined
   // Calls are served by now; what loads until here loads in a small heap.
-  await thread?.ready
+  await router.settled
   return {
     origin: server.origin,
     async close(why = 'stop') {
@@ -111,10 +102,20 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000, why === 'restart' ? RESTART_GRACE_MS : 0)
       await router.close()
       await among?.others.close()
-      await closeReceiptStorage()
       await runProcess.close()
       await regexRunner.close()
-      db.close()
+    },
+  }
+}
+
+async function oneStore(...given: Parameters<typeof openRouter>): Promise<ServedRouter> {
+  const { router, settled, release } = await openRouter(...given)
+  return {
+    ...router,
+    settled,
+    async close() {
+      await router.close()
+      await release()
     },
   }
 }

@@ -1274,6 +1274,19 @@ export async function publishKey(db    , { keyId, publicKey }           , now   
     { sql: 'update signing_keys set retired_at = ? where key_id <> ? and retired_at is null', args: [at, keyId] },
   ])
 }
+export function mergedKeys(lists                       )             {
+  const [first] = lists
+  if (first === undefined || lists.length === 1) return first ?? { v: 1, keys: [], heads_url: '/-/checkpoints' }
+  const byId = Map.groupBy(
+    lists.flatMap(({ keys }) => keys),
+    ({ key_id }) => key_id,
+  )
+  const keys = [...byId.values()].map(
+    same => same.find(({ retired_at }) => retired_at === undefined) ?? same.toSorted(laterRetired)[0] ,
+  )
+  return { ...first, keys: keys.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1)) }
+}
+const laterRetired = (a           , b           ) => ((a.retired_at ?? '') < (b.retired_at ?? '') ? 1 : -1)
 export async function publishedKeys(db    )                      {
   const found = await db.execute('select * from signing_keys order by created_at, key_id')
   return {

@@ -1,20 +1,17 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { tooLarge } from '../../shared/http/body-limit.ts'
-import { requestIdOf } from '../../shared/http/request-id.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
-import { utf8 } from '../../shared/sign/bytes.ts'
-import { errorBodyFor } from '../../shared/wire/router/error.ts'
-import { retryHeaders, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import { type ActiveConfig, mayRoute } from '../active-config.ts'
 import type { Callers } from '../auth/callers.ts'
 import type { Answer } from '../enforce/commit-response.ts'
 import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce.ts'
-import { dialectOf, refusalOf } from '../errors.ts'
+import { refusalOf } from '../errors.ts'
 import { isPassed, type RelayDeps, relay } from '../observe/relay.ts'
 import { type Target, targetOf, versioned } from '../observe/target.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
+import { answerRefusal } from './answer-refusal.ts'
 import { decideCall } from './decide-call.ts'
 import { decodeBody } from './decode-body.ts'
 import type { Exchange } from './exchange.ts'
@@ -150,24 +147,12 @@ function overload(): ApiError {
 
 /** Answers what went wrong in the dialect of the path; an answer that is on its way already is cut. */
 function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, deps: CallDeps): void {
-  const { method, headers, isGone } = exchange
+  const { method, isGone } = exchange
   if (exchange.isStarted) {
     if (!isGone) deps.log.warn('an answer broke off on its way', { trace_id: traceId, error })
     exchange.cut(error)
     return
   }
-  const { name, message, headers: more = {} } = refusalOf(error, { method, path, gone: isGone }, deps.log)
-  const dialect = dialectOf(path)
-  const body = utf8(JSON.stringify(errorBodyFor(dialect, name, message, traceId)))
-  const head: HeaderList = [
-    ['content-type', 'application/json'],
-    ['content-length', String(body.length)],
-    ['x-request-id', requestIdOf(headerValue(headers, 'x-request-id'))],
-  ]
-  // What the SDKs of this dialect read as the id of a request.
-  if (dialect === 'messages') head.push(['request-id', traceId])
-  if (deps.outHeaders) head.push([responseHeaders.traceId, traceId])
-  if (deps.outHeaders && isObserved) head.push([responseHeaders.mode, 'observe'])
-  head.push(...Object.entries(retryHeaders(name)), ...Object.entries(more))
-  exchange.answer(routerErrors[name].status, head, [body])
+  const { name, message, headers: more } = refusalOf(error, { method, path, gone: isGone }, deps.log)
+  answerRefusal(exchange, { name, message, headers: more }, { path, traceId, outHeaders: deps.outHeaders, isObserved })
 }

@@ -1,9 +1,10 @@
 import { toUsd } from '../../shared/money/money.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'
 import { days, type Window } from './savings.ts'
+import type { StoredChain } from './stored-records.ts'
 
 /** What the store knows of `GET /-/evals`; which gates are disabled and the calibration are the running router's. */
 export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
@@ -35,14 +36,14 @@ interface GateRuns {
   times: Map<number, number>
 }
 
-export async function evals(db: Db, tenants: readonly string[], window: Window): Promise<StoredEvals> {
+export async function evals(chains: readonly StoredChain[], window: Window): Promise<StoredEvals> {
   const counts = { requests: 0, escalations: 0, failovers: 0 }
   const routes = new Map<number | null, Map<number, number>>()
   const walls: number[] = []
   const moves = new Map<string, RungMove>()
   const gates = new Map<string, GateRuns>()
   const outcomes = { reported: 0, failed: 0 }
-  for (const tenant of tenants) {
+  for (const { db, tenant } of chains) {
     for await (const { since, until } of days(db, tenant, window)) {
       const args = [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER]
       const [sums, runs, moved] = await db.read([

@@ -17,6 +17,23 @@ export async function publishKey(db: Db, { keyId, publicKey }: PublicKey, now: D
   ])
 }
 
+/** The keys of several stores as one list: a key is in use while one of them signs with it. */
+export function mergedKeys(lists: readonly RouterKeys[]): RouterKeys {
+  const [first] = lists
+  if (first === undefined || lists.length === 1) return first ?? { v: 1, keys: [], heads_url: '/-/checkpoints' }
+  const byId = Map.groupBy(
+    lists.flatMap(({ keys }) => keys),
+    ({ key_id }) => key_id,
+  )
+  const keys = [...byId.values()].map(
+    same => same.find(({ retired_at }) => retired_at === undefined) ?? same.toSorted(laterRetired)[0]!,
+  )
+  return { ...first, keys: keys.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1)) }
+}
+
+type ListedKey = RouterKeys['keys'][number]
+const laterRetired = (a: ListedKey, b: ListedKey) => ((a.retired_at ?? '') < (b.retired_at ?? '') ? 1 : -1)
+
 /** The body of `/.well-known/router-receipts`. */
 export async function publishedKeys(db: Db): Promise<RouterKeys> {
   const found = await db.execute('select * from signing_keys order by created_at, key_id')

@@ -3,6 +3,7 @@ import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
+import type { StoredChain } from './stored-records.ts'
 
 export interface Window {
   tenant?: string | undefined
@@ -58,15 +59,10 @@ interface Sums {
 }
 
 /** `GET /-/savings`, but for the interval of the measured ratio. Read day by day, so that a long window never holds up the process for long. */
-export async function savings(
-  db: Db,
-  tenants: readonly string[],
-  window: Window,
-  group?: SavingsGroup,
-): Promise<Savings> {
+export async function savings(chains: readonly StoredChain[], window: Window, group?: SavingsGroup): Promise<Savings> {
   const total = zero()
   const groups = new Map<string, Sums>()
-  for (const tenant of tenants) {
+  for (const { db, tenant } of chains) {
     for await (const part of days(db, tenant, window)) {
       const answer = await db.execute(savingsSql(tenant, part, group))
       for (const row of rowsOf<SumsRow>(answer)) {

@@ -17,6 +17,7 @@ const start = Date.UTC(2026, 0, 1)
 let folder: Awaited<ReturnType<typeof storeFolder>>
 let db: Db
 let records: UnsealedTrace[]
+const chainsOf = (...tenants: string[]) => tenants.map(tenant => ({ db, tenant }))
 
 beforeAll(async () => {
   folder = await storeFolder()
@@ -116,7 +117,7 @@ describe('one trace', () => {
 describe('sums', () => {
   it('add up whole nano-USD over the window, by group, and leave out what has no price', async () => {
     const priced = own().filter(({ final }) => final.total_cost_usd !== null)
-    const total = await savings(db, ['default'], {}, 'model')
+    const total = await savings(chainsOf('default'), {}, 'model')
     const spent = (priced.length * 23) / 10_000
     const calibrated = priced.filter(({ final }) => final.baseline_calibrated_usd !== undefined).length
     expect(total).toMatchObject({
@@ -135,13 +136,18 @@ describe('sums', () => {
       ['b/dear', own().filter(({ final }) => final.served_model === 'b/dear').length],
     ])
     const window = { since: new Date(start + day), until: new Date(start + 3 * day) }
-    const byDay = await savings(db, ['default', 'other'], window, 'day')
+    const byDay = await savings(chainsOf('default', 'other'), window, 'day')
     expect(byDay.groups.map(({ key, requests }) => [key, requests])).toEqual([
       ['2026-01-02', 100],
       ['2026-01-03', 100],
     ])
-    expect((await savings(db, ['default'], {}, 'route')).groups.map(({ key }) => key)).toEqual(['0', '1', '2', 'none'])
-    expect(await savings(db, ['nobody'], {})).toMatchObject({ requests: 0, savings_pct: null, groups: [] })
+    expect((await savings(chainsOf('default'), {}, 'route')).groups.map(({ key }) => key)).toEqual([
+      '0',
+      '1',
+      '2',
+      'none',
+    ])
+    expect(await savings(chainsOf('nobody'), {})).toMatchObject({ requests: 0, savings_pct: null, groups: [] })
   })
 
   it('count gates, rungs and outcomes', async () => {
@@ -180,7 +186,7 @@ describe('sums', () => {
     await report(b!, 'human', 'fail')
     await report(c!, 'ci', 'abstain')
     await report(d!, 'ci', 'pass')
-    const found = await evals(db, ['default'], {})
+    const found = await evals(chainsOf('default'), {})
     expect(found).toMatchObject({
       requests: own().length,
       escalations: own().filter(({ final }) => final.escalations === 1).length,
@@ -193,14 +199,14 @@ describe('sums', () => {
       ],
       outcomes: { reported: 3, failed: 1, served_failure: 1 / 3, ucb95: 1 },
     })
-    expect((await evals(db, ['default'], { since: new Date(start + day) })).outcomes.reported).toBe(0)
+    expect((await evals(chainsOf('default'), { since: new Date(start + day) })).outcomes.reported).toBe(0)
     const expected = Map.groupBy(own(), ({ route_ix }) => route_ix)
     expect(found.routes.map(({ route_ix, requests, served_by_rung }) => [route_ix, requests, served_by_rung])).toEqual(
       [...expected]
         .toSorted(([x], [y]) => (x ?? Number.POSITIVE_INFINITY) - (y ?? Number.POSITIVE_INFINITY))
         .map(([route_ix, all]) => [route_ix, all.length, { '0': all.length }]),
     )
-    expect((await evals(db, ['nobody'], {})).latency).toEqual({ calls: 0, p50_ms: null, p95_ms: null })
+    expect((await evals(chainsOf('nobody'), {})).latency).toEqual({ calls: 0, p50_ms: null, p95_ms: null })
     expect(await traceStore(db).feedbackOf('default', a!)).toHaveLength(2)
   })
 })

@@ -6,7 +6,7 @@ import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feed
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList } from '../../shared/wire/router/traces.ts'
 import type { checkpoints, feedback, traces } from '../schema/tables.ts'
-import { storedTenants } from './stored-records.ts'
+import { type StoredChain, storedChains } from './stored-records.ts'
 
 export interface TraceFilter {
   /** Without one, all tenants. */
@@ -33,9 +33,12 @@ interface Listed {
   record: TraceRecord
 }
 
-/** Reads of the trace store. Filters run on columns that the time index holds; only the records of the answer are read whole. */
-export function traceStore(db: Db) {
-  async function listOf(tenant: string, filter: TraceFilter): Promise<Listed[]> {
+/**
+ * Reads of the trace store, or of several that hold a router's tenants between them. Filters run on columns that the time index holds; only the
+ * records of the answer are read whole.
+ */
+export function traceStore(...dbs: readonly Db[]) {
+  async function listOf({ db, tenant }: StoredChain, filter: TraceFilter): Promise<Listed[]> {
     const { sql, args } = listSql(tenant, filter)
     const rows = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms' | 'seq' | 'body'>>(await db.execute({ sql, args }))
     return rows.map(({ ts_ms, seq, body }) => ({
@@ -49,9 +52,8 @@ export function traceStore(db: Db) {
   return {
     /** Newest first, by the time of the request. */
     async list(filter: TraceFilter): Promise<TraceList> {
-      const tenants = filter.tenant === undefined ? await storedTenants(db) : [filter.tenant]
       const found: Listed[] = []
-      for (const tenant of tenants) found.push(...(await listOf(tenant, filter)))
+      for (const chain of await storedChains(dbs, filter.tenant)) found.push(...(await listOf(chain, filter)))
       found.sort((a, b) => b.ts - a.ts || (a.tenant < b.tenant ? 1 : a.tenant > b.tenant ? -1 : b.seq - a.seq))
       const page = found.slice(0, filter.limit)
       const last = found.length > filter.limit ? page.at(-1) : undefined
@@ -63,13 +65,12 @@ export function traceStore(db: Db) {
 
     /** By trace id, response id, upstream request id or the caller's own request id, in this order; of several the newest. */
     async get(id: string, tenant?: string): Promise<TraceRecord | undefined> {
-      const byTrace = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
-      const [row] = rowsOf<Pick<RowOf<typeof traces>, 'tenant_id' | 'body'>>(byTrace)
-      if (row !== undefined && (tenant === undefined || row.tenant_id === tenant)) return toRecord(row.body)
-      const tenants = tenant === undefined ? await storedTenants(db) : [tenant]
+      const own = await traceById(dbs, id, tenant)
+      if (own !== undefined) return own
+      const chains = await storedChains(dbs, tenant)
       for (const column of otherIds) {
         let newest: TraceRecord | undefined
-        for (const one of tenants) {
+        for (const { db, tenant: one } of chains) {
           const answer = await db.execute({ sql: lookupSql(column), args: [one, id] })
           const [found] = rowsOf<Pick<RowOf<typeof traces>, 'body'>>(answer)
           const record = found && toRecord(found.body)
@@ -82,16 +83,30 @@ export function traceStore(db: Db) {
 
     /** What was reported about a trace, oldest first. */
     async feedbackOf(tenant: string, traceId: string): Promise<FeedbackRecord[]> {
-      const answer = await db.execute({
-        sql: 'select body from feedback where tenant_id = ? and trace_id = ? order by seq',
-        args: [tenant, traceId],
-      })
-      return rowsOf<Pick<RowOf<typeof feedback>, 'body'>>(answer).map(row => readJson(row.body) as FeedbackRecord)
+      for (const db of dbs) {
+        const answer = await db.execute({
+          sql: 'select body from feedback where tenant_id = ? and trace_id = ? order by seq',
+          args: [tenant, traceId],
+        })
+        const rows = rowsOf<Pick<RowOf<typeof feedback>, 'body'>>(answer)
+        if (rows.length > 0) return rows.map(row => readJson(row.body) as FeedbackRecord)
+      }
+      return []
     },
 
-    feedback: (page: Page) => feedbackPage(db, page),
-    checkpoints: (page: Page) => checkpointPage(db, page),
+    feedback: (page: Page) => feedbackPage(dbs, page),
+    checkpoints: (page: Page) => checkpointPage(dbs, page),
   }
+}
+
+/** One look in one index of each store. */
+export async function traceById(dbs: readonly Db[], id: string, tenant?: string): Promise<TraceRecord | undefined> {
+  for (const db of dbs) {
+    const answer = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
+    const [row] = rowsOf<Pick<RowOf<typeof traces>, 'tenant_id' | 'body'>>(answer)
+    if (row !== undefined && (tenant === undefined || row.tenant_id === tenant)) return toRecord(row.body)
+  }
+  return undefined
 }
 
 interface Page {
@@ -101,14 +116,19 @@ interface Page {
 }
 
 /** Reports in the order of their chains; one that was overwritten and is no JSON is null. */
-async function feedbackPage(db: Db, { tenant, after, limit }: Page): Promise<FeedbackList> {
+async function feedbackPage(dbs: readonly Db[], { tenant, after, limit }: Page): Promise<FeedbackList> {
   const [seq, last] = after === undefined ? [-1, ''] : readAad(after)
-  const answer = await db.execute({
-    sql: `select tenant_id, seq, body from feedback
+  const found = await Promise.all(
+    dbs.map(async db => {
+      const answer = await db.execute({
+        sql: `select tenant_id, seq, body from feedback
 where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
-    args: [seq, tenant ?? last, limit + 1],
-  })
-  const rows = rowsOf<Pick<RowOf<typeof feedback>, 'tenant_id' | 'seq' | 'body'>>(answer)
+        args: [seq, tenant ?? last, limit + 1],
+      })
+      return rowsOf<FeedbackRow>(answer)
+    }),
+  )
+  const rows = found.length === 1 ? found[0]! : found.flat().toSorted(byChain)
   const page = rows.slice(0, limit)
   const end = page.at(-1)
   return {
@@ -117,18 +137,29 @@ where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 a
   }
 }
 
-/** In the order in which they were made. */
-async function checkpointPage(db: Db, { tenant, after, limit }: Page): Promise<CheckpointList> {
-  const from = after === undefined ? 0 : whole(after)
-  const answer = await db.execute({
-    sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
-    args: [from, limit + 1, ...(tenant === undefined ? [] : [tenant])],
-  })
-  const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)
-  const page = rows.slice(0, limit)
+type FeedbackRow = Pick<RowOf<typeof feedback>, 'tenant_id' | 'seq' | 'body'>
+
+const byChain = (a: FeedbackRow, b: FeedbackRow) =>
+  a.tenant_id === b.tenant_id ? a.seq - b.seq : a.tenant_id < b.tenant_id ? -1 : 1
+
+/** In the order in which they were made, one store after the other. */
+async function checkpointPage(dbs: readonly Db[], { tenant, after, limit }: Page): Promise<CheckpointList> {
+  const [first, start] = after === undefined ? [0, 0] : readPlace(after)
+  const found: { ix: number; body: string; store: number }[] = []
+  let from = first
+  for (let store = start; store < dbs.length && found.length <= limit; store++) {
+    const answer = await dbs[store]!.execute({
+      sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
+      args: [from, limit + 1 - found.length, ...(tenant === undefined ? [] : [tenant])],
+    })
+    for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)) found.push({ ...row, store })
+    from = 0
+  }
+  const page = found.slice(0, limit)
+  const last = found.length > limit ? page.at(-1) : undefined
   return {
     checkpoints: page.map(row => readJson(row.body) as CheckpointList['checkpoints'][number]),
-    next: rows.length > limit ? String(page.at(-1)?.ix) : null,
+    next: last === undefined ? null : last.store === 0 ? String(last.ix) : `${last.ix}.${last.store}`,
   }
 }
 
@@ -197,9 +228,11 @@ function readable(body: string): FeedbackRecord | null {
   }
 }
 
-function whole(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new CursorError('expected the `next` of an earlier page')
-  return Number(text)
+/** The last one of a page, and which store it is in. */
+function readPlace(text: string): [ix: number, store: number] {
+  const match = /^(\d{1,15})(?:\.(\d{1,4}))?$/.exec(text)
+  if (match === null) throw new CursorError('expected the `next` of an earlier page')
+  return [Number(match[1]), Number(match[2] ?? 0)]
 }
 
 function toRecord(body: string): TraceRecord {

@@ -20,6 +20,19 @@ export async function storedTenants(db: Db): Promise<string[]> {
   return rowsOf<{ tenant_id: string }>(await db.execute(tenantsSql)).map(row => row.tenant_id)
 }
 
+/** The chain of a tenant, and the store that it is in. */
+export interface StoredChain {
+  db: Db
+  tenant: string
+}
+
+/** The chains of some stores. Of one tenant none is left out: where its chain is, is known by its records. */
+export async function storedChains(dbs: readonly Db[], tenant?: string): Promise<StoredChain[]> {
+  if (tenant !== undefined) return dbs.map(db => ({ db, tenant }))
+  const found = await Promise.all(dbs.map(async db => (await storedTenants(db)).map(id => ({ db, tenant: id }))))
+  return found.flat()
+}
+
 /** Every record with its columns, for `verify`, tenant by tenant in the order of the chains. */
 export async function* storedRecords(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) yield* storedStretch(db, { tenant: id })

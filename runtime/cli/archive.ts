@@ -14,6 +14,8 @@ import { ambiguous, fingerprintOf, Unusable } from './input-files.ts'
 import { EVERY_RUN, explanationOf, PAGE, ServiceCommand, WHERE } from './service-command.ts'
 
 const DAY_MS = 86_400_000
+/** Runs that are asked for at once; they stand in the file in the order of the list. */
+const AT_ONCE = 8
 
 /** A line of an archive: a run and what proves it. */
 interface Archived {
@@ -59,14 +61,21 @@ export class ArchiveCommand extends ServiceCommand {
     for await (const { id, status } of client.sessions.list.each({ query: { limit: PAGE } })) {
       if (status !== 'stopped') inUse.add(id)
     }
+    const asked: { run: Pick<Run, 'id' | 'sessionId'>; read: Promise<Read> }[] = []
+    const putFirst = async () => {
+      const { run, read } = asked.shift()!
+      if (await this.put(file, run.id, await read)) written.push(run)
+      else left++
+    }
     try {
       for (const query of EVERY_RUN) {
         for await (const run of client.runs.list.each({ query })) {
           if (!isTerminal(run.status) || Date.parse(run.finishedAt ?? '') > before) continue
-          if (await this.put(client, file, run.id, keys)) written.push(run)
-          else left++
+          asked.push({ run, read: readRun(client, run.id, keys) })
+          if (asked.length === AT_ONCE) await putFirst()
         }
       }
+      while (asked.length > 0) await putFirst()
       await file.sync()
     } finally {
       await file.close()
@@ -85,25 +94,33 @@ export class ArchiveCommand extends ServiceCommand {
     return left > 0 ? 1 : 0
   }
 
-  private async put(client: RuntimeClient, file: FileHandle, id: string, keys: string): Promise<boolean> {
-    try {
-      const params = { id }
-      const line: Archived = {
-        run: await client.runs.get({ params }),
-        journal: await client.runs.journal({ params }),
-        receipt: await client.receipts.get({ params }),
-      }
-      const problem = await problemOf(line, keys)
-      if (problem === undefined) {
-        await file.write(JSON.stringify(line) + '\n')
-        return true
-      }
-      this.context.stderr.write(`${id} is left out: ${problem}\n`)
-    } catch (error) {
-      if (!(error instanceof ClientError)) throw error
-      this.context.stderr.write(`${id} is left out: ${explanationOf(error)}\n`)
+  private async put(file: FileHandle, id: string, read: Read): Promise<boolean> {
+    if ('error' in read) throw read.error
+    if ('text' in read) {
+      await file.write(read.text)
+      return true
     }
+    this.context.stderr.write(`${id} is left out: ${read.problem}\n`)
     return false
+  }
+}
+
+/** A line of the file, or why there is none. */
+type Read = { text: string } | { problem: string } | { error: unknown }
+
+async function readRun(client: RuntimeClient, id: string, keys: string): Promise<Read> {
+  const params = { id }
+  try {
+    const [run, journal, receipt] = await Promise.all([
+      client.runs.get({ params }),
+      client.runs.journal({ params }),
+      client.receipts.get({ params }),
+    ])
+    const line: Archived = { run, journal, receipt }
+    const problem = await problemOf(line, keys)
+    return problem === undefined ? { text: JSON.stringify(line) + '\n' } : { problem }
+  } catch (error) {
+    return error instanceof ClientError ? { problem: explanationOf(error) } : { error }
   }
 }
 

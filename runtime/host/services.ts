@@ -23,7 +23,10 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     running.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
-      const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
+      const defaults = {
+        ROUTER_BIND: '127.0.0.1:8090',
+        ...(!vars.ROUTER_DIRECTORY_URL && { ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }),
+      }
       const { serveRouter } = await import('../../router/host/node.ts')
       const started = await serveRouter(
         { ...defaults, ...set(vars) },

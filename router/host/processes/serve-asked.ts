@@ -16,6 +16,10 @@ export async function serveAsked(vars: Vars): Promise<Service> {
     throw new EnvError('ROUTER_PROCESSES: several processes need Linux, macOS or BSD: leave it unset on Windows.')
   if (/^(?:file:)?:memory:/i.test(env.ROUTER_DB))
     throw new EnvError('ROUTER_PROCESSES: several processes need a store that they share: name a file in ROUTER_DB.')
+  if (env.ROUTER_DIRECTORY_URL !== undefined)
+    throw new EnvError(
+      'ROUTER_PROCESSES: over shards a router is one process: leave it unset, and start further routers behind a balancer.',
+    )
   const { serveProcesses } = await import('./supervise.ts')
   const service = await serveProcesses(vars, count)
   const onReplace = () => void service.restart()

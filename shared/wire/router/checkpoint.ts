@@ -65,7 +65,7 @@ export const verifyReport = named(
   'VerifyReport',
   z.object({
     valid: z.boolean(),
-    /** Of a file that is not valid though no chain in it is broken: `unsigned`, `no_key`, or why a line of it cannot be read. */
+    /** Of a file that is not valid though no chain in it is broken: `unsigned`, `no_key`, or why a line of it cannot be read; of several stores `two_shards`. */
     reason: z.string().optional(),
     records: count,
     tenants: z.array(
