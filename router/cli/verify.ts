@@ -4,6 +4,7 @@ import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { TrustedKeys } from '../traces/checkpoint.ts'
+import { DAY_MS } from '../traces/utc-day.ts'
 import type { VerifyInput } from '../traces/verify.ts'
 
 /** `router verify`: re-derives the chains; exits 1 at the first break. */
@@ -13,7 +14,7 @@ export class VerifyCommand extends Command {
     description: 'Re-derive every chain from its beginning and check it against the signed checkpoints.',
     details: `
       Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken; the index of the first record
-      that fails is printed; or records of a file are under no signed checkpoint. 2: wrong use. 3: the store or the file cannot be read.
+      that fails is printed; or records of a file are under no signed checkpoint; or kept sums of savings are not those of the records. 2: wrong use. 3: the store or the file cannot be read.
 
       A file is valid only where signed checkpoints cover all of it, since any author can write records that are consistent. For an export
       without checkpoints, or of a router that has not signed its newest records yet, say --allow-unsigned. A store is the operator's
@@ -83,16 +84,25 @@ export class VerifyCommand extends Command {
     const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
     const { verifiedInThreads } = await import('../host/verify-threads.ts')
+    const { wrongSums } = await import('../traces/savings-days.ts')
     const db = await openPlaced(this.context.env, address)
     const { tenant } = this
     try {
-      return await this.check({
+      const found = await this.check({
         records: db.kind === 'file' ? verifiedInThreads(db, { address, tenant }) : storedRecords(db, tenant),
         feedback: storedFeedback(db, this.tenant),
         own: await storedCheckpoints(db, { tenant: this.tenant }),
         published: [await publishedKeys(db)],
         trusted,
       })
+      const wrong = found.verdict.valid ? await wrongSums(db, tenant) : undefined
+      if (wrong === undefined) return found
+      const day = new Date(wrong.first.day * DAY_MS).toISOString().slice(0, 10)
+      found.notes.push(
+        `the savings of ${wrong.count} days are not those of their records, first of ${wrong.first.tenant} on ${day}: ` +
+          'delete the rows of savings_days, which are made again from the records',
+      )
+      return { ...found, verdict: { ...found.verdict, valid: false, reason: 'savings' } }
     } finally {
       db.close()
     }

@@ -150,5 +150,25 @@ const SHADOWS = `create table shadows (
 ) strict, without rowid;
 create index shadows_time on shadows (tenant_id, ts_ms);`
 
+/**
+ * What was saved on days that are over, counted from 1970 in UTC: sums of columns of traces, which follow from those. A day without a row is
+ * summed from traces.
+ */
+const SAVINGS = `create table savings_days (
+  tenant_id text not null,
+  day integer not null,
+  route text not null,
+  model text not null,
+  requests integer not null,
+  unpriced integer not null,
+  spent integer not null,
+  gate integer not null,
+  baseline integer not null,
+  calibrated_requests integer not null,
+  calibrated integer not null,
+  calibrated_spent integer not null,
+  primary key (tenant_id, day, route, model)
+) strict, without rowid;`
+
 /** The router's tables. */
-export const routerBaseline = [META, TRACES, BUDGETS, CALIBRATION, SHADOWS].join('\n\n')
+export const routerBaseline = [META, TRACES, BUDGETS, CALIBRATION, SHADOWS, SAVINGS].join('\n\n')

@@ -36,6 +36,21 @@ export const traces = table('traces', {
   body: text().notNull(),
 })
 
+export const savingsDays = table('savings_days', {
+  tenant_id: text().notNull(),
+  day: integer().notNull(),
+  route: text().notNull(),
+  model: text().notNull(),
+  requests: integer().notNull(),
+  unpriced: integer().notNull(),
+  spent: integer().notNull(),
+  gate: integer().notNull(),
+  baseline: integer().notNull(),
+  calibrated_requests: integer().notNull(),
+  calibrated: integer().notNull(),
+  calibrated_spent: integer().notNull(),
+})
+
 export const feedback = table('feedback', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),

@@ -9,6 +9,7 @@ import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
 import type { LeaseTerm } from './lease.ts'
+import { dropDaysUpTo } from './savings-days.ts'
 
 /** Where copies of checkpoints go: a file beside the store, a place that an intruder cannot reach. */
 export interface LineSink {
@@ -111,6 +112,7 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
         sql: `delete from shadows where tenant_id = ? and ts_ms < ? and ${fence}`,
         args: [tenant, before, term.holder, term.epoch],
       },
+      dropDaysUpTo(tenant, before, term),
     ])
     if (results[0]?.rowsAffected !== 1) {
       committer.forget()

@@ -1,12 +1,14 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { traces } from '../schema/tables.ts'
 import { type ChainHead, sealedRun, traceText } from './canonical-trace.ts'
 import { type ChainState, emptyChain, loadChains } from './chains.ts'
 import { insertBatch, type SealedRow } from './insert-batch.ts'
 import type { LeaseTerm, writerLease } from './lease.ts'
+import { dropDay, type LateDay, lateDays } from './savings-days.ts'
 import { rowOf } from './trace-row.ts'
 
 export interface Committed {
@@ -16,19 +18,22 @@ export interface Committed {
   /** No record of version 1: never written. */
   refused: { record: UnsealedTrace; error: unknown }[]
   tenants: Set<string>
+  /** Days whose sums were dropped, as a record was added to them. */
+  late: LateDay[]
 }
 
 export interface CommitOptions {
   db: Db
   lease: ReturnType<typeof writerLease>
   sha256: Sha256
+  clock: Pick<Clock, 'now'>
 }
 
 /**
  * The end of every chain, in memory, and the one way to add to it. What is held here is thrown away after anything unclear (a failed
  * statement, a lost lease) and read again; records are then looked up before they are sealed, so none is written twice.
  */
-export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
+export function chainCommitter({ db, lease, sha256, clock }: CommitOptions) {
   let chains: Map<string, ChainState> | undefined
   let epoch: number | undefined
   let unsure = true
@@ -57,9 +62,15 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
     if (term === undefined) return undefined
     const known = lookUp || unsure ? await storedIds(db, records) : new Set<string>()
     const { rows, run, heads, repeated, refused } = sealAll(records, known, tenant => chains?.get(tenant)?.head, sha256)
+    const late = lateDays(records, clock.now())
     if (rows.length > 0) {
       const statement = insertBatch(rows, run.bytes(), term)
-      const { rowsAffected } = await retryBusy(() => db.execute(statement), { retries: 2 })
+      const insert = async () => {
+        if (late.length === 0) return db.execute(statement)
+        const [inserted] = await db.write([statement, ...late.map(day => dropDay(day, term))])
+        return inserted!
+      }
+      const { rowsAffected } = await retryBusy(insert, { retries: 2 })
       if (rowsAffected !== rows.length) {
         lease.lost()
         forget()
@@ -68,7 +79,7 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
     }
     for (const [tenant, head] of heads) chainOf(tenant).head = head
     unsure = false
-    return { written: rows.length, repeated, refused, tenants: new Set(heads.keys()) }
+    return { written: rows.length, repeated, refused, tenants: new Set(heads.keys()), late }
   }
 
   function chainOf(tenant: string): ChainState {

@@ -4,6 +4,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
 import type { StoredChain } from './stored-records.ts'
+import { DAY_MS, dayOf } from './utc-day.ts'
 
 export interface Window {
   tenant?: string | undefined
@@ -17,35 +18,52 @@ const keys: Record<SavingsGroup, string> = {
   day: "date(ts_ms / 1000, 'unixepoch')",
 }
 
-const DAY_MS = 86_400_000
+/** The same of days that are summed up. */
+const dayKeys: Record<SavingsGroup, string> = {
+  route: 'route',
+  model: 'model',
+  day: "date(day * 86400, 'unixepoch')",
+}
 
-/** Sums of whole nano-USD over the time index; records without a price are counted and enter no sum. */
-export function savingsSql(
-  tenant: string,
-  { since, until }: Window,
-  group?: SavingsGroup,
-): { sql: string; args: InValue[] } {
-  const priced = 'total_nano is not null and baseline_nano is not null'
-  const calibrated = `${priced} and calibrated_nano is not null`
-  const key = group === undefined ? "''" : keys[group]
-  return {
-    sql: `select ${key} as key, count(*) as requests, count(*) filter (where not (${priced})) as unpriced,
+export const sumColumns = [
+  'requests',
+  'unpriced',
+  'spent',
+  'gate',
+  'baseline',
+  'calibrated_requests',
+  'calibrated',
+  'calibrated_spent',
+] as const
+
+const priced = 'total_nano is not null and baseline_nano is not null'
+const calibrated = `${priced} and calibrated_nano is not null`
+
+/** Of records, in the order of the columns: those without a price are counted and enter no sum. */
+export const sums = `count(*) as requests, count(*) filter (where not (${priced})) as unpriced,
         coalesce(sum(total_nano) filter (where ${priced}), 0) as spent,
         coalesce(sum(gate_nano) filter (where ${priced}), 0) as gate,
         coalesce(sum(baseline_nano) filter (where ${priced}), 0) as baseline,
         count(*) filter (where ${calibrated}) as calibrated_requests,
         coalesce(sum(calibrated_nano) filter (where ${calibrated}), 0) as calibrated,
-        coalesce(sum(total_nano) filter (where ${calibrated}), 0) as calibrated_spent
+        coalesce(sum(total_nano) filter (where ${calibrated}), 0) as calibrated_spent`
+
+/** Sums of whole nano-USD over the time index. */
+export function savingsSql(
+  tenant: string,
+  { since, until }: Window,
+  group?: SavingsGroup,
+): { sql: string; args: InValue[] } {
+  const key = group === undefined ? "''" : keys[group]
+  return {
+    sql: `select ${key} as key, ${sums}
       from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1`,
     args: [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
   }
 }
 
 /** The day of a time after the year 9999 is null. */
-type SumsRow = { key: string | null } & Record<
-  'requests' | 'unpriced' | 'spent' | 'gate' | 'baseline' | 'calibrated_requests' | 'calibrated' | 'calibrated_spent',
-  number
->
+type SumsRow = { key: string | null } & Record<(typeof sumColumns)[number], number>
 
 interface Sums {
   requests: number
@@ -58,21 +76,27 @@ interface Sums {
   calibratedSpent: NanoUsd
 }
 
-/** `GET /-/savings`, but for the interval of the measured ratio. Read day by day, so that a long window never holds up the process for long. */
+/**
+ * `GET /-/savings`, but for the interval of the measured ratio. Days that are over come from their sums, the others are read day by day, so that
+ * a long window never holds up the process for long.
+ */
 export async function savings(chains: readonly StoredChain[], window: Window, group?: SavingsGroup): Promise<Savings> {
   const total = zero()
   const groups = new Map<string, Sums>()
+  function take(row: SumsRow): void {
+    add(total, row)
+    if (group === undefined) return
+    const key = row.key ?? 'null'
+    const sums = groups.get(key) ?? zero()
+    groups.set(key, sums)
+    add(sums, row)
+  }
   for (const { db, tenant } of chains) {
-    for await (const part of days(db, tenant, window)) {
-      const answer = await db.execute(savingsSql(tenant, part, group))
-      for (const row of rowsOf<SumsRow>(answer)) {
-        add(total, row)
-        if (group === undefined) continue
-        const key = row.key ?? 'null'
-        const sums = groups.get(key) ?? zero()
-        groups.set(key, sums)
-        add(sums, row)
-      }
+    const summed = rowsOf<SumsRow & { day: number }>(await db.execute(summedSql(tenant, window, group)))
+    for (const row of summed) take(row)
+    const closed = new Set(summed.map(({ day }) => day))
+    for await (const part of days(db, tenant, window, closed)) {
+      for (const row of rowsOf<SumsRow>(await db.execute(savingsSql(tenant, part, group)))) take(row)
     }
   }
   const sorted = [...groups].sort(([a], [b]) =>
@@ -81,18 +105,35 @@ export async function savings(chains: readonly StoredChain[], window: Window, gr
   return { ...shown(total), groups: sorted.map(([key, sums]) => ({ key, ...shown(sums) })) }
 }
 
-/** Cuts a window into days in which there is something. */
-export async function* days(db: Db, tenant: string, { since, until }: Window): AsyncGenerator<Window> {
+/** The sums of the days that are in a window as a whole. */
+function summedSql(tenant: string, { since, until }: Window, group?: SavingsGroup): { sql: string; args: InValue[] } {
+  const first = Math.ceil((since?.getTime() ?? 0) / DAY_MS)
+  const last = until === undefined ? Number.MAX_SAFE_INTEGER : dayOf(until.getTime()) - 1
+  return {
+    sql: `select day, ${group === undefined ? "''" : dayKeys[group]} as key, ${sumColumns.map(name => `sum(${name}) as ${name}`).join(', ')}
+      from savings_days where tenant_id = ? and day >= ? and day <= ? group by 1, 2`,
+    args: [tenant, first, last],
+  }
+}
+
+/** Cuts a window into days in which there is something, but for the closed ones. */
+export async function* days(
+  db: Db,
+  tenant: string,
+  { since, until }: Window,
+  closed: ReadonlySet<number> = new Set(),
+): AsyncGenerator<Window> {
   const end = until?.getTime() ?? Number.MAX_SAFE_INTEGER
   for (let from = since?.getTime() ?? 0; ; ) {
+    while (closed.has(dayOf(from))) from = (dayOf(from) + 1) * DAY_MS
     const answer = await db.execute({
       sql: 'select ts_ms from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms limit 1',
       args: [tenant, from, end],
     })
     const [first] = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms'>>(answer)
     if (first === undefined) return
-    const next = Math.min(end, (Math.floor(first.ts_ms / DAY_MS) + 1) * DAY_MS)
-    yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
+    const next = Math.min(end, (dayOf(first.ts_ms) + 1) * DAY_MS)
+    if (!closed.has(dayOf(first.ts_ms))) yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
     from = next
   }
 }

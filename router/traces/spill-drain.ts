@@ -10,6 +10,8 @@ export interface SpillDrainOptions {
   commit: (records: readonly UnsealedTrace[]) => Promise<Committed | undefined>
 }
 
+const NOTHING = { written: 0, tenants: new Set<string>(), late: [] }
+
 /** Brings spilled records into the store, some at a time, so that new ones do not wait for all of them. */
 export function spillDrain({ spill, log, commit }: SpillDrainOptions) {
   let parts: SpillPart[] = []
@@ -41,11 +43,11 @@ export function spillDrain({ spill, log, commit }: SpillDrainOptions) {
       appended = true
     },
     /** Commits up to `most` records. Nothing when another process holds the lease. */
-    async step(most: number): Promise<Pick<Committed, 'written' | 'tenants'> | undefined> {
+    async step(most: number): Promise<Pick<Committed, 'written' | 'tenants' | 'late'> | undefined> {
       if (open === undefined) await nextPart()
-      if (open === undefined) return { written: 0, tenants: new Set() }
+      if (open === undefined) return NOTHING
       const batch = open.records.slice(open.at, open.at + most)
-      const done = batch.length === 0 ? { written: 0, tenants: new Set<string>() } : await commit(batch)
+      const done = batch.length === 0 ? NOTHING : await commit(batch)
       if (done === undefined) return undefined
       open.at += batch.length
       if (open.at >= open.records.length) {

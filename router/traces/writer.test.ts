@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -63,22 +64,24 @@ function memorySpill() {
 
 /** The same database, where the next writes of traces end as `how` says. */
 function failing(db: Db, how: { before?: number; after?: number }): Db {
+  async function faulty<T>(write: () => Promise<T>): Promise<T> {
+    if ((how.before ?? 0) > 0) {
+      how.before = (how.before ?? 0) - 1
+      throw Object.assign(new Error('the disk is gone'), { code: 'SQLITE_IOERR' })
+    }
+    const result = await write()
+    if ((how.after ?? 0) > 0) {
+      how.after = (how.after ?? 0) - 1
+      throw Object.assign(new Error('the connection was lost'), { code: 'SQLITE_IOERR' })
+    }
+    return result
+  }
+  const adds = (statement: InStatement) =>
+    (typeof statement === 'string' ? statement : statement.sql).includes('insert into traces')
   return {
     ...db,
-    async execute(statement) {
-      const sql = typeof statement === 'string' ? statement : statement.sql
-      if (!sql.includes('insert into traces')) return db.execute(statement)
-      if ((how.before ?? 0) > 0) {
-        how.before = (how.before ?? 0) - 1
-        throw Object.assign(new Error('the disk is gone'), { code: 'SQLITE_IOERR' })
-      }
-      const result = await db.execute(statement)
-      if ((how.after ?? 0) > 0) {
-        how.after = (how.after ?? 0) - 1
-        throw Object.assign(new Error('the connection was lost'), { code: 'SQLITE_IOERR' })
-      }
-      return result
-    },
+    execute: statement => (adds(statement) ? faulty(() => db.execute(statement)) : db.execute(statement)),
+    write: statements => (statements.some(adds) ? faulty(() => db.write(statements)) : db.write(statements)),
   }
 }
 

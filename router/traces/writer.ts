@@ -11,11 +11,12 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { TailBreak } from './boot-check.ts'
 import { checkpointRhythm } from './checkpoint-rhythm.ts'
 import { checkpointer, type LineSink } from './checkpointer.ts'
-import { chainCommitter } from './commit.ts'
+import { type Committed, chainCommitter } from './commit.ts'
 import { writerLease } from './lease.ts'
 import { type Entry, pendingWrites } from './pending-writes.ts'
 import { pruneTenant } from './prune.ts'
 import { rateLimitedLog } from './rate-limited-log.ts'
+import { savingsByDay } from './savings-days.ts'
 import { type Spill, spillLine } from './spill.ts'
 import { spillDrain } from './spill-drain.ts'
 import { type WriterLimits, writerLimits } from './writer-limits.ts'
@@ -48,7 +49,7 @@ export interface WriterStatus {
   broken: readonly TailBreak[]
 }
 
-export type TraceWriter = ReturnType<typeof traceWriter> & {
+export type TraceWriter = Omit<ReturnType<typeof traceWriter>, 'sumUp'> & {
   /** Where another process writes: resolves when it has every record enqueued before. */
   taken?(): Promise<void>
 }
@@ -58,6 +59,7 @@ const TURN_MS = 10
 /** A response that waits for its record waits at most this long for company. */
 const GATHER_MS = 2
 const LEASE_POLL_MS = 200
+const SUM_UP_AFTER_MS = 30_000
 const BACKOFF = { baseMs: 100, maxMs: 5000, jitter: false }
 
 /**
@@ -71,7 +73,8 @@ export function traceWriter(options: TraceWriterOptions) {
   const gatherMs = durable ? Math.min(GATHER_MS, limits.flush_ms) : limits.flush_ms
   const holder = options.holder ?? crypto.randomUUID()
   const lease = writerLease({ db, clock, holder, ttlMs: limits.lease_ms, isGone: options.isGone ?? (() => false) })
-  const committer = chainCommitter({ db, lease, sha256 })
+  const committer = chainCommitter({ db, lease, sha256, clock })
+  const savings = savingsByDay({ db, clock })
   const counters = writerMetrics(metrics, {
     depth: () => depth(),
     lag: () => lag(),
@@ -110,7 +113,8 @@ export function traceWriter(options: TraceWriterOptions) {
   let retryAt = 0
   let storeFault: string | undefined
   let spillFault: string | undefined
-  let turnStart = clock.monotonic()
+  const begun = clock.monotonic()
+  let turnStart = begun
   let silent = 0
 
   // The next process has time for what is left in the spill file.
@@ -200,12 +204,13 @@ export function traceWriter(options: TraceWriterOptions) {
       if (drain !== undefined && drains()) {
         const drained = await drain.step(limits.batch)
         if (drained === undefined) return setAside(LEASE_POLL_MS)
-        await note(drained.tenants, drained.written)
+        await note(drained)
       }
       if (queue.length > 0 && !(await commitBatch())) return setAside(LEASE_POLL_MS)
       if (checkpointsDue) {
         checkpointsDue = false
         await rhythm?.all()
+        await sumUp()
       }
       failures = 0
       storeFault = undefined
@@ -229,13 +234,21 @@ export function traceWriter(options: TraceWriterOptions) {
       counters.dropped.add()
       log.error('a trace record cannot be sealed and was dropped', { trace_id: record.trace_id, error })
     }
-    await note(done.tenants, done.written)
+    await note(done)
     return true
   }
 
-  async function note(tenants: ReadonlySet<string>, written: number) {
+  async function note({ tenants, written, late }: Pick<Committed, 'tenants' | 'written' | 'late'>) {
     counters.written.add(written)
+    savings.reopened(late)
     await rhythm?.after(tenants)
+  }
+
+  /** Not at the start, which others wait for. */
+  async function sumUp() {
+    if (closed || clock.monotonic() - begun < SUM_UP_AFTER_MS) return
+    const term = await committer.open()
+    if (term) await savings.step(committer.chains().keys(), term)
   }
 
   function fail(error: unknown): number {
@@ -317,8 +330,12 @@ export function traceWriter(options: TraceWriterOptions) {
     /** Drops the records of a tenant that are older than `before`, behind a signed checkpoint; tells how many. */
     async prune(tenant: string, before: Date): Promise<number> {
       await settled()
-      return pruneTenant(tenant, before, { checkpoints, rhythm, committer, alone })
+      const dropped = await pruneTenant(tenant, before, { checkpoints, rhythm, committer, alone })
+      if (dropped > 0) savings.reopened([{ tenant, day: 0 }])
+      return dropped
     },
+    /** One day of each chain; the writer does it by itself with its checkpoints. */
+    sumUp: (): Promise<void> => alone(sumUp),
     lag,
     depth,
     status(): WriterStatus {

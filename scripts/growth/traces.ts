@@ -3,11 +3,13 @@ import { createRouter } from '../../router/router.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
 import { insertBatch } from '../../router/traces/insert-batch.ts'
+import { savingsByDay } from '../../router/traces/savings-days.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { rowOf } from '../../router/traces/trace-row.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { type Growth, medianMs } from './measured.ts'
 import { note } from './runs.ts'
 
@@ -56,13 +58,18 @@ export async function growthOfTraces(folder: string, sizes: number[], say: (line
       const text = await answer.text()
       if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${text}`)
     }
+    const days = savingsByDay({ db, clock: systemClock })
+    const began90 = performance.now()
+    for (let day = 0; day < 91; day++) await days.step(['default'], { holder: 'bench', epoch: 1 })
+    const sumUpMs = (performance.now() - began90) / 91
     const day = new Date(Date.now() - DAY_MS).toISOString()
     note(growth, [
       [`append of ${BATCH}`, appendMs],
       ['list of 50, newest', await medianMs(40, () => get('/-/traces?limit=50'))],
       ['get', await medianMs(100, () => get(`/-/traces/${middle}`))],
       ['savings of a day', await medianMs(5, () => get(`/-/savings?since=${encodeURIComponent(day)}`))],
-      ['savings of all 90 days', await medianMs(3, () => get('/-/savings'))],
+      ['summing up a day, once', sumUpMs],
+      ['savings of all 90 days', await medianMs(9, () => get('/-/savings'))],
     ])
     await router.close()
     db.close()

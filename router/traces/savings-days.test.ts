@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Db } from '../../shared/sql/db.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
+import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
+import { savings, type Window } from './savings.ts'
+import { wrongSums } from './savings-days.ts'
+import { sampleTrace } from './testing/records.ts'
+import { DAY_MS } from './utc-day.ts'
+
+const START = Date.UTC(2026, 0, 1)
+const at = (day: number, ms = 0) => new Date(START + day * DAY_MS + ms)
+
+let folder: Awaited<ReturnType<typeof storeFolder>>
+let names = 0
+beforeAll(async () => {
+  folder = await storeFolder()
+})
+afterAll(() => folder.remove())
+
+/** Two tenants with records of five days, the last of which is not over. */
+async function fiveDays() {
+  const db = await folder.open(`savings-${names++}.db`)
+  const clock = manualClock(at(4, 3_600_000))
+  const writer = testWriter(db, { clock, limits: { checkpoint_seconds: 1 } })
+  for (let n = 0; n < 300; n++) {
+    const tenant = n % 3 === 0 ? 'other' : 'default'
+    const served_model = n % 2 === 0 ? 'a/cheap' : 'b/dear'
+    const total_cost_usd = n % 7 === 0 ? null : 0.0023
+    writer.enqueue(
+      sampleTrace({
+        tenant,
+        at: START + Math.floor((n / 300) * 4.04 * DAY_MS),
+        route: n % 5 === 0 ? null : n % 5,
+        final: { served_model, total_cost_usd },
+      }),
+    )
+  }
+  await writer.flush()
+  return { db, clock, writer }
+}
+
+const windows: Window[] = [
+  {},
+  { since: at(1) },
+  { since: at(1, 5000), until: at(3, 7000) },
+  { until: at(2) },
+  { since: at(2), until: at(3) },
+  { since: at(0, 1), until: at(1, -1) },
+]
+
+const all = async (db: Db) => {
+  const chains = ['default', 'other'].map(tenant => ({ db, tenant }))
+  const found = []
+  for (const window of windows)
+    for (const group of [undefined, 'route', 'model', 'day'] as const) found.push(await savings(chains, window, group))
+  return found
+}
+
+const summed = async (db: Db, tenant = 'default') =>
+  (
+    await db.execute({ sql: 'select distinct day from savings_days where tenant_id = ? order by 1', args: [tenant] })
+  ).rows.map(({ day }) => Number(day) - START / DAY_MS)
+
+/** As many steps as there are days, each in the next pass of the writer. */
+async function sumUp({ clock, writer }: Awaited<ReturnType<typeof fiveDays>>) {
+  for (let pass = 0; pass < 6; pass++) {
+    clock.advance(31_000)
+    await writer.sumUp()
+  }
+}
+
+it('says the same in every window, by every group, from sums of days and from records', async () => {
+  const store = await fiveDays()
+  const before = await all(store.db)
+  await sumUp(store)
+  // The fourth day was over an hour ago, and calls of it may still end.
+  expect(await summed(store.db)).toEqual([0, 1, 2])
+  expect(await summed(store.db, 'other')).toEqual([0, 1, 2])
+  expect(await all(store.db)).toEqual(before)
+  expect(await wrongSums(store.db)).toBeUndefined()
+  // The sums are what is read.
+  await store.db.execute(
+    'update savings_days set requests = requests + 1000 where day = (select min(day) from savings_days)',
+  )
+  expect((await all(store.db))[0]!.requests).toBeGreaterThan(before[0]!.requests + 1000)
+  expect(await wrongSums(store.db)).toMatchObject({ count: 2, first: { tenant: 'default' } })
+  expect(await wrongSums(store.db, 'other')).toMatchObject({ count: 1 })
+  expect(await wrongSums(store.db, 'nobody')).toBeUndefined()
+  await store.writer.close()
+})
+
+it('takes a record that comes late into the sums of its day', async () => {
+  const store = await fiveDays()
+  await sumUp(store)
+  const before = await savings([{ db: store.db, tenant: 'default' }], {})
+  store.writer.enqueue(sampleTrace({ tenant: 'default', at: START + DAY_MS + 5 }))
+  await store.writer.flush()
+  expect(await summed(store.db)).toEqual([0, 2])
+  expect((await savings([{ db: store.db, tenant: 'default' }], {})).requests).toBe(before.requests + 1)
+  await sumUp(store)
+  expect(await summed(store.db)).toEqual([0, 1, 2])
+  expect((await savings([{ db: store.db, tenant: 'default' }], {})).requests).toBe(before.requests + 1)
+  await store.writer.close()
+})
+
+it('sums up anew what pruning left of a day', async () => {
+  const store = await fiveDays()
+  await sumUp(store)
+  expect(await store.writer.prune('default', at(1, DAY_MS / 2))).toBeGreaterThan(0)
+  expect(await summed(store.db)).toEqual([2])
+  const left = Number(
+    (await store.db.execute("select count(*) as n from traces where tenant_id = 'default'")).rows[0]?.n,
+  )
+  expect((await savings([{ db: store.db, tenant: 'default' }], {})).requests).toBe(left)
+  await sumUp(store)
+  expect(await summed(store.db)).toEqual([1, 2])
+  expect((await savings([{ db: store.db, tenant: 'default' }], {})).requests).toBe(left)
+  await store.writer.close()
+})

@@ -1,0 +1,126 @@
+import type { InStatement } from '@libsql/client/web'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { savingsDays, traces } from '../schema/tables.ts'
+import type { LeaseTerm } from './lease.ts'
+import { sumColumns, sums } from './savings.ts'
+import { DAY_MS, dayOf } from './utc-day.ts'
+
+/** Calls that began in a day may end so long after it. */
+const OPEN_MS = 6 * 3_600_000
+
+const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
+
+/** The day that a record is of, where that is over and may have been summed up. */
+export interface LateDay {
+  tenant: string
+  day: number
+}
+
+/** The days of records that come when their day is over. */
+export function lateDays(records: readonly UnsealedTrace[], now: Date): LateDay[] {
+  const today = dayOf(now.getTime())
+  const found = new Map<string, LateDay>()
+  for (const { tenant_id: tenant, ts } of records) {
+    const day = dayOf(Date.parse(ts))
+    if (day < today) found.set(`${day} ${tenant}`, { tenant, day })
+  }
+  return [...found.values()]
+}
+
+/** Forgets the sums of a day, for the transaction that adds a record to it. */
+export function dropDay({ tenant, day }: LateDay, { holder, epoch }: LeaseTerm): InStatement {
+  return {
+    sql: `delete from savings_days where tenant_id = ? and day = ? and ${fence}`,
+    args: [tenant, day, holder, epoch],
+  }
+}
+
+/** Forgets the sums of days up to the one that `before` is in, for the transaction that deletes records of theirs. */
+export function dropDaysUpTo(tenant: string, before: number, { holder, epoch }: LeaseTerm): InStatement {
+  return {
+    sql: `delete from savings_days where tenant_id = ? and day <= ? and ${fence}`,
+    args: [tenant, dayOf(before), holder, epoch],
+  }
+}
+
+const columns = `tenant_id, day, route, model, ${sumColumns.join(', ')}`
+
+const ofRecords = (condition: string) => `
+  select tenant_id, ?, coalesce(cast(route_ix as text), 'none') as route, coalesce(served_model, 'none') as model, ${sums}
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? and ${condition} group by route, model`
+
+const ofDay = ({ tenant, day }: LateDay) => [day, tenant, day * DAY_MS, (day + 1) * DAY_MS]
+
+function sumUpSql(of: LateDay, { holder, epoch }: LeaseTerm): InStatement {
+  return {
+    sql: `insert or replace into savings_days (${columns}) ${ofRecords(fence)}`,
+    args: [...ofDay(of), holder, epoch],
+  }
+}
+
+/** The days whose sums are not those of their records; undefined where there is none. */
+export async function wrongSums(db: Db, tenant?: string): Promise<{ first: LateDay; count: number } | undefined> {
+  const answer = await db.execute({
+    sql: 'select distinct tenant_id, day from savings_days where tenant_id = coalesce(?, tenant_id) order by 1, 2',
+    args: [tenant ?? null],
+  })
+  const kept = `select ${columns} from savings_days where tenant_id = ? and day = ?`
+  const wrong: LateDay[] = []
+  for (const row of rowsOf<Pick<RowOf<typeof savingsDays>, 'tenant_id' | 'day'>>(answer)) {
+    const of = { tenant: row.tenant_id, day: row.day }
+    const both = await db.execute({
+      sql: `with kept as (${kept}), made as (${ofRecords('true')})
+        select exists (select * from kept except select * from made) or exists (select * from made except select * from kept) as differs`,
+      args: [of.tenant, of.day, ...ofDay(of)],
+    })
+    if (both.rows[0]?.differs === 1) wrong.push(of)
+  }
+  const [first] = wrong
+  return first && { first, count: wrong.length }
+}
+
+/** Sums up what was saved on days that are over, so that savings of all time do not read every record. */
+export function savingsByDay({ db, clock }: { db: Db; clock: Pick<Clock, 'now'> }) {
+  /** Of each tenant: every day before is summed up, or has no record. */
+  const next = new Map<string, number>()
+
+  return {
+    /** The oldest day of each tenant that is over and not summed up; one at a time, as a large day takes some milliseconds. */
+    async step(tenants: Iterable<string>, term: LeaseTerm): Promise<void> {
+      const end = dayOf(clock.now().getTime() - OPEN_MS)
+      for (const tenant of tenants) {
+        const from = next.get(tenant) ?? 0
+        if (from >= end) continue
+        const day = await oldestOpen(db, tenant, from)
+        if (day !== undefined && day < end) await db.execute(sumUpSql({ tenant, day }, term))
+        next.set(tenant, day === undefined ? end : Math.min(day + 1, end))
+      }
+    },
+    /** The sums of these days were dropped. */
+    reopened(days: readonly LateDay[]): void {
+      for (const { tenant, day } of days) next.set(tenant, Math.min(next.get(tenant) ?? 0, day))
+    },
+  }
+}
+
+/** The first day from `from` on that has a record and no sums. */
+async function oldestOpen(db: Db, tenant: string, from: number): Promise<number | undefined> {
+  const answer = await db.execute({
+    sql: 'select distinct day from savings_days where tenant_id = ? and day >= ?',
+    args: [tenant, from],
+  })
+  const closed = new Set(rowsOf<Pick<RowOf<typeof savingsDays>, 'day'>>(answer).map(({ day }) => day))
+  for (let day = from; ; day++) {
+    if (closed.has(day)) continue
+    const first = await db.execute({
+      sql: 'select ts_ms from traces where tenant_id = ? and ts_ms >= ? order by ts_ms limit 1',
+      args: [tenant, day * DAY_MS],
+    })
+    const [row] = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms'>>(first)
+    if (row === undefined) return undefined
+    day = dayOf(row.ts_ms)
+    if (!closed.has(day)) return day
+  }
+}
