@@ -4,6 +4,7 @@ import { announcedBodyLimit } from '../shared/http/body-limit.ts'
 import { docsPage } from '../shared/http/docs-page.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { mount } from '../shared/http/operation.ts'
+import { packedAnswers } from '../shared/http/packed-answers.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import { timing } from '../shared/http/timing.ts'
 import type { Log } from '../shared/log/log.ts'
@@ -143,6 +144,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))
   app.route('/', dashboardRoute({ ...deps.dashboard, audit: deps.audit, log: deps.log }, host))
   app.use('/v1/*', gates.bearer)
+  if (deps.pages.gzip) app.use(`${DASHBOARD_API}/v1/*`, packedAnswers)
   app.use(`${DASHBOARD_API}/v1/*`, gates.cookie)
   app.post('/mcp', gates.bearer)
   app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes }))

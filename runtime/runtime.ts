@@ -39,7 +39,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const timed = timedWork(core, options, features, nodes, work)
   const { webhookDelivery } = features.webhooks
   const holding = keyLease(core, options, owner)
-  const live = changeFeed(markStore(db))
+  const live = changeFeed(markStore(db), { again: { afterMs: 3000, everyMs: 60_000 } })
   const index = runIndex({ db, clock: core.clock, log: core.log.target('runtime.search') })
   const calls = inFlight()
   const app = assembleApp(core, options, {

@@ -61,6 +61,7 @@ export function panelApi(key                          ) {
     },
     trace: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}\`),
     explain: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}/explain\`),
+    capabilities: () => ask              ('v1/capabilities'),
     savings: (query       ) => ask         ('-/savings', query),
     evals: (query       ) => ask       ('-/evals', query),
     checkpoints: (query       , signal              ) =>
@@ -653,18 +654,22 @@ export function part                                 (selector        , within  
   return found
 }
 export function table(caption        , columns                   , rows                               )              {
+  const names = columns.map(one => (typeof one === 'string' ? one : one.num))
+  const look = columns.map(one => (typeof one === 'string' ? undefined : 'num'))
   return el(
     'div',
-    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': \`Table: \${caption}\` },
     el(
       'table',
       {},
       el('caption', { class: 'unseen' }, caption),
-      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el('thead', {}, el('tr', {}, ...names.map((name, i) => el('th', { scope: 'col', class: look[i] }, name)))),
       el(
         'tbody',
         {},
-        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+        ...rows.map(cells =>
+          el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': names[i], class: look[i] }, cell))),
+        ),
       ),
     ),
   )
@@ -1044,7 +1049,12 @@ export function flowView({ moves, served_by_rung }                              
   ]
   return [
     el('figure', {}, picture),
-    el('details', {}, el('summary', {}, 'As a table'), table('From rung to rung', ['From', 'To', 'Answers'], rows)),
+    el(
+      'details',
+      {},
+      el('summary', {}, 'As a table'),
+      table('From rung to rung', ['From', 'To', { num: 'Answers' }], rows),
+    ),
   ]
 }
 `,
@@ -2721,9 +2731,12 @@ export const oidNist = (suffix) => ({
 });
 `,
   "overview.js": `import { el, svg, table } from './dom.js'
-import { count, many, milliseconds, percent, usd } from './figures.js'
+import { count, many, milliseconds, money, percent, usd } from './figures.js'
 const MOST_FAILED = 0.05
-export function healthView({ requests, served_by_rung, latency, escalations, failovers }       )                {
+export function healthView(
+  { requests, served_by_rung, latency, escalations, failovers }       ,
+  { savings_usd, savings_pct, spent_usd }                                                            ,
+)                {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
   const failed = Math.max(0, requests - served)
@@ -2739,6 +2752,12 @@ export function healthView({ requests, served_by_rung, latency, escalations, fai
         percent(part),
         failed === 0 ? 'every call was served' : \`\${many(failed, 'call')} served nothing\`,
         part > MOST_FAILED ? 'bad' : undefined,
+      ),
+      tile(
+        'Saved',
+        money(savings_usd),
+        savings_pct === null ? \`\${money(spent_usd)} spent\` : \`\${percent(savings_pct / 100)}, \${money(spent_usd)} spent\`,
+        savings_usd < 0 ? 'bad' : undefined,
       ),
       tile('Median latency', milliseconds(latency.p50_ms), newest(latency.calls)),
       tile('95 % within', milliseconds(latency.p95_ms), newest(latency.calls)),
@@ -2757,6 +2776,30 @@ export function healthView({ requests, served_by_rung, latency, escalations, fai
   ]
 }
 const newest = (calls        )         => (calls === 1 ? 'of the newest call' : \`of the newest \${count(calls)} calls\`)
+const BREAKERS = {
+  closed: ['good', 'takes calls'],
+  half_open: ['warn', 'is tried again after failures'],
+  open: ['bad', 'is passed over after failures'],
+}
+const CREDENTIALS = {
+  passthrough: "the client's own",
+  env: 'from the environment',
+  signed: 'signed here',
+  missing: 'missing',
+}
+export function providersView(providers                           )                {
+  if (providers.length === 0) return [hint('No provider is configured.')]
+  const rows = providers.map(({ id, base_host, credential, breaker }) => {
+    const [look, words] = BREAKERS[breaker]
+    return [
+      id,
+      el('span', { class: look }, words),
+      el('span', { class: credential === 'missing' ? 'bad' : undefined }, CREDENTIALS[credential]),
+      base_host,
+    ]
+  })
+  return [table('Providers', ['Provider', 'State', 'Credential', 'Host'], rows)]
+}
 export function routesView({ routes }       )                {
   if (routes.length === 0) return [hint('There is no call in this time.')]
   const rows = routes
@@ -2774,7 +2817,7 @@ export function routesView({ routes }       )                {
         rungs.map(([rung, n]) => \`rung \${rung}: \${percent(n / requests)}\`).join(', ') || 'nothing',
       ]
     })
-  return [table('Rungs by route', ['Route', 'Failed', 'Calls', 'Rungs', 'Served by'], rows)]
+  return [table('Rungs by route', ['Route', { num: 'Failed' }, { num: 'Calls' }, 'Rungs', 'Served by'], rows)]
 }
 export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }       )                {
   if (requests === 0) return [hint('There is no call in this time.')]
@@ -2835,7 +2878,8 @@ export function gatesView(gates                      )                {
       usd(cost_usd),
     ]
   })
-  return [table('Gate outcomes', ['Gate', 'Outcomes', 'Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'], rows)]
+  const numbers = ['Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'].map(num => ({ num }))
+  return [table('Gate outcomes', ['Gate', 'Outcomes', ...numbers], rows)]
 }
 export function calibrationView(states                             )                {
   if (states.length === 0) {
@@ -2852,7 +2896,7 @@ export function calibrationView(states                             )            
     \`\${state.method}, α \${state.alpha}, δ \${state.delta}\`,
   ])
   return [
-    table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
+    table('Calibration by route', ['Route', 'Tenant', 'State', { num: 'n' }, { num: 'Threshold' }, 'Method'], rows),
     hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
     ...notes(states),
   ]
@@ -3106,6 +3150,9 @@ td {
   text-align: left;
   vertical-align: middle;
 }
+.num {
+  text-align: right;
+}
 td {
   overflow-wrap: break-word;
 }
@@ -3182,6 +3229,7 @@ dialog h2 {
     gap: var(--space-4);
     padding: var(--space-1) 0;
     border: 0;
+    text-align: left;
     overflow-wrap: anywhere;
   }
   td::before {
@@ -3209,7 +3257,7 @@ import { addressOf,             placeOf } from './address.js'
 import { ApiFault, panelApi } from './api.js'
 import { exportView } from './export-view.js'
 import { flowView } from './flow.js'
-import { calibrationView, gatesView, healthView, ladderView, routesView } from './overview.js'
+import { calibrationView, gatesView, healthView, ladderView, providersView, routesView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
 import { followTail } from './tail.js'
@@ -3263,9 +3311,13 @@ function since()                     {
 }
 async function showFigures()                {
   const window = { since: since() }
-  const evals = await api.evals(window)
-  bodyOf('health').replaceChildren(...healthView(evals))
-  const savings = await api.savings({ ...window, group: 'day' })
+  const [evals, savings, { providers }] = await Promise.all([
+    api.evals(window),
+    api.savings({ ...window, group: 'day' }),
+    api.capabilities(),
+  ])
+  bodyOf('health').replaceChildren(...healthView(evals, savings))
+  bodyOf('providers').replaceChildren(...providersView(providers))
   bodyOf('savings').replaceChildren(...savingsView(savings))
   bodyOf('routes').replaceChildren(...routesView(evals))
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
@@ -3630,7 +3682,7 @@ export function savingsView(savings         )                {
       'details',
       {},
       el('summary', {}, 'As a table'),
-      table('Savings by day', ['Day (UTC)', 'Calls', 'Spent', 'Saved'], rows),
+      table('Savings by day', ['Day (UTC)', { num: 'Calls' }, { num: 'Spent' }, { num: 'Saved' }], rows),
     ),
   ]
 }
@@ -4184,7 +4236,11 @@ function attemptView(attempt         , i        )              {
       ['Answer', \`\${status ?? 'no status'}\${finish === null ? '' : \`, \${finish}\`}, \${milliseconds(latency_ms)}\`],
     ]),
     gates.length > 0 &&
-      table(\`Gates of attempt \${i + 1}\`, ['Gate', 'Kind', 'Verdict', 'Score', 'Cost', 'Time', 'Reason'], gates),
+      table(
+        \`Gates of attempt \${i + 1}\`,
+        ['Gate', 'Kind', 'Verdict', { num: 'Score' }, { num: 'Cost' }, { num: 'Time' }, 'Reason'],
+        gates,
+      ),
   )
 }
 function hashesOf(trace                             , pending         )                     {
@@ -4291,7 +4347,16 @@ export function traceIdSet() {
   "trace-list.js": `import { el, part, table } from './dom.js'
 import { moment, usd } from './figures.js'
 import { feedbackButtons } from './feedback.js'
-const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
+const COLUMNS = [
+  'Time',
+  'Route',
+  'Served by',
+  'From',
+  { num: 'Attempts' },
+  { num: 'Cost' },
+  { num: 'Saved' },
+  'Outcome',
+]
 const PAGE = '50'
 export function traceList({ api, open, said, failed, filtered }               ) {
   const body = part('#traces > .body')

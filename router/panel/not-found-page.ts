@@ -17,7 +17,7 @@ export function notFoundPage(path: string, root: string) {
 <body>
 <header class="top"><a class="brand" href="${root}panel"><img src="${root}panel/icon.svg" alt="" width="24" height="24"> Waybill</a></header>
 <nav aria-label="Pages"><ul><li><a href="${root}panel"><span>Router</span></a></li></ul></nav>
-<main><section class="card wide"><h2>There is no such page</h2>
+<main><section class="card wide"><h1>There is no such page</h1>
 <p>Nothing is at <code>${path.slice(0, 200)}</code>. Programs call this router in the place of their provider.</p>
 <p><a href="${root}panel">The panel</a> · <a href="${root}docs">API reference</a></p></section></main>
 </body>

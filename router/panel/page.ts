@@ -15,6 +15,7 @@ export interface PanelFrame {
 /** The parts of the page, below its entry in the menu. */
 const PARTS: readonly [id: string, words: string][] = [
   ['health', 'Is it well?'],
+  ['providers', 'Providers'],
   ['savings', 'Savings'],
   ['routes', 'Routes'],
   ['ladder', 'Ladder'],
@@ -59,7 +60,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <header class="top">
 <a class="brand" href="${dashboard === undefined ? 'panel' : `${dashboard}/`}"><img src="panel/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
 <span id="live" class="live" role="status"></span>
-<label class="unpadded"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
+<label class="unpadded"><span class="unseen">Colours</span><select id="theme"><option value="">System colours</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
 </header>
 ${menu(dashboard)}
 ${ICON_SPRITE}
@@ -88,6 +89,7 @@ ${ICON_SPRITE}
 <p id="problem" class="notice bad" role="alert" hidden></p>
 <section id="empty" class="notice" hidden></section>
 <section id="health" class="card wide" aria-labelledby="health-title"><h2 id="health-title">Is it well?</h2><div class="body"></div></section>
+<section id="providers" class="card wide" aria-labelledby="providers-title"><h2 id="providers-title">Providers</h2><div class="body"></div></section>
 <section id="savings" class="card wide" aria-labelledby="savings-title"><h2 id="savings-title">Savings over time</h2><div class="body"></div></section>
 <section id="routes" class="card wide" aria-labelledby="routes-title"><h2 id="routes-title">Rungs by route</h2><div class="body"></div></section>
 <section id="ladder" class="card" aria-labelledby="ladder-title"><h2 id="ladder-title">Ladder</h2><div class="body"></div></section>

@@ -32,7 +32,7 @@ export function approvalCard(root: string, approval: Approval, choosable = false
       : html` <input type="checkbox" class="needs-script" data-choose="${id}" aria-label="Choose the decision about ${stepId} of ${agentName}">`
   return html`<section class="card" data-card="${id}" aria-label="Approval for ${agentName}: ${stepId} of the run ${runId.slice(-12)}">
 <div class="row spread"><h2>${title}</h2>${choice}</div>
-<p>${visible(prompt ?? '')}</p>
+<p dir="auto">${visible(prompt ?? '')}</p>
 ${facts([
   ['Why', REASONS[reason]],
   ['Step', stepId],
@@ -60,7 +60,7 @@ export function approvalBrief(root: string, approval: Approval): Html {
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`
   return html`<li class="brief" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${action?.name ?? stepId}, until ${when(expiresAt)}</small></p>
-<p class="clamped">${visible(words)}</p>
+<p class="clamped" dir="auto">${visible(words)}</p>
 ${
   reason === 'uncertain_step'
     ? html`<p><a class="button" href="${root}runs/${runId}">Say what happened</a></p>`

@@ -105,7 +105,7 @@ function plotFrame(plot: Plot, top: number, hasData: boolean, drawn: Shown): Htm
 <div class="plot-x" aria-hidden="true">${shown.map(at => html`<time datetime="${slots[at]!}" data-clock="${slotMs >= DAY_MS / 4 ? 'day' : 'hour'}">${clock(slots[at]!, slotMs)}</time>`)}</div>
 <details><summary>As a table</summary>${table(
     title,
-    ['From', ...series.map(({ name }) => name)],
+    ['From', ...series.map(({ name }) => ({ num: name }))],
     slots.map((slot, at) => [
       html`<time datetime="${slot}" data-clock="both">${clock(slot, slotMs)}</time>`,
       ...series.map(({ values }) => (values[at] == null ? '–' : words(values[at]!))),

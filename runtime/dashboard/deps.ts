@@ -3,12 +3,12 @@ import type { UserStore } from '../auth/dashboard/user-store.ts'
 
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
-  live: Pick<ChangeFeed, 'follow'>
+  live: Pick<ChangeFeed, 'follow' | 'mark' | 'isCrowded'>
   now: () => Date
   monotonic: () => number
   maxBodyBytes: number
   heartbeatMs: number
-  /** Of files that are the same for all; a page with its token is not compressed, so that its length says nothing of the token. */
+  /** Of files that are the same for all; with it pages are compressed as well. Absent on hosts that compress answers themselves. */
   gzip?: ((text: string) => Uint8Array<ArrayBuffer>) | undefined
   publicUrl?: string | undefined
   /** Where people reach the panel of the router in this process; undefined where there is none. */

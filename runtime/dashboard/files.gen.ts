@@ -772,6 +772,11 @@ label {
   margin-bottom: var(--space-4);
   font-weight: 600;
 }
+fieldset.scopes {
+  display: grid;
+  grid-template-columns: max-content minmax(0, 1fr);
+  gap: 0 var(--space-6);
+}
 fieldset label {
   display: inline-block;
   margin: 0 var(--space-5) var(--space-2) 0;
@@ -1518,6 +1523,9 @@ dialog {
   tbody tr:last-child {
     border-bottom: 0;
   }
+  td.num {
+    text-align: left;
+  }
   td:empty,
   td:has(> div:empty) {
     display: none;
@@ -1558,36 +1566,32 @@ import { sendForms } from './send-form.js'
 import { pageTabs } from './tabs.js'
 import { followTimes } from './times.js'
 const QUIET_MS = 30
-const OPENING_MS = 300
 const REST = 5
-const every = ()         =>
-  Number(document.querySelector             ('[data-live][data-every]')?.dataset.every ?? 0) * 1000
 let restUntil = 0
+let isDue = false
+function lookSoon()       {
+  if (isDue) return
+  isDue = true
+  setTimeout(
+    () => {
+      isDue = false
+      if (!document.hidden) void renew()
+    },
+    Math.max(QUIET_MS, restUntil - performance.now()),
+  )
+}
 async function renew()                {
   const began = performance.now()
-  await refresh()
+  await refresh(true)
   const now = performance.now()
-  restUntil = now + Math.max(every(), REST * (now - began))
+  restUntil = now + REST * (now - began)
 }
 function listen()       {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
-  let soon = false
-  let quietMs = OPENING_MS
   const changes = new EventSource(\`\${root}ui/live\`)
   changes.addEventListener('open', () => line.replaceChildren('● live'))
-  changes.addEventListener('changed', () => {
-    if (soon) return
-    soon = true
-    setTimeout(
-      () => {
-        soon = false
-        quietMs = QUIET_MS
-        if (!document.hidden) void renew()
-      },
-      Math.max(quietMs, restUntil - performance.now()),
-    )
-  })
+  changes.addEventListener('changed', lookSoon)
   changes.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
     if (changes.readyState !== EventSource.CLOSED) return
@@ -1602,9 +1606,6 @@ function listen()       {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
-setInterval(() => {
-  if (!document.hidden && every() > 0) void renew()
-}, 60_000)
 copyButtons()
 sendForms()
 followTimes()
@@ -1690,18 +1691,22 @@ export function part                                 (selector        , within  
   return found
 }
 export function table(caption        , columns                   , rows                               )              {
+  const names = columns.map(one => (typeof one === 'string' ? one : one.num))
+  const look = columns.map(one => (typeof one === 'string' ? undefined : 'num'))
   return el(
     'div',
-    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': \`Table: \${caption}\` },
     el(
       'table',
       {},
       el('caption', { class: 'unseen' }, caption),
-      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el('thead', {}, el('tr', {}, ...names.map((name, i) => el('th', { scope: 'col', class: look[i] }, name)))),
       el(
         'tbody',
         {},
-        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+        ...rows.map(cells =>
+          el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': names[i], class: look[i] }, cell))),
+        ),
       ),
     ),
   )
@@ -2304,8 +2309,10 @@ a.label:hover {
 .beside {
   table-layout: fixed;
 }
-.beside td {
+.beside :is(td, th) {
   padding: 0 var(--space-4);
+}
+.beside td {
   border: 0;
 }
 .beside td + td,
@@ -2348,8 +2355,9 @@ a.label:hover {
 .completion > li:hover {
   background: var(--plain-soft);
 }
-.snippets h3 {
+.snippets h2 {
   margin-top: var(--space-5);
+  font-size: var(--font-4);
 }
 .filter :is(input, select, button) {
   min-height: 2.3rem;
@@ -2945,6 +2953,7 @@ async function check()                {
     manifest = JSON.parse(source)
   } catch (error) {
     show([{ path: '', message: error instanceof Error ? error.message : String(error) }])
+    await offerYaml(source, turn)
     return
   }
   try {
@@ -2953,6 +2962,18 @@ async function check()                {
   } catch (error) {
     if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
   }
+}
+async function offerYaml(source        , turn        )                {
+  const read = await send                       ('POST', 'ui/manifest/read', { text: source }).catch(() => undefined)
+  if (turn !== asked || read?.manifest === undefined) return
+  const { manifest } = read
+  const button = el('button', { type: 'button' }, 'Write it as JSON')
+  button.addEventListener('click', () => {
+    text.value = JSON.stringify(manifest, null, 2)
+    text.dispatchEvent(new Event('input', { bubbles: true }))
+    text.focus()
+  })
+  said.append(el('p', { class: 'row' }, 'It can be read as YAML.', button))
 }
 function show(issues                   )       {
   text.setAttribute('aria-invalid', String(issues.length > 0))
@@ -3275,6 +3296,70 @@ function controlOf({ name, look, as, required, value, choices, limits }         
 }
 [data-tabs] ~ .panel:not(.open) {
   display: none;
+}
+`,
+  "older-rows.js": `import { parsed } from './refresh.js'
+import { localTimes } from './times.js'
+const AHEAD = '800px'
+const MOST = 5000
+const list = ()                     => document.querySelector             ('#runs')
+const rowsIn = (box                               )                        => [
+  ...(box?.querySelectorAll                     ('table.runs > tbody > tr:not(.below)') ?? []),
+]
+const linkIn = (box                               ) => box?.querySelector                   ('a[rel=next]') ?? null
+export function olderRows()       {
+  let first = rowsIn(list())
+  let older                        = []
+  let next = linkIn(list())?.getAttribute('href') ?? null
+  let isAsking = false
+  const seen = new IntersectionObserver(
+    entries => {
+      if (entries.some(one => one.isIntersecting)) void goOn()
+    },
+    { rootMargin: AHEAD },
+  )
+  function show()       {
+    list()
+      ?.querySelector('table.runs > tbody')
+      ?.append(...older)
+    const link = linkIn(list())
+    if (link === null) return
+    if (next === null) {
+      link.remove()
+      return
+    }
+    link.href = next
+    seen.disconnect()
+    if (first.length + older.length < MOST) seen.observe(link)
+  }
+  async function goOn()                {
+    if (isAsking || next === null) return
+    isAsking = true
+    const page = await parsed(next)
+    isAsking = false
+    if (page === undefined) return
+    const known = new Set([...first, ...older].map(({ dataset }) => dataset.run))
+    const rows = rowsIn(page).filter(({ dataset }) => !known.has(dataset.run))
+    older.push(...rows.map(row => document.importNode(row, true)))
+    next = linkIn(page)?.getAttribute('href') ?? null
+    show()
+    localTimes()
+  }
+  document.addEventListener('refreshed', () => {
+    const now = rowsIn(list())
+    if (now[0] === first[0]) return
+    if (older.length === 0) {
+      first = now
+      next = linkIn(list())?.getAttribute('href') ?? null
+    } else {
+      const known = new Set(now.map(({ dataset }) => dataset.run))
+      older = [...first, ...older].filter(({ dataset }) => !known.has(dataset.run))
+      first = now
+      for (const row of older) row.querySelector('[data-sub-runs]')?.removeAttribute('aria-expanded')
+    }
+    show()
+  })
+  show()
 }
 `,
   "overview.js": `import { root } from './page-api.js'
@@ -3951,24 +4036,18 @@ function refused(reason              , explanation        )          {
   return { valid: false, reason, explanation }
 }
 `,
-  "refresh.js": `import { logInAgain, root } from './page-api.js'
+  "refresh.js": `import { logInAgain } from './page-api.js'
 const policy         = (globalThis                                    ).trustedTypes?.createPolicy('waybill-pages', {
   createHTML: text => text,
 }) ?? { createHTML: text => text }
-const partOfPage = ()                     => document.querySelector             ('[data-live][data-from]')?.dataset.from
-let seenTag = ''
-async function current()                                {
-  const from = partOfPage()
-  const headers              = from === undefined ? {} : { 'if-none-match': seenTag }
-  const address = from === undefined ? location.href : root + from
-  const answer = await fetch(address, { cache: 'no-store', headers }).catch(() => undefined)
+let etag = document.documentElement.dataset.etag ?? ''
+async function current(told         )                                {
+  const headers = { 'x-look': told ? 'told' : 'now', 'if-none-match': etag }
+  const answer = await fetch(location.href, { cache: 'no-store', headers }).catch(() => undefined)
   if (answer === undefined) return undefined
-  if (answer.redirected && /\\/login$/.test(new URL(answer.url).pathname)) {
-    return (await logInAgain()) ? current() : undefined
-  }
-  if (answer.status === 401) return (await logInAgain()) ? current() : undefined
+  if (answer.status === 401) return (await logInAgain()) ? current(told) : undefined
   if (!answer.ok) return undefined
-  seenTag = answer.headers.get('etag') ?? ''
+  etag = answer.headers.get('etag') ?? ''
   return documentOf(await answer.text())
 }
 const documentOf = (text        )           => new DOMParser().parseFromString(policy.createHTML(text), 'text/html')
@@ -3977,32 +4056,45 @@ export async function parsed(address        )                                {
   return answer?.ok ? documentOf(await answer.text()) : undefined
 }
 let going
-let again = false
-export function refresh()                {
-  if (going !== undefined) {
-    again = true
-    return going
-  }
-  going = swap().finally(() => {
+let after
+export function refresh(told = false)                {
+  if (going === undefined) return begin(told)
+  if (after === undefined) after = { told, done: going.then(() => begin(after?.told === true)) }
+  else after.told &&= told
+  return after.done
+}
+function begin(told         )                {
+  after = undefined
+  going = swap(told).finally(() => {
     going = undefined
-    if (again) {
-      again = false
-      void refresh()
-    }
   })
   return going
 }
-async function swap()                {
-  const now = await current()
-  if (now === undefined) return
-  for (const old of document.querySelectorAll             ('[data-live]')) {
-    const fresh = now.getElementById(old.id)
-    if (fresh === null || same(fresh, old) || inUse(old)) continue
-    const next = document.importNode(fresh, true)
-    keepOpen(old, next)
-    old.replaceWith(next)
-  }
+async function swap(told         )                {
+  const now = await current(told)
+  if (now !== undefined) for (const old of document.querySelectorAll             ('[data-live]')) renew(old, now)
   document.dispatchEvent(new Event('refreshed'))
+}
+function renew(old             , now          )       {
+  const fresh = now.getElementById(old.id)
+  if (fresh === null || same(fresh, old)) return
+  if (inUse(old)) {
+    etag = ''
+    return
+  }
+  const next = document.importNode(fresh, true)
+  keepOpen(old, next)
+  const at = placeOfFocus(old)
+  old.replaceWith(next)
+  if (at !== undefined) next.querySelector             (at)?.focus({ preventScroll: true })
+}
+function placeOfFocus(part             )                     {
+  const { activeElement: at } = document
+  if (!(at instanceof HTMLElement) || !part.contains(at)) return undefined
+  if (at.id !== '') return \`#\${CSS.escape(at.id)}\`
+  if (at.dataset.card !== undefined) return \`[data-card="\${CSS.escape(at.dataset.card)}"]\`
+  const href = at.getAttribute('href')
+  return href === null ? undefined : \`a[href="\${CSS.escape(href)}"]\`
 }
 function same(fresh         , old         )          {
   const plain = old.cloneNode(true)
@@ -4061,14 +4153,15 @@ function wordsOf(ms        )         {
   "run-events.js": `import { root } from './page-api.js'
 import { eventNames } from './event-names.js'
 const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
-export function followRun(id        , { over, begun, event, resumed, ended }           )       {
+export function followRun(id        , { over, begun, failed, event, resumed, ended }           )       {
   const at = \`\${root}ui/api/v1/runs/\${encodeURIComponent(id)}\`
   if (over) {
     void fetch(\`\${at}/journal\`)
       .then(async answer => {
-        if (answer.ok) begun(((await answer.json())                               ).events)
+        if (!answer.ok) throw new Error(\`the runtime answered \${answer.status}\`)
+        begun(((await answer.json())                               ).events)
       })
-      .catch(() => undefined)
+      .catch(() => failed?.())
     return
   }
   let broken = false
@@ -4103,6 +4196,7 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 import { count, duration, money } from './figures.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
+import { skeleton } from './skeleton.js'
 import { tabs } from './tabs.js'
 import { across, LANE_PX, lanesOf } from './lanes.js'
 import { followRun } from './run-events.js'
@@ -4124,14 +4218,25 @@ const page = part('#run')
 const id = page.dataset.run
 const stepBox = part('#timeline')
 const journalBox = part('#journal')
+const firstRows = [...stepBox.querySelectorAll             ('.line[data-step]')]
 const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
 const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
 const detail = part('#step')
 const pages = tabs(part('#run-tabs'))
+const long =
+  page.dataset.events === undefined
+    ? undefined
+    : { events: Number(page.dataset.events), steps: Number(page.dataset.steps) }
+let isRead = false
+let isWanted = false
 let events                  = []
 let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
 let chosen                     = named()
 function draw()       {
+  if (long !== undefined && !isRead) {
+    drawFirst(long)
+    return
+  }
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
   steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
@@ -4142,6 +4247,24 @@ function draw()       {
   part('#step-count').replaceChildren(count(all.length))
   drawFigures(all, span)
   showStep()
+}
+function drawFirst(all                                   )       {
+  steps.show({ count: all.steps, row: at => (firstRows[at] === undefined ? unread(stepBox) : firstRow(firstRows[at])) })
+  journal.show({ count: all.events, row: () => unread(journalBox) })
+  showStep()
+  performance.mark('run-drawn')
+}
+function firstRow(line             )              {
+  const { step } = line.dataset
+  const pressed = String(chosen === step)
+  const row = el('button', { type: 'button', class: 'line', title: line.title || undefined, 'aria-pressed': pressed })
+  row.append(...line.cloneNode(true).childNodes)
+  row.addEventListener('click', () => choose(chosen === step ? undefined : step))
+  return row
+}
+function unread(box             )              {
+  if (box.clientHeight > 0) read()
+  return el('button', { type: 'button', class: box === journalBox ? 'line event' : 'line' }, el('span', {}, '…'))
 }
 function drawFigures(all                         , span      )       {
   if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
@@ -4178,6 +4301,7 @@ function shortened(words        , px        )         {
 let shown = ''
 function choose(stepId                    )       {
   chosen = stepId
+  if (stepId !== undefined) read()
   const address = stepId === undefined ? location.pathname + location.search : \`#step=\${encodeURIComponent(stepId)}\`
   history.replaceState(null, '', address)
   showStep()
@@ -4188,9 +4312,15 @@ function choose(stepId                    )       {
 }
 function showStep()       {
   const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
-  const now = step === undefined ? '' : \`\${step.stepId} \${step.status} \${step.attempt}\`
+  const isComing = chosen !== undefined && long !== undefined && !isRead
+  const now = isComing ? \`reading \${chosen}\` : step === undefined ? '' : \`\${step.stepId} \${step.status} \${step.attempt}\`
   if (now === shown) return
   shown = now
+  if (isComing) {
+    detail.replaceChildren(el('p', { class: 'unseen' }, 'Reading the journal …'))
+    skeleton(detail)
+    return
+  }
   const close = () => choose(undefined)
   const { router, agent = '', version = '' } = page.dataset
   const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
@@ -4272,24 +4402,34 @@ async function askReplayed()                {
   replayed = now
   soon()
 }
-followRun(id, {
-  over: page.dataset.over !== undefined,
-  begun(all) {
-    events = all
-    draw()
-    performance.mark('run-drawn')
-    if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
-    if (page.dataset.long !== undefined) void askReplayed()
-  },
-  event(one) {
-    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
-    events.push(one)
-    soon()
-    if (one.kind === 'step_waiting') void refresh()
-  },
-  resumed: () => void askReplayed(),
-  ended: () => void refresh(),
-})
+function read()       {
+  if (isWanted) return
+  isWanted = true
+  followRun(id, {
+    over: page.dataset.over !== undefined,
+    begun(all) {
+      isRead = true
+      events = all
+      draw()
+      performance.mark('run-drawn')
+      if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
+      if (long !== undefined) void askReplayed()
+    },
+    failed() {
+      isWanted = false
+    },
+    event(one) {
+      if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+      events.push(one)
+      soon()
+      if (one.kind === 'step_waiting') void refresh()
+    },
+    resumed: () => void askReplayed(),
+    ended: () => void refresh(),
+  })
+}
+if (long !== undefined) drawFirst(long)
+if (long === undefined || chosen !== undefined) read()
 setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
@@ -4304,6 +4444,7 @@ import { sendEach } from './send-each.js'
 import { localTimes } from './times.js'
 import { toast } from './toast.js'
 import { newRun } from './new-run.js'
+import { olderRows } from './older-rows.js'
 import { savedViews } from './saved-views.js'
 const boxes = () => [...document.querySelectorAll                  ('[data-choose]')]
 const chosen = () => boxes().filter(box => box.checked)
@@ -4391,6 +4532,7 @@ document.addEventListener('click', event => {
   opened.add(id)
   void showBelow(link, id)
 })
+olderRows()
 document.addEventListener('refreshed', () => {
   for (const link of document.querySelectorAll                   ('[data-sub-runs]:not([aria-expanded=true])')) {
     const id = link.dataset.subRuns ?? ''
@@ -5526,7 +5668,7 @@ export function whyNot(error         )         {
   return \`\${reason}\${message}.\`
 }
 `,
-  "verify.js": `import { el } from './dom.js'
+  "verify-run.js": `import { el } from './dom.js'
 import { readProof } from './read-proof.js'
 import { verifyReceipt, whyNot } from './verify-receipt.js'
 import { root } from './page-api.js'
@@ -5535,13 +5677,7 @@ async function read(path        )                  {
   if (!answer.ok) throw new Error(\`the runtime answered \${answer.status} for \${path}\`)
   return answer.text()
 }
-export function verifyButtons()       {
-  document.addEventListener('click', event => {
-    const button = event.target instanceof Element ? event.target.closest             ('[data-verify]') : null
-    if (button !== null) void verify(button)
-  })
-}
-async function verify(button             )                {
+export async function verifyRun(button             )                {
   const said = button.parentElement?.querySelector('output')
   const run = \`ui/api/v1/runs/\${button.dataset.verify}\`
   said?.replaceChildren('Reading and hashing …')
@@ -5565,6 +5701,15 @@ async function verify(button             )                {
   } catch (error) {
     said?.replaceChildren(el('span', { class: 'bad' }, whyNot(error)))
   }
+}
+`,
+  "verify.js": `export function verifyButtons()       {
+  document.addEventListener('click', async event => {
+    const button = event.target instanceof Element ? event.target.closest             ('[data-verify]') : null
+    if (button === null) return
+    const { verifyRun } = await import('./verify-run.js')
+    await verifyRun(button)
+  })
 }
 `,
   "virtual-rows.js": `import { el } from './dom.js'

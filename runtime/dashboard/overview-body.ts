@@ -39,7 +39,7 @@ export async function overviewBody(ask: Ask, root: string, range: OverviewRange)
   const { open, total } = overview
   const hasNodes = nodes !== undefined && nodes.length > 0
   const hasRun = ended(total) + open.queued + open.running + open.waiting > 0
-  return html`<div id="overview" data-live data-from="ui/overview?range=${range}" data-every="10">
+  return html`<div id="overview" data-live>
 <div class="title-row"><h1>Overview</h1>${ranges(root, range)}</div>
 ${agents.items.length === 0 ? firstSteps(root) : hasRun ? '' : nothing(`No run in the last ${WORDS[range]}.`, html`<p><a class="button main" href="${root}runs?new=1">Start a run</a></p>`)}
 ${tiles(root, overview)}
@@ -50,7 +50,8 @@ ${card('Latency from start to end', lines(latency(overview)))}
 ${card('Spend by agent', stackedBars(spend(overview, overview.agents, ({ agentName }) => agentName, 'Dollars by agent')))}
 ${card('Spend by model', stackedBars(spend(overview, overview.models, ({ model }) => model, 'Dollars by model')))}
 ${card('Failures by cause', failures(root, overview))}
-${card('Budgets today', budgets.items.length === 0 ? html`<p class="hint">No agent has a budget. Each agent's page has a form for one.</p>` : budgetRows(root, budgets.items), hasNodes ? 'span-two' : 'wide')}
+${card('Models', modelRows(overview))}
+${card('Budgets today', budgets.items.length === 0 ? html`<p class="hint">No agent has a budget. Each agent's page has a form for one.</p>` : budgetRows(root, budgets.items), hasNodes ? '' : 'span-two')}
 ${hasNodes ? card('Nodes', nodeRows(nodes)) : ''}
 </div>
 ${snippets([{ about: 'These figures', operation: 'overview.get', query: { range } }])}</div>`
@@ -71,10 +72,11 @@ function firstSteps(root: string): Html {
   )
 }
 
-const ended = ({ succeeded, failed, cancelled }: OverviewFigures): number => succeeded + failed + cancelled
+type Ended = Pick<OverviewFigures, 'succeeded' | 'failed' | 'cancelled'>
+const ended = ({ succeeded, failed, cancelled }: Ended): number => succeeded + failed + cancelled
 
 /** Of the runs that came to an end by themselves. */
-function successOf({ succeeded, failed }: OverviewFigures): number | undefined {
+function successOf({ succeeded, failed }: Ended): number | undefined {
   return succeeded + failed === 0 ? undefined : succeeded / (succeeded + failed)
 }
 
@@ -171,7 +173,7 @@ function failures(root: string, { failures, failuresOmitted }: Overview): Html {
   if (failures.length === 0) return html`<p class="hint">No run failed in this time.</p>`
   return html`${table(
     'Failures by cause',
-    ['Cause', 'Agent', 'Runs'],
+    ['Cause', 'Agent', { num: 'Runs' }],
     failures
       .slice(0, 8)
       .map(({ code, agentName, runs }) => [
@@ -180,6 +182,27 @@ function failures(root: string, { failures, failuresOmitted }: Overview): Html {
         count(runs),
       ]),
   )}${failures.length > 8 || failuresOmitted > 0 ? html`<p><a href="${root}runs?status=failed">All failed runs</a></p>` : ''}`
+}
+
+/** How the runs of each model ended: one whose provider is in trouble stands out by its failures. */
+function modelRows({ models }: Overview): Html {
+  const used = models.filter(one => ended(one) > 0)
+  if (used.length === 0) return html`<p class="hint">No run ended in this time.</p>`
+  return table(
+    'Models',
+    ['Model', { num: 'Runs' }, { num: 'Failed' }, { num: 'Cost' }],
+    used.map(one => {
+      const success = successOf(one)
+      const failed = success === undefined ? '–' : share1(1 - success)
+      const isPoor = success !== undefined && success < 0.9
+      return [
+        one.model ?? 'others',
+        count(ended(one)),
+        isPoor ? html`<span class="bad">${failed}</span>` : failed,
+        price(one.costUsd),
+      ]
+    }),
+  )
 }
 
 /** Decided where they are seen; the page of approvals has the rest, and what was decided. */

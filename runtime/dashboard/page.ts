@@ -1,6 +1,5 @@
 import type { html } from 'hono/html'
 import type { User } from '../../shared/wire/runtime/auth.ts'
-import type { OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import type { Ask } from './ask.ts'
 
 export type Html = ReturnType<typeof html>
@@ -15,8 +14,6 @@ export interface Looking {
   param: (name: string) => string
   query: (name: string) => string | undefined
   now: Date
-  /** The overview, drawn once for all who may see the same. */
-  fragment: (range: OverviewRange) => Promise<Html>
   /** The panel of the router in this process. */
   router: string | undefined
 }
@@ -32,5 +29,7 @@ export interface Page {
   /** The entry of the menu that it belongs to. */
   menu: string
   scripts?: readonly string[]
+  /** It shows something of the person who looks. Any other follows from its address, the tenant and the role alone. */
+  personal?: boolean
   render: (looking: Looking) => Promise<Rendered>
 }

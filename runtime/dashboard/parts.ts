@@ -24,12 +24,17 @@ export function badge(word: string): Html {
   return html`<span class="badge ${kind}">${word}</span>`
 }
 
+/** A column by its name, or one of numbers, which stand below each other by their digits. */
+export type Column = string | { num: string }
+
 /** A table whose cells carry their column's name, for narrow screens; the keyboard can reach what scrolls. */
-export function table(caption: string, columns: readonly string[], rows: readonly (readonly Shown[])[]): Html {
+export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Shown[])[]): Html {
+  const names = columns.map(one => (typeof one === 'string' ? one : one.num))
+  const look = columns.map(one => (typeof one === 'string' ? '' : html` class="num"`))
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Table: ${caption}"><table>
 <caption class="unseen">${caption}</caption>
-<thead><tr>${columns.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${columns[at] ?? ''}"><div>${cell}</div></td>`)}</tr>`)}</tbody>
+<thead><tr>${names.map((name, at) => html`<th scope="col"${look[at]!}>${name}</th>`)}</tr></thead>
+<tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${names[at] ?? ''}"${look[at] ?? ''}><div>${cell}</div></td>`)}</tr>`)}</tbody>
 </table></div>`
 }
 

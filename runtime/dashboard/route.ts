@@ -1,37 +1,37 @@
-import { type Context, Hono } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import { browserFiles, takesGzip } from '../../shared/http/browser-files.ts'
+import { browserFiles } from '../../shared/http/browser-files.ts'
+import { packedAnswers } from '../../shared/http/packed-answers.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
 import { type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
-import type { Overview, OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import {
   csrfTokenOf,
   type Login,
   loginAccess,
+  masked,
   newToken,
   refuseWithoutCsrfToken,
 } from '../auth/dashboard/login-access.ts'
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import { refuseWithoutScope } from '../auth/gate.ts'
 import type { Connection, RuntimeHttpEnv } from '../http/http-env.ts'
-import { type Ask, asking, PageFault } from './ask.ts'
+import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
 import { invitePage } from './invite-page.ts'
 import { loginPage } from './login-page.ts'
-import { checkManifest, manifestCheck } from './manifest-check.ts'
+import { checkManifest, manifestCheck, manifestText, readManifestText } from './manifest-check.ts'
 import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
-import { isRange, overviewBody } from './overview-body.ts'
 import type { Page } from './page.ts'
 import { guard, guardFile, rootOf } from './page-headers.ts'
+import { isLook, pageParts } from './page-parts.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
-import { type Fragment, sharedFragments } from './shared-fragments.ts'
-import { type MenuCounts, shell, type Theme } from './shell.ts'
+import { shell, type Theme } from './shell.ts'
 
 /** Before a login: holds what the form of the login page must carry. */
 const FORM_COOKIE = 'wb_form'
@@ -52,8 +52,7 @@ export function pagesRoute({
   fetch: (request: Request, connection?: Connection) => Promise<Response>
 }) {
   const logins = loginAccess(users, now)
-  const fragments = sharedFragments(monotonic)
-  const packedFragments = new WeakMap<Fragment, Uint8Array<ArrayBuffer>>()
+  const parts = pageParts({ live, monotonic, now, routerPanel, gzip: deps.gzip })
   const files = browserFiles({ load: async () => (await import('./files.gen.ts')).dashboardFiles, gzip: deps.gzip })
 
   async function loginOf(c: Context): Promise<Login | undefined> {
@@ -73,59 +72,37 @@ export function pagesRoute({
       const { pathname, search } = new URL(c.req.url)
       return see(c, `${root}login?${new URLSearchParams({ next: `${pathname.slice(1)}${search}` })}`)
     }
-    const user = toUserAnswer(login.user)
-    const { csrfToken } = login
     const ask = asking(deps.fetch, c.req.raw)
     const frame = {
       root,
       theme: themeOf(c),
-      counts: await countsOf(ask),
-      person: { user, csrfToken },
-      menu: page.menu,
-      router: routerPanel?.(),
-      scripts: ['dashboard.js', ...(page.scripts ?? [])],
+      person: { user: toUserAnswer(login.user), csrfToken: masked(login.csrfToken) },
     }
     try {
-      const { title, body } = await page.render({
-        ask,
-        user,
-        root,
-        now: now(),
-        param: name => c.req.param(name) ?? '',
-        query: name => c.req.query(name) || undefined,
-        fragment: async range => (await overviewOf(c, login, range)).body,
-        router: frame.router,
-      })
-      return c.html(shell({ ...frame, title, body }))
+      const { title, menu, body, etag } = await parts.of(c, page, login, ask)
+      const scripts = ['dashboard.js', ...(page.scripts ?? [])]
+      return c.html(shell({ ...frame, scripts, title, menu, body, etag }))
     } catch (error) {
       if (!(error instanceof PageFault)) throw error
+      const menu = await parts.menu(root, page, ask)
       const body = html`<h1>This cannot be shown</h1><p class="notice bad">${error.message}</p><p><a href="${root}${page.path.split('/')[1] ?? ''}">Back to ${page.menu}</a></p>`
-      return c.html(
-        shell({ ...frame, scripts: ['dashboard.js'], title: 'Error', body }),
-        error.status === 403 ? 403 : 404,
-      )
+      const status = error.status === 403 ? 403 : 404
+      return c.html(shell({ ...frame, scripts: ['dashboard.js'], title: 'Error', menu, body }), status)
     }
   }
 
-  const countsOf = async (ask: Ask): Promise<MenuCounts | undefined> => {
-    const hour = await ask.maybe<Overview>('/v1/overview?range=1h')
-    return hour && { ...hour.open, failed: hour.total.failed }
+  /** A page that is open looks again: it has its frame, and gets the rest where that is another than what it has. */
+  async function look(c: Context, page: Page): Promise<Response> {
+    try {
+      return parts.send(c, await parts.of(c, page, await logins(c), asking(deps.fetch, c.req.raw)))
+    } catch (error) {
+      if (!(error instanceof PageFault)) throw error
+      return c.body(null, error.status === 403 ? 403 : 404)
+    }
   }
 
-  /** What a person may see follows from tenant and role alone. */
-  function overviewOf(c: Context, { user }: Login, range: OverviewRange) {
-    const ask = asking(deps.fetch, c.req.raw)
-    return fragments.get(`${user.role} ${range} ${user.tenantId}`, () => overviewBody(ask, './', range))
-  }
-
-  /** Packed once for all who look: unlike a page it has no token, whose bytes the length of an answer could tell. */
-  function sendFragment(c: Context, fragment: Fragment) {
-    c.header('vary', 'accept-encoding')
-    if (deps.gzip === undefined || !takesGzip(c)) return c.html(fragment.body)
-    const packed = packedFragments.get(fragment) ?? deps.gzip(String(fragment.body))
-    packedFragments.set(fragment, packed)
-    return c.body(packed, 200, { 'content-type': 'text/html; charset=UTF-8', 'content-encoding': 'gzip' })
-  }
+  // A host that packs answers itself gets them as they are.
+  const packed: MiddlewareHandler = deps.gzip === undefined ? (_, next) => next() : packedAnswers
 
   const route = new Hono<RuntimeHttpEnv>()
     .get('/ui/files/:file', c => {
@@ -209,13 +186,6 @@ export function pagesRoute({
       for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
       return see(c, `${root}login`)
     })
-    .get('/ui/overview', async c => {
-      guard(c)
-      const range = c.req.query('range')
-      const fragment = await overviewOf(c, await logins(c), isRange(range) ? range : '24h')
-      c.header('etag', fragment.etag)
-      return c.req.header('if-none-match') === fragment.etag ? c.body(null, 304) : sendFragment(c, fragment)
-    })
     .get('/ui/live', async c => {
       const { user } = await logins(c)
       return sseResponse(gone => live.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
@@ -223,6 +193,10 @@ export function pagesRoute({
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))
       return c.json(checkManifest(c.req.valid('json').manifest))
+    })
+    .post('/ui/manifest/read', jsonBody(manifestText, maxBodyBytes), async c => {
+      refuseWithoutCsrfToken(c, await logins(c))
+      return c.json(await readManifestText(c.req.valid('json').text))
     })
     .post('/ui/openapi/look', jsonBody(openapiLook, maxBodyBytes), async c => {
       const login = await logins(c)
@@ -233,9 +207,9 @@ export function pagesRoute({
     })
 
   for (const page of pages) {
-    route.get(page.path, c => {
+    route.get(page.path, packed, c => {
       guard(c)
-      return show(c, page)
+      return isLook(c) ? look(c, page) : show(c, page)
     })
   }
   return route

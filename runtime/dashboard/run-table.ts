@@ -50,10 +50,10 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
   const name = run.title === undefined ? html`<span class="mono">…${id.slice(-12)}</span>` : visible(run.title)
   const cells: [Shown, string][] = [
     [
-      html`<a class="row-link" href="${root}runs/${id}" title="${id}">${name}</a>${trigger.kind === 'api' ? '' : html` <small>${trigger.kind}</small>`}${
+      html`<a class="row-link" dir="auto" href="${root}runs/${id}" title="${id}">${name}</a>${trigger.kind === 'api' ? '' : html` <small>${trigger.kind}</small>`}${
         error === undefined
           ? ''
-          : html`<small class="bad">${error.code}${error.message === error.code ? '' : `: ${visible(error.message.slice(0, 160))}`}</small>`
+          : html`<small class="bad" dir="auto">${error.code}${error.message === error.code ? '' : `: ${visible(error.message.slice(0, 160))}`}</small>`
       }${subRuns === 0 ? '' : html`<a class="above below-link" href="${root}runs?parentRunId=${id}" data-sub-runs="${id}">▸ ${subRuns >= 1000 ? '1,000 or more sub-runs' : many(subRuns, 'sub-run')}</a>`}${labelLinks(run, root)}`,
       'wide-cell',
     ],

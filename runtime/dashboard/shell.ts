@@ -13,9 +13,9 @@ export interface ShellOptions {
   body: Shown
   /** Who is logged in; absent on the pages before a login. */
   person?: { user: User; csrfToken: string }
-  menu?: string
-  router?: string | undefined
-  counts?: MenuCounts | undefined
+  menu?: Html
+  /** Of the menu and the body: what an open page asks by, whether there is something else by now. */
+  etag?: string
   theme?: Theme | undefined
 }
 
@@ -30,9 +30,9 @@ export interface MenuCounts {
 }
 
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
-export function shell({ title, root, scripts, body, person, menu, router, counts, theme }: ShellOptions): Html {
+export function shell({ title, root, scripts, body, person, menu, etag, theme }: ShellOptions): Html {
   return html`<!doctype html>
-<html lang="en" data-root="${root}"${theme === undefined ? '' : html` data-theme="${theme}"`} data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}>
+<html lang="en" data-root="${root}"${theme === undefined ? '' : html` data-theme="${theme}"`} data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}${etag === undefined ? '' : html` data-etag="${etag}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -48,7 +48,7 @@ export function shell({ title, root, scripts, body, person, menu, router, counts
 ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"></script>\n`)}
 </head>
 <body${person === undefined ? '' : html` data-role="${person.user.role}"`}>
-${person === undefined ? '' : html`${top(root, person)}${menuOf(root, menu ?? '', router, counts)}`}
+${person === undefined ? '' : html`${top(root, person)}${menu ?? ''}`}
 ${ICON_SPRITE}
 <main id="main" tabindex="-1">
 ${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}
@@ -67,7 +67,7 @@ function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person
 <span id="live" class="live" role="status"></span>
 <button type="button" id="open-palette" class="needs-script" aria-haspopup="dialog">Go to … <kbd>Ctrl K</kbd></button>
 <form class="who" method="post" action="${root}logout"><input type="hidden" name="csrf" value="${csrfToken}">
-<label class="unpadded needs-script"><span class="unseen">Colours</span><select id="theme"><option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
+<label class="unpadded needs-script"><span class="unseen">Colours</span><select id="theme"><option value="">System colours</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
 <span class="whose">${user.name} <small>${user.role}</small></span> <button>Log out</button></form>
 </header>`
 }

@@ -20,7 +20,7 @@ export function snippets(calls: readonly ApiCall[]): Html {
   return html`<details class="card snippets"><summary>Do this from a program</summary>
 ${calls.map(
   call =>
-    html`<h3>${call.about}</h3>${snippet(`curl: ${call.about}`, curlOf(call))}${snippet(`TypeScript: ${call.about}`, typescriptOf(call))}`,
+    html`<h2>${call.about}</h2>${snippet(`curl: ${call.about}`, curlOf(call))}${snippet(`TypeScript: ${call.about}`, typescriptOf(call))}`,
 )}<p class="hint">A key comes from <em>Settings, API keys</em>; <code>PLATFORM_URL</code> is the address of this page without its path.</p></details>`
 }
 

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = new URL('../..', import.meta.url).pathname
 const IMPORT = /(\bfrom\s+|\bimport\s*)'([^']+)'/g
+/** What a page loads when it is needed; elsewhere a module that is loaded later is for hosts. */
+const LATER = /(\bimport\()'(\.[^']+)'/g
 
 const PACKAGES = '/node_modules/'
 /** Packages that are modules for browsers as they are, without one of their own that they need. */
@@ -102,11 +104,12 @@ export function browserFiles({ entries, assets }: BrowserPart): Record<string, s
     sources.set(name, path)
     const source = readFileSync(path, 'utf8')
     const plain = withoutComments(path.includes(PACKAGES) ? withOwnQuotes(source) : stripTypeScriptTypes(source))
-    const text = plain.replace(IMPORT, (_, words: string, specifier: string) => {
+    const served = (_: string, words: string, specifier: string) => {
       if (specifier.startsWith('.')) return `${words}'./${add(join(dirname(path), specifier))}'`
       if (FOR_BROWSERS.test(specifier)) return `${words}'./${add(fileURLToPath(import.meta.resolve(specifier)))}'`
       throw new Error(`${path} imports ${specifier}, which no browser can load`)
-    })
+    }
+    const text = (path.includes('/browser/') ? plain.replace(LATER, served) : plain).replace(IMPORT, served)
     files.set(name, text)
     return name
   }

@@ -34,21 +34,28 @@ export function part<T extends Element = HTMLElement>(selector: string, within: 
   return found
 }
 
+/** A column by its name, or one of numbers, which stand below each other by their digits. */
+export type Column = string | { num: string }
+
 /** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
-export function table(caption: string, columns: readonly string[], rows: readonly (readonly Child[])[]): HTMLElement {
+export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Child[])[]): HTMLElement {
+  const names = columns.map(one => (typeof one === 'string' ? one : one.num))
+  const look = columns.map(one => (typeof one === 'string' ? undefined : 'num'))
   return el(
     'div',
     // A keyboard can only scroll what it can reach.
-    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${caption}` },
     el(
       'table',
       {},
       el('caption', { class: 'unseen' }, caption),
-      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el('thead', {}, el('tr', {}, ...names.map((name, i) => el('th', { scope: 'col', class: look[i] }, name)))),
       el(
         'tbody',
         {},
-        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+        ...rows.map(cells =>
+          el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': names[i], class: look[i] }, cell))),
+        ),
       ),
     ),
   )

@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
 }
 const TYPEFACE = /\.woff2$/
-const TAKES_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\b)/
+const TAKES_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![\d.]))/
 
 export const takesGzip = (c: Context): boolean => TAKES_GZIP.test(c.req.header('accept-encoding') ?? '')
 

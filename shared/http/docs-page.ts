@@ -109,7 +109,7 @@ function json(schema: unknown) {
   if (schema === undefined) return ''
   const name = nameOf(schema)
   return name === undefined
-    ? html`<pre>${JSON.stringify(schema, null, 2)}</pre>`
+    ? html`<pre tabindex="0">${JSON.stringify(schema, null, 2)}</pre>`
     : html`<p><a href="#schema-${name}">${name}</a></p>`
 }
 

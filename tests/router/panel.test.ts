@@ -20,54 +20,11 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { type Browser, hasChromium, openChromium } from '../browser/chromium.ts'
 import { expectWithin } from '../crowding.ts'
 import { eventually } from '../eventually.ts'
+import { CONFIG, calls, HOSTILE } from './panel-traces.ts'
 
-const DAY_MS = 86_400_000
 /** The seed of `testSigner`: the router goes on with the key that signed the sealed part. */
 const SIGNING_KEY = toBase64(new Uint8Array(32).fill(7))
-const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
 const SECRET = 'panel-secret-of-24-letters'
-
-const CONFIG = `version = 1
-[calibration]
-alpha = 0.1
-[[route]]
-match = {}
-mode = "enforce"
-ladder = ["anthropic/claude-haiku-4-5", "anthropic/claude-sonnet-5"]
-gates = ["non-empty"]
-`
-
-/** Sixty calls of twelve days; every fifth climbed a rung, and one carries markup where a client can put any text. */
-function calls(): UnsealedTrace[] {
-  // Of yesterday: no second of the test is at the edge of a day.
-  const noon = (Math.floor(Date.now() / DAY_MS) - 0.5) * DAY_MS
-  return Array.from({ length: 60 }, (_, i) => {
-    const at = noon - Math.floor((59 - i) / 5) * DAY_MS - (60 - i) * 1000
-    const plain = sampleTrace({ at, session: `session-${i % 3}`, ...(i === 30 && { model: HOSTILE }) })
-    return i % 5 === 4 ? climbed(plain) : plain
-  })
-}
-
-function climbed(trace: UnsealedTrace): UnsealedTrace {
-  const [first] = trace.attempts
-  const gate = { ...first!.gates[0]!, verdict: 'fail' as const, score: 0, reason: 'empty' }
-  const served_model = 'anthropic/claude-sonnet-5'
-  return {
-    ...trace,
-    attempts: [
-      { ...first!, gate: 'fail', verdict: 'fail', score: 0, gates: [gate] },
-      { ...first!, rung: 1, model: served_model, cost: 0.0069, cause: 'escalation' },
-    ],
-    final: {
-      ...trace.final,
-      served_rung: 1,
-      served_model,
-      total_cost_usd: 0.0092,
-      savings_usd: 0.0023,
-      escalations: 1,
-    },
-  }
-}
 
 if (hasChromium()) {
   describe('the panel in a browser', () => {
@@ -113,10 +70,14 @@ if (hasChromium()) {
       await browser.look({})
       await browser.goto(panel())
       await loaded()
-      // First of all whether calls were served.
+      // First of all whether calls were served, then what was saved.
       expect(await browser.text('main > section:not([hidden]) h2')).toBe('Is it well?')
       expect(await browser.text('#health')).toMatch(
         /Failure rate\s+\d+(?:\.\d)?\s%\s+(?:every call was served|[\d,]+ calls? served nothing)/,
+      )
+      expect(await browser.text('#health')).toMatch(/Saved\s+\$0\.4692\s+68\s%, \$0\.\d+ spent/)
+      expect(await browser.text('#providers')).toMatch(
+        /anthropic\s+takes calls\s+the client's own\s+api\.anthropic\.com/,
       )
       expect(await browser.text('#savings')).toMatch(/Saved\s+\$0\.4692 \(68\s%\)/)
       expect(await browser.run('return document.querySelectorAll("#savings .chart rect").length')).toBe(12)

@@ -1,16 +1,14 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { wrongIn } from '../browser/axe.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
 import { type DashboardFixture, dashboardFixture, HOSTILE, logIn } from './dashboard-fixture.ts'
 
 const PANEL = 'http://127.0.0.1:9/panel'
-const AXE = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** What a stranger may write into a prompt: markup, a picture that tells who looks, a script as a link, a line that is turned around. */
 const FOREIGN = [
@@ -130,16 +128,7 @@ if (hasChromium()) {
       await page.evaluate(() => {
         for (const one of document.querySelectorAll('main details')) (one as HTMLDetailsElement).open = true
       })
-      await page.evaluate(await AXE)
-      for (const [name, width, colorScheme] of LOOKS) {
-        await page.setViewportSize({ width, height: 900 })
-        await page.emulateMedia({ colorScheme })
-        expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), name).toBeLessThanOrEqual(
-          0,
-        )
-        expect(await violations(page), name).toEqual([])
-        await shot(`conversation-${name}`)
-      }
+      expect(await wrongIn(page, name => shot(`conversation-${name}`))).toEqual([])
       await page.setViewportSize({ width: 1280, height: 900 })
       await page.emulateMedia({ colorScheme: 'light' })
     }, 60_000)
@@ -177,27 +166,5 @@ if (hasChromium()) {
       await page.waitForSelector('#step >> text=keeps no prompts')
       expect(await page.textContent('#step')).not.toContain('a secret of mine')
     })
-  })
-}
-
-const LOOKS = [
-  ['light-1440', 1440, 'light'],
-  ['dark-1440', 1440, 'dark'],
-  ['phone', 375, 'light'],
-  ['phone-dark', 375, 'dark'],
-] as const
-
-async function violations(page: Page): Promise<string[]> {
-  return page.evaluate(async () => {
-    interface Result {
-      id: string
-      impact?: string
-      nodes: { html: string }[]
-    }
-    const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Result[] }> } }
-    const { violations } = await axe.run({ resultTypes: ['violations'], preload: false })
-    return violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 160)).join(' | ')}`)
   })
 }

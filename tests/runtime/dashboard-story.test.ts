@@ -1,20 +1,11 @@
-import { mkdir, readFile, stat } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { stringify } from 'yaml'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { violations } from '../browser/axe.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright } from '../browser/playwright.ts'
 import { confirmed, dashboardFixture, OWNER } from './dashboard-fixture.ts'
-
-/** With WAYBILL_IMAGES=write the story leaves the pictures of the documents. */
-const IMAGES = new URL('../../docs/images/', import.meta.url).pathname
-const isWritten = process.env.WAYBILL_IMAGES === 'write'
-const MOST_BYTES = 120_000
-
-/** It is put in over the protocol, which the page's policy does not concern. */
-const AXE = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+import { picture } from './picture.ts'
 
 const MANIFEST = {
   systemPrompt: 'You are a clerk.',
@@ -57,14 +48,6 @@ if (hasChromium()) {
         await page.emulateMedia({ colorScheme: 'light' })
       }
 
-      async function picture(name: string): Promise<void> {
-        if (!isWritten || width !== 1440) return
-        await mkdir(IMAGES, { recursive: true })
-        const path = join(IMAGES, `${name}.png`)
-        await page.screenshot({ path })
-        expect((await stat(path)).size, name).toBeLessThanOrEqual(MOST_BYTES)
-      }
-
       async function startByForm(): Promise<string> {
         await page.goto(at('runs?new=1&agentName=clerk'))
         await page.fill('#input-fields [name="input.prompt"]', ORDER)
@@ -93,8 +76,10 @@ if (hasChromium()) {
           await page.fill('#manifest', '{ "modell": "demo/echo" }')
           await page.waitForSelector('#manifest-said >> text=modell')
         })
-        await step('the agent is published', async () => {
-          await page.fill('#manifest', JSON.stringify(MANIFEST))
+        await step('the agent is published, from YAML that was pasted', async () => {
+          await page.fill('#manifest', stringify(MANIFEST))
+          await page.click('#manifest-said >> text=Write it as JSON')
+          expect(JSON.parse(await page.inputValue('#manifest'))).toEqual(MANIFEST)
           await page.waitForSelector('#manifest-said >> text=valid')
           await page.click('text=Make the agent')
           await page.waitForURL(at('agents/clerk'))
@@ -152,7 +137,7 @@ if (hasChromium()) {
         await step('both are chosen among the approvals', async () => {
           await page.goto(at('approvals'))
           await page.waitForSelector('#pending [data-choose] >> nth=1')
-          await picture('dashboard-approvals')
+          if (width === 1440) await picture(page, 'dashboard-approvals')
           for (const nth of [0, 1]) await page.locator('#pending [data-choose]').nth(nth).check()
         })
         await step('and approved after one question', async () => {
@@ -180,7 +165,7 @@ if (hasChromium()) {
           for (const id of [first, second]) await page.check(`[data-choose="${id}"]`)
           await page.click('#bulk-compare')
           await page.waitForURL(url => url.pathname === '/compare')
-          await picture('dashboard-compare')
+          if (width === 1440) await picture(page, 'dashboard-compare')
         })
         await step('a second version', async () => {
           await page.goto(at('agents/clerk?tab=manifest'))
@@ -193,7 +178,7 @@ if (hasChromium()) {
           await page.click('[role=tab]:text("Versions")')
           await page.click('#agent-versions >> text=Compare')
           await page.waitForSelector('td.added')
-          await picture('dashboard-agent')
+          if (width === 1440) await picture(page, 'dashboard-agent')
         })
         let failed = ''
         await step('a run is rejected, and fails', async () => {
@@ -229,7 +214,7 @@ if (hasChromium()) {
         await step('the keys', async () => {
           await page.goto(at(''))
           await page.waitForSelector('text=Success rate')
-          await picture('dashboard-overview')
+          if (width === 1440) await picture(page, 'dashboard-overview')
           await page.keyboard.press('?')
           await page.waitForSelector('dialog[open] >> text=Single keys do nothing')
         })
@@ -252,19 +237,4 @@ if (hasChromium()) {
       }
     }, 180_000)
   })
-}
-
-/** Whatever axe finds, of any weight. */
-async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
-  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(await AXE)
-  return page.evaluate(async only => {
-    interface Result {
-      id: string
-      nodes: { html: string }[]
-    }
-    const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Result[] }> } }
-    const brief = { resultTypes: ['violations'], preload: false }
-    const { violations } = await axe.run(only === undefined ? brief : { ...brief, runOnly: only })
-    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)} (${nodes.length})`)
-  }, rules)
 }

@@ -1,4 +1,5 @@
 import { readProof } from '../../../shared/proof/read-proof.ts'
+import type { Capabilities } from '../../../shared/wire/router/capabilities.ts'
 import type { CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
 import type { Evals } from '../../../shared/wire/router/evals.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
@@ -57,6 +58,7 @@ export function panelApi(key: () => string | undefined) {
     },
     trace: (id: string) => ask<TraceDetail>(`-/traces/${encodeURIComponent(id)}`),
     explain: (id: string) => ask<Explanation>(`-/traces/${encodeURIComponent(id)}/explain`),
+    capabilities: () => ask<Capabilities>('v1/capabilities'),
     savings: (query: Query) => ask<Savings>('-/savings', query),
     evals: (query: Query) => ask<Evals>('-/evals', query),
     checkpoints: (query: Query, signal?: AbortSignal) =>

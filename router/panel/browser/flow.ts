@@ -109,6 +109,11 @@ export function flowView({ moves, served_by_rung }: Pick<Evals, 'moves' | 'serve
   ]
   return [
     el('figure', {}, picture),
-    el('details', {}, el('summary', {}, 'As a table'), table('From rung to rung', ['From', 'To', 'Answers'], rows)),
+    el(
+      'details',
+      {},
+      el('summary', {}, 'As a table'),
+      table('From rung to rung', ['From', 'To', { num: 'Answers' }], rows),
+    ),
   ]
 }

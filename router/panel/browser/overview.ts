@@ -1,13 +1,18 @@
 import { el, svg, table } from '../../../shared/browser/dom.ts'
-import { count, many, milliseconds, percent, usd } from '../../../shared/browser/figures.ts'
+import { count, many, milliseconds, money, percent, usd } from '../../../shared/browser/figures.ts'
 import type { CalibrationState } from '../../../shared/wire/router/calibration.ts'
+import type { Capabilities } from '../../../shared/wire/router/capabilities.ts'
 import type { Evals, GateStats } from '../../../shared/wire/router/evals.ts'
+import type { Savings } from '../../../shared/wire/router/savings.ts'
 
 /** Beyond this part of calls without an answer something is wrong. */
 const MOST_FAILED = 0.05
 
-/** What part of the calls was served nothing, before anything is said of what was saved. */
-export function healthView({ requests, served_by_rung, latency, escalations, failovers }: Evals): HTMLElement[] {
+/** What part of the calls was served nothing, then what was saved and how long it took. */
+export function healthView(
+  { requests, served_by_rung, latency, escalations, failovers }: Evals,
+  { savings_usd, savings_pct, spent_usd }: Pick<Savings, 'savings_usd' | 'savings_pct' | 'spent_usd'>,
+): HTMLElement[] {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
   const failed = Math.max(0, requests - served)
@@ -23,6 +28,12 @@ export function healthView({ requests, served_by_rung, latency, escalations, fai
         percent(part),
         failed === 0 ? 'every call was served' : `${many(failed, 'call')} served nothing`,
         part > MOST_FAILED ? 'bad' : undefined,
+      ),
+      tile(
+        'Saved',
+        money(savings_usd),
+        savings_pct === null ? `${money(spent_usd)} spent` : `${percent(savings_pct / 100)}, ${money(spent_usd)} spent`,
+        savings_usd < 0 ? 'bad' : undefined,
       ),
       tile('Median latency', milliseconds(latency.p50_ms), newest(latency.calls)),
       tile('95 % within', milliseconds(latency.p95_ms), newest(latency.calls)),
@@ -44,6 +55,33 @@ export function healthView({ requests, served_by_rung, latency, escalations, fai
 /** Of how many calls a latency is. */
 const newest = (calls: number): string => (calls === 1 ? 'of the newest call' : `of the newest ${count(calls)} calls`)
 
+const BREAKERS = {
+  closed: ['good', 'takes calls'],
+  half_open: ['warn', 'is tried again after failures'],
+  open: ['bad', 'is passed over after failures'],
+} as const
+const CREDENTIALS = {
+  passthrough: "the client's own",
+  env: 'from the environment',
+  signed: 'signed here',
+  missing: 'missing',
+} as const
+
+/** Which providers take calls now: one that failed too often is passed over for a while, and one without a credential always. */
+export function providersView(providers: Capabilities['providers']): HTMLElement[] {
+  if (providers.length === 0) return [hint('No provider is configured.')]
+  const rows = providers.map(({ id, base_host, credential, breaker }) => {
+    const [look, words] = BREAKERS[breaker]
+    return [
+      id,
+      el('span', { class: look }, words),
+      el('span', { class: credential === 'missing' ? 'bad' : undefined }, CREDENTIALS[credential]),
+      base_host,
+    ]
+  })
+  return [table('Providers', ['Provider', 'State', 'Credential', 'Host'], rows)]
+}
+
 /** What each route's calls were served by, the one with the most failures first. */
 export function routesView({ routes }: Evals): HTMLElement[] {
   if (routes.length === 0) return [hint('There is no call in this time.')]
@@ -62,7 +100,7 @@ export function routesView({ routes }: Evals): HTMLElement[] {
         rungs.map(([rung, n]) => `rung ${rung}: ${percent(n / requests)}`).join(', ') || 'nothing',
       ]
     })
-  return [table('Rungs by route', ['Route', 'Failed', 'Calls', 'Rungs', 'Served by'], rows)]
+  return [table('Rungs by route', ['Route', { num: 'Failed' }, { num: 'Calls' }, 'Rungs', 'Served by'], rows)]
 }
 
 /** Which rung served how much, and what made calls move. */
@@ -126,7 +164,8 @@ export function gatesView(gates: readonly GateStats[]): HTMLElement[] {
       usd(cost_usd),
     ]
   })
-  return [table('Gate outcomes', ['Gate', 'Outcomes', 'Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'], rows)]
+  const numbers = ['Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'].map(num => ({ num }))
+  return [table('Gate outcomes', ['Gate', 'Outcomes', ...numbers], rows)]
 }
 
 export function calibrationView(states: readonly CalibrationState[]): HTMLElement[] {
@@ -144,7 +183,7 @@ export function calibrationView(states: readonly CalibrationState[]): HTMLElemen
     `${state.method}, α ${state.alpha}, δ ${state.delta}`,
   ])
   return [
-    table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
+    table('Calibration by route', ['Route', 'Tenant', 'State', { num: 'n' }, { num: 'Threshold' }, 'Method'], rows),
     hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
     ...notes(states),
   ]

@@ -4,7 +4,7 @@ import { addressOf, type Place, placeOf } from './address.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
-import { calibrationView, gatesView, healthView, ladderView, routesView } from './overview.ts'
+import { calibrationView, gatesView, healthView, ladderView, providersView, routesView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
 import { sessionKey } from './session-key.ts'
 import { followTail } from './tail.ts'
@@ -70,9 +70,13 @@ function since(): string | undefined {
 
 async function showFigures(): Promise<void> {
   const window = { since: since() }
-  const evals = await api.evals(window)
-  bodyOf('health').replaceChildren(...healthView(evals))
-  const savings = await api.savings({ ...window, group: 'day' })
+  const [evals, savings, { providers }] = await Promise.all([
+    api.evals(window),
+    api.savings({ ...window, group: 'day' }),
+    api.capabilities(),
+  ])
+  bodyOf('health').replaceChildren(...healthView(evals, savings))
+  bodyOf('providers').replaceChildren(...providersView(providers))
   bodyOf('savings').replaceChildren(...savingsView(savings))
   bodyOf('routes').replaceChildren(...routesView(evals))
   bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))

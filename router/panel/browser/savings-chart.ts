@@ -47,7 +47,7 @@ export function savingsView(savings: Savings): HTMLElement[] {
       'details',
       {},
       el('summary', {}, 'As a table'),
-      table('Savings by day', ['Day (UTC)', 'Calls', 'Spent', 'Saved'], rows),
+      table('Savings by day', ['Day (UTC)', { num: 'Calls' }, { num: 'Spent' }, { num: 'Saved' }], rows),
     ),
   ]
 }

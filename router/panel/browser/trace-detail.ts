@@ -171,7 +171,11 @@ function attemptView(attempt: Attempt, i: number): HTMLElement {
       ['Answer', `${status ?? 'no status'}${finish === null ? '' : `, ${finish}`}, ${milliseconds(latency_ms)}`],
     ]),
     gates.length > 0 &&
-      table(`Gates of attempt ${i + 1}`, ['Gate', 'Kind', 'Verdict', 'Score', 'Cost', 'Time', 'Reason'], gates),
+      table(
+        `Gates of attempt ${i + 1}`,
+        ['Gate', 'Kind', 'Verdict', { num: 'Score' }, { num: 'Cost' }, { num: 'Time' }, 'Reason'],
+        gates,
+      ),
   )
 }
 

@@ -13,7 +13,16 @@ interface TraceListView {
   filtered: (filters: Record<string, string>) => void
 }
 
-const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
+const COLUMNS = [
+  'Time',
+  'Route',
+  'Served by',
+  'From',
+  { num: 'Attempts' },
+  { num: 'Cost' },
+  { num: 'Saved' },
+  'Outcome',
+]
 const PAGE = '50'
 
 /** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
+import { fromBase64, toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
 import { equalSecrets } from '../../../shared/sign/equal.ts'
 import { sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Role } from '../../../shared/wire/runtime/auth.ts'
@@ -36,6 +36,33 @@ export function csrfTokenOf(token: string): string {
   return toBase64Url(sha256(utf8(`waybill/csrf/v1\n${token}`)))
 }
 
+/** Bytes of a token, or of what is laid over it. */
+const TOKEN_BYTES = 32
+const MASKED = /^([\w-]{43})([\w-]{43})$/
+
+/**
+ * A token as it stands in a page, another text each time: the length of a compressed page, which an observer of the network sees, then tells
+ * nothing about the token, whatever a stranger put beside it.
+ */
+export function masked(token: string): string {
+  const pad = crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))
+  return `${toBase64Url(pad)}${toBase64Url(overlaid(fromBase64(token), pad))}`
+}
+
+/** The token in either form. */
+function plainToken(given: string): string {
+  const [, pad, covered] = MASKED.exec(given) ?? []
+  if (pad === undefined || covered === undefined) return given
+  try {
+    return toBase64Url(overlaid(fromBase64(covered), fromBase64(pad)))
+  } catch {
+    return given
+  }
+}
+
+const overlaid = (bytes: Uint8Array, pad: Uint8Array): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(bytes, (byte, at) => byte ^ pad[at]!)
+
 export type LoginAccess = ReturnType<typeof loginAccess>
 
 /** Who is logged in, by the cookie alone. */
@@ -54,6 +81,6 @@ export function loginAccess(users: Pick<UserStore, 'userOfLogin'>, now: () => Da
 export function refuseWithoutCsrfToken(c: Context, login: Login): void {
   if (c.req.method === 'GET' || c.req.method === 'HEAD') return
   const given = c.req.header('x-csrf-token')
-  if (given !== undefined && equalSecrets(given, login.csrfToken)) return
+  if (given !== undefined && equalSecrets(plainToken(given), login.csrfToken)) return
   throw new ApiError('csrf', 'send the csrfToken of your login in the header x-csrf-token')
 }

@@ -66,7 +66,7 @@ async function readText(text: string): Promise<unknown> {
 const said = (error: unknown): string => (error instanceof Error ? error.message : '')
 
 /** Everything that walks a document may do so by calling itself. Aliases of YAML can make one that goes round in a circle. */
-function checkDepth(root: Json): void {
+export function checkDepth(root: Json): void {
   let level: Opened[] = [{ value: root }]
   let left = MOST_VALUES
   for (let depth = 0; level.length > 0; depth++) {

@@ -141,9 +141,8 @@ function isolationBadge(value: string, items: readonly IsolationItem[]): Html {
     nodes > 0
       ? `${count(nodes)} node${nodes === 1 ? '' : 's'} can run it`
       : 'no node can run it now: its runs fail before their first step'
-  return html`${badge(`isolation ${value}`)} <span class="${nodes > 0 ? 'hint' : 'bad'}">${words}${
-    found === undefined ? '' : `; satisfied by ${found.satisfiedBy.join(', ')}`
-  }</span>`
+  const by = (found?.satisfiedBy ?? []).filter(one => one !== 'any')
+  return html`${badge(`isolation ${value}`)} <span class="${nodes > 0 ? 'hint' : 'bad'}">${words}${by.length === 0 ? '' : `; by ${by.join(' or ')}`}</span>`
 }
 
 function versionRows(root: string, name: string, versions: readonly AgentVersion[]): Html {

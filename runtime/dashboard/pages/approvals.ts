@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { duration } from '../../../shared/browser/figures.ts'
 import { type Approval, type ApprovalStatus, approvalStatus } from '../../../shared/wire/runtime/approval.ts'
+import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { approvalCard, decided } from '../approval-card.ts'
 import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page } from '../page.ts'
@@ -21,10 +22,12 @@ export const approvalsPage: Page = {
       ...(decision !== undefined && { status: decision }),
       ...(cursor !== undefined && { cursor }),
     })
-    const [pending, all] = await Promise.all([
+    const [pending, all, people = []] = await Promise.all([
       ask.list<Approval>('/v1/approvals?status=pending&limit=50'),
       ask.list<Approval>(`/v1/approvals?${asked}`),
+      ask.maybe<Person[]>('/v1/users?limit=200'),
     ])
+    const names = new Map(people.map(({ id, name }) => [id, name]))
     const done = all.items.filter(({ status }) => status !== 'pending')
     const body = html`<h1>Approvals</h1>
 ${BULK}
@@ -42,7 +45,7 @@ ${live(
   'decided',
   done.length === 0
     ? html`<p class="hint">${decision === undefined ? 'Nothing has been decided yet.' : `Nothing was ${decision}.`}</p>`
-    : html`<div class="card">${history(root, done)}</div>`,
+    : html`<div class="card">${history(root, done, names)}</div>`,
 )}${pager(root, 'approvals', { decision, cursor }, all.next)}
 ${snippets([
   { about: 'What waits', operation: 'approvals.list', query: { status: 'pending' } },
@@ -67,17 +70,18 @@ function choices(root: string, chosen: ApprovalStatus | undefined): Html {
   return html`<div class="segments" role="group" aria-label="Decision">${to()}${DECISIONS.map(to)}</div>`
 }
 
-function history(root: string, done: readonly Approval[]): Html {
+function history(root: string, done: readonly Approval[], names: ReadonlyMap<string, string>): Html {
   return table(
     'Decided approvals',
-    ['Agent', 'What', 'Decision', 'By', 'After'],
+    ['Agent', 'What', 'Decision', 'By', { num: 'After' }],
     done.map(one => [
       html`<a href="${root}runs/${one.runId}#step=${encodeURIComponent(one.stepId)}">${one.agentName}</a><br><small>${one.action?.name ?? one.stepId}</small>`,
       visible((one.prompt ?? one.reason).slice(0, 160).toWellFormed()),
       decided(one),
       one.decidedBy === undefined
         ? '–'
-        : html`<span class="mono" title="${one.decidedBy}">…${one.decidedBy.slice(-12)}</span>`,
+        : (names.get(one.decidedBy) ??
+          html`<span class="mono" title="${one.decidedBy}">…${one.decidedBy.slice(-12)}</span>`),
       one.decidedAt === undefined ? '–' : duration(Math.max(0, Date.parse(one.decidedAt) - Date.parse(one.createdAt))),
     ]),
   )

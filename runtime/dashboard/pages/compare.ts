@@ -68,7 +68,9 @@ function heads(root: string, left: Run, right: Run): Html {
     ['Agent', ...[left, right].map(({ agentName }) => html`<a href="${root}agents/${agentName}">${agentName}</a>`), ''],
     [
       'Version',
-      ...[left, right].map(run => html`<span class="mono">…${run.agentVersionId.slice(-12)}</span>`),
+      ...[left, right].map(
+        run => run.agentVersion ?? html`<span class="mono">…${run.agentVersionId.slice(-12)}</span>`,
+      ),
       left.agentVersionId === right.agentVersionId ? 'the same' : 'another',
     ],
     ['Status', badge(left.status), badge(right.status), ''],

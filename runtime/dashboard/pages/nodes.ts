@@ -30,10 +30,10 @@ ${card(
   'Isolation',
   html`<p class="hint">What the manifest of an agent may ask for, from the weakest to the strongest, and where it can be had now.</p>${table(
     'Isolation',
-    ['Value', 'Satisfied by', 'Nodes'],
+    ['Value', 'Satisfied by', { num: 'Nodes' }],
     isolation.map(({ value, satisfiedBy, availableOn }) => [
       value,
-      satisfiedBy.join(', '),
+      satisfiedBy.map(one => (one === 'any' ? 'every node' : one)).join(', '),
       availableOn.length === 0 ? 'none' : count(availableOn.length),
     ]),
   )}`,
@@ -49,7 +49,7 @@ ${snippets([
 function rows(nodes: readonly Node[], owner: boolean): Html {
   return table(
     'Nodes',
-    ['Node', 'State', 'Machine', 'Isolation', 'Runs', 'Last seen', ...(owner ? ['Actions'] : [])],
+    ['Node', 'State', 'Machine', 'Isolation', { num: 'Runs' }, 'Last seen', ...(owner ? ['Actions'] : [])],
     nodes.map(node => {
       const { id, name, pool, status, version, os, arch, vcpus, memoryMb, activeRuns, lastSeenAt } = node
       const machine = [

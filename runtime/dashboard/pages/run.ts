@@ -24,10 +24,12 @@ import { snippets } from '../snippets.ts'
 import { childRuns, runsBelow } from './run-children.ts'
 import { runHead } from './run-head.ts'
 
-/** A journal that is longer is read once, by the browser: with 10,000 events the page came half a second later with the steps in it. */
-const LONG = 2000
+/** Of a run that has ended with more events than that the page has its first screen; the browser reads the journal when more is wanted. */
+const LONG = 200
 /** More rows than that are drawn by the browser alone, which has only those in view. */
 const MOST_ROWS = 200
+/** As many as there is room for, and some to scroll. */
+const FIRST_ROWS = 40
 
 export const runPage: Page = {
   path: '/runs/:id',
@@ -44,26 +46,27 @@ export const runPage: Page = {
       ask.maybe<AgentVersion>(versionPath),
       runsBelow(ask, run.id),
     ])
-    const long = (receipt?.payload.eventCount ?? 0) > LONG
-    const steps = long ? [] : await ask.get<Step[]>(`/v1/runs/${id}/steps`)
+    const events = receipt?.payload.eventCount ?? 0
+    const long = events > LONG
+    const steps = await ask.get<Step[]>(`/v1/runs/${id}/steps`)
     const all = timelineOfSteps(steps)
     const span = spanOf(all, now.getTime())
     const replayed = steps.filter(step => step.replayed).map(({ stepId }) => stepId)
     const pending = approvals.filter(({ status }) => status === 'pending')
     const tall = long ? ' tall' : ''
     const timeline = html`<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
-${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
-<div id="lanes" class="lanes${tall}" tabindex="0" role="region" aria-label="What went on at the same time">${long ? '' : lanes(all, span)}</div>
+${long && all.length > FIRST_ROWS ? html`<noscript><p class="hint">Its first ${FIRST_ROWS} steps. <a href="${root}ui/api/v1/runs/${run.id}/steps">All as JSON</a></p></noscript>` : ''}
+<div id="lanes" class="lanes${tall}" tabindex="0" role="region" aria-label="What went on at the same time">${lanes(all, span)}</div>
 <p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
 <div id="timeline" class="rows${tall}" tabindex="0" role="region" aria-label="Timeline">
 <div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
-${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
-<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has started.</p>
+${all.slice(0, long ? FIRST_ROWS : MOST_ROWS).map(step => row(step, span))}</div>
+<p id="no-steps" class="hint"${all.length > 0 ? html` hidden` : ''}>No step has started.</p>
 <details><summary>Colours</summary><p class="hint keys">${legend()}</p></details></section>`
-    const journal = html`<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
+    const journal = html`<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count">${long ? count(events) : ''}</span></small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
 <div id="journal" class="rows needs-script${tall}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
-    const body = html`<div id="run" data-run="${run.id}" data-agent="${run.agentName}" data-version="${run.agentVersionId}" data-replayed="${replayed.join(' ')}"${router === undefined ? '' : html` data-router="${router}"`}${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
+    const body = html`<div id="run" data-run="${run.id}" data-agent="${run.agentName}" data-version="${run.agentVersionId}" data-replayed="${long ? '' : replayed.join(' ')}"${router === undefined ? '' : html` data-router="${router}"`}${over ? html` data-over` : ''}${long ? html` data-events="${events}" data-steps="${all.length}"` : ''}></div>
 ${live('run-head', runHead(root, run, { version, now }))}
 ${live(
   'run-approvals',
@@ -124,7 +127,7 @@ function row(step: TimelineStep, span: Span): Html {
   const bars = barsOf(step, span).map(
     ({ x, width, className }) => html`<rect class="${className}" x="${x}" y="0" width="${width}" height="10"></rect>`,
   )
-  return html`<div class="line" title="${error ?? words}"><span${error === undefined ? '' : html` class="bad"`}>${stepName(step)}${words === '' ? '' : html`<small> ${words}</small>`}</span>
+  return html`<div class="line" data-step="${step.stepId}" title="${error ?? words}"><span${error === undefined ? '' : html` class="bad"`}>${stepName(step)}${words === '' ? '' : html`<small> ${words}</small>`}</span>
 <svg class="bar" viewBox="0 0 ${BAR_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">${bars}</svg>
 <span class="num">${took === undefined ? '…' : duration(took)}</span><span class="num">${tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`}</span><span class="num">${costUsd === 0 ? '' : money(costUsd)}</span></div>`
 }

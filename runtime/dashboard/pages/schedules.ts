@@ -21,7 +21,7 @@ export const schedulesPage: Page = {
     const names = agents.items.map(({ name }) => name)
     const rows = schedules.items.map(one => [
       html`<a href="${root}schedules/${one.id}">${one.name ?? `…${one.id.slice(-12)}`}</a>`,
-      one.agentName,
+      html`<a href="${root}agents/${one.agentName}">${one.agentName}</a>`,
       html`<code>${one.cronExpr}</code><br><small>${one.timezone}</small>`,
       one.enabled ? when(one.nextFireAt) : badge('paused'),
       html`${when(one.lastFiredAt)}${one.lastError === undefined ? '' : html` <span class="bad">${one.lastError}</span>`}`,

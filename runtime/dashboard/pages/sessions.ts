@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
-import { count, money } from '../../../shared/browser/figures.ts'
+import { count } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Session } from '../../../shared/wire/runtime/session.ts'
 import type { Page } from '../page.ts'
-import { agentChoice, badge, form, live, nothing, pager, table, when } from '../parts.ts'
+import { agentChoice, badge, form, live, nothing, pager, price, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionsPage: Page = {
@@ -17,15 +17,15 @@ export const sessionsPage: Page = {
     ])
     const rows = sessions.items.map(({ id, title, agentName, status, turnCount, costUsd, updatedAt }) => [
       html`<a href="${root}sessions/${id}">${title || `…${id.slice(-12)}`}</a>`,
-      agentName,
+      html`<a href="${root}agents/${agentName}">${agentName}</a>`,
       badge(status),
       count(turnCount),
-      money(costUsd),
+      price(costUsd),
       when(updatedAt),
     ])
     const names = agents.items.map(({ name }) => name)
     const body = html`<h1>Sessions</h1>
-${live('sessions', rows.length === 0 ? nothing('There is no session yet.', html`<p>${names.length === 0 ? html`A session is a conversation with an agent. <a href="${root}agents">Make an agent first</a>.` : 'Open one below.'}</p>`) : html`<div class="card">${table('Sessions', ['Session', 'Agent', 'State', 'Turns', 'Cost', 'Last'], rows)}</div>${pager(root, 'sessions', { cursor }, sessions.next)}`)}
+${live('sessions', rows.length === 0 ? nothing('There is no session yet.', html`<p>${names.length === 0 ? html`A session is a conversation with an agent. <a href="${root}agents">Make an agent first</a>.` : 'Open one below.'}</p>`) : html`<div class="card">${table('Sessions', ['Session', 'Agent', 'State', { num: 'Turns' }, { num: 'Cost' }, 'Last'], rows)}</div>${pager(root, 'sessions', { cursor }, sessions.next)}`)}
 ${
   names.length === 0
     ? ''

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import type { AuditEntry } from '../../../shared/wire/runtime/audit.ts'
 import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
 import {
   type ModelSettings,
@@ -6,26 +7,29 @@ import {
   type SecretItem,
   secretTools,
 } from '../../../shared/wire/runtime/provider.ts'
-import { scopes } from '../../../shared/wire/runtime/scopes.ts'
+import { resourceScopes, type Scope } from '../../../shared/wire/runtime/scopes.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
-import type { Html, Page } from '../page.ts'
+import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 import { type Tab, tabbed } from '../tabs.ts'
+import { auditLog, NEWEST_ACTS } from './settings-audit.ts'
 
 export const settingsPage: Page = {
   path: '/settings',
   menu: 'Settings',
+  personal: true,
   async render({ ask, user, root, query }) {
     const wanted = query('webhook')
-    const [keys, people, providers, models, secrets, webhooks, deliveries] = await Promise.all([
+    const [keys, people, providers, models, secrets, webhooks, acts, deliveries] = await Promise.all([
       ask.maybe<ApiKey[]>('/v1/api-keys?limit=100'),
       ask.maybe<Person[]>('/v1/users?limit=200'),
       ask.get<ProviderItem[]>('/v1/settings/llm-providers'),
       ask.get<ModelSettings>('/v1/settings/models'),
       ask.get<SecretItem[]>('/v1/secrets'),
       ask.get<Webhook[]>('/v1/webhooks?limit=100'),
+      ask.maybe<AuditEntry[]>(`/v1/audit-log?limit=${NEWEST_ACTS}`),
       wanted === undefined
         ? undefined
         : ask.get<Delivery[]>(`/v1/webhooks/${encodeURIComponent(wanted)}/deliveries?limit=25`),
@@ -69,6 +73,11 @@ export const settingsPage: Page = {
         id: 'secrets',
         words: 'Secrets',
         body: card('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`),
+      },
+      {
+        id: 'audit',
+        words: 'Audit log',
+        body: live('audit', auditLog(root, acts, { keys: keys ?? [], people: people ?? [] })),
       },
       { id: 'you', words: 'You', body: card('You', you(user)) },
       { id: 'api', words: 'API', body: SNIPPETS },
@@ -140,10 +149,25 @@ function keyRows(keys: readonly ApiKey[]): Html {
       )
 }
 
+const BROAD: readonly [Scope, string][] = [
+  ['read', 'looks at everything'],
+  ['write', 'runs, changes and looks, but for keys and nodes'],
+  ['admin', 'everything in the tenant'],
+  ['platform:admin', 'the tenants of this installation'],
+]
+const resources = [...new Set(resourceScopes.map(one => one.slice(0, one.indexOf(':'))))]
+
+const scopeBox = (scope: Scope, words: Shown, name?: string): Html =>
+  html`<label><input type="checkbox" name="scopes" value="${scope}" data-as="many"${name === undefined ? '' : html` aria-label="${name}"`}>${words}</label>`
+
 const KEY_FORM = html`<details class="needs-script"><summary>Make a key</summary>${form(
   { send: 'POST /v1/api-keys', after: 'once:rawKey' },
   html`<label>Name <input name="name" required maxlength="128"></label>
-<fieldset><legend>Scopes; none: everything in the tenant</legend>${scopes.map(one => html`<label><input type="checkbox" name="scopes" value="${one}" data-as="many">${one}</label>`)}</fieldset>
+<fieldset><legend>What it may do; nothing chosen: everything in the tenant</legend>${BROAD.map(([scope, words]) => scopeBox(scope, html`<strong>${scope}</strong> ${words}`))}</fieldset>
+<fieldset class="scopes"><legend>Or piece by piece</legend>${resources.map(
+    name =>
+      html`<span>${name}</span><div>${resourceScopes.filter(one => one.startsWith(`${name}:`)).map(one => scopeBox(one, one.slice(name.length + 1), one))}</div>`,
+  )}</fieldset>
 <button class="main">Make the key</button>`,
 )}</details>`
 

@@ -32,6 +32,7 @@ async function check(): Promise<void> {
     manifest = JSON.parse(source)
   } catch (error) {
     show([{ path: '', message: error instanceof Error ? error.message : String(error) }])
+    await offerYaml(source, turn)
     return
   }
   try {
@@ -40,6 +41,20 @@ async function check(): Promise<void> {
   } catch (error) {
     if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** A manifest in YAML can be pasted; it is published as JSON. */
+async function offerYaml(source: string, turn: number): Promise<void> {
+  const read = await send<{ manifest?: object }>('POST', 'ui/manifest/read', { text: source }).catch(() => undefined)
+  if (turn !== asked || read?.manifest === undefined) return
+  const { manifest } = read
+  const button = el('button', { type: 'button' }, 'Write it as JSON')
+  button.addEventListener('click', () => {
+    text.value = JSON.stringify(manifest, null, 2)
+    text.dispatchEvent(new Event('input', { bubbles: true }))
+    text.focus()
+  })
+  said.append(el('p', { class: 'row' }, 'It can be read as YAML.', button))
 }
 
 function show(issues: Checked['issues']): void {

@@ -6,6 +6,8 @@ interface Following {
   /** The run had ended when the page was made. */
   over: boolean
   begun: (events: TimelineEvent[]) => void
+  /** The journal could not be read. */
+  failed?: () => void
   event: (event: TimelineEvent) => void
   /** The line was broken and is there again, perhaps to another process that recovered the run. */
   resumed: () => void
@@ -15,14 +17,15 @@ interface Following {
 const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
 
 /** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
-export function followRun(id: string, { over, begun, event, resumed, ended }: Following): void {
+export function followRun(id: string, { over, begun, failed, event, resumed, ended }: Following): void {
   const at = `${root}ui/api/v1/runs/${encodeURIComponent(id)}`
   if (over) {
     void fetch(`${at}/journal`)
       .then(async answer => {
-        if (answer.ok) begun(((await answer.json()) as { events: TimelineEvent[] }).events)
+        if (!answer.ok) throw new Error(`the runtime answered ${answer.status}`)
+        begun(((await answer.json()) as { events: TimelineEvent[] }).events)
       })
-      .catch(() => undefined)
+      .catch(() => failed?.())
     return
   }
   let broken = false

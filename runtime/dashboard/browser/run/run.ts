@@ -2,6 +2,7 @@ import { el, part, svg } from '../../../../shared/browser/dom.ts'
 import { count, duration, money } from '../../../../shared/browser/figures.ts'
 import { root } from '../shell/page-api.ts'
 import { refresh } from '../shell/refresh.ts'
+import { skeleton } from '../shell/skeleton.ts'
 import { tabs } from '../shell/tabs.ts'
 import { across, LANE_PX, lanesOf } from './lanes.ts'
 import { followRun } from './run-events.ts'
@@ -29,16 +30,29 @@ const page = part('#run')
 const id = page.dataset.run!
 const stepBox = part('#timeline')
 const journalBox = part('#journal')
+/** Its first rows as they came with the page. */
+const firstRows = [...stepBox.querySelectorAll<HTMLElement>('.line[data-step]')]
 const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
 const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
 const detail = part('#step')
 const pages = tabs(part('#run-tabs'))
 
+/** How long a run is whose journal is read when more of it is wanted than came with the page. */
+const long =
+  page.dataset.events === undefined
+    ? undefined
+    : { events: Number(page.dataset.events), steps: Number(page.dataset.steps) }
+let isRead = false
+let isWanted = false
 let events: TimelineEvent[] = []
 let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
 let chosen: string | undefined = named()
 
 function draw(): void {
+  if (long !== undefined && !isRead) {
+    drawFirst(long)
+    return
+  }
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
   steps.show({ count: all.length, row: at => stepRow(all[at]!, span) })
@@ -49,6 +63,28 @@ function draw(): void {
   part('#step-count').replaceChildren(count(all.length))
   drawFigures(all, span)
   showStep()
+}
+
+/** What is there of a long run before its journal is. A row that is not there yet asks for it where it is seen. */
+function drawFirst(all: { events: number; steps: number }): void {
+  steps.show({ count: all.steps, row: at => (firstRows[at] === undefined ? unread(stepBox) : firstRow(firstRows[at])) })
+  journal.show({ count: all.events, row: () => unread(journalBox) })
+  showStep()
+  performance.mark('run-drawn')
+}
+
+function firstRow(line: HTMLElement): HTMLElement {
+  const { step } = line.dataset
+  const pressed = String(chosen === step)
+  const row = el('button', { type: 'button', class: 'line', title: line.title || undefined, 'aria-pressed': pressed })
+  row.append(...line.cloneNode(true).childNodes)
+  row.addEventListener('click', () => choose(chosen === step ? undefined : step))
+  return row
+}
+
+function unread(box: HTMLElement): HTMLElement {
+  if (box.clientHeight > 0) read()
+  return el('button', { type: 'button', class: box === journalBox ? 'line event' : 'line' }, el('span', {}, '…'))
 }
 
 /** The strip at the top goes on with the run. */
@@ -95,6 +131,7 @@ let shown = ''
 /** Shows a step beside the timeline, and names it in the address; nothing: the run itself. */
 function choose(stepId: string | undefined): void {
   chosen = stepId
+  if (stepId !== undefined) read()
   const address = stepId === undefined ? location.pathname + location.search : `#step=${encodeURIComponent(stepId)}`
   history.replaceState(null, '', address)
   showStep()
@@ -106,9 +143,15 @@ function choose(stepId: string | undefined): void {
 
 function showStep(): void {
   const step = timelineOf(events, replayed).find(one => one.stepId === chosen)
-  const now = step === undefined ? '' : `${step.stepId} ${step.status} ${step.attempt}`
+  const isComing = chosen !== undefined && long !== undefined && !isRead
+  const now = isComing ? `reading ${chosen}` : step === undefined ? '' : `${step.stepId} ${step.status} ${step.attempt}`
   if (now === shown) return
   shown = now
+  if (isComing) {
+    detail.replaceChildren(el('p', { class: 'unseen' }, 'Reading the journal …'))
+    skeleton(detail)
+    return
+  }
   const close = () => choose(undefined)
   const { router, agent = '', version = '' } = page.dataset
   const deps = { runId: id, events, router, agentName: agent, versionId: version, close }
@@ -201,25 +244,36 @@ async function askReplayed(): Promise<void> {
   soon()
 }
 
-followRun(id, {
-  over: page.dataset.over !== undefined,
-  begun(all) {
-    events = all
-    draw()
-    performance.mark('run-drawn')
-    if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
-    if (page.dataset.long !== undefined) void askReplayed()
-  },
-  event(one) {
-    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
-    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
-    events.push(one)
-    soon()
-    if (one.kind === 'step_waiting') void refresh()
-  },
-  resumed: () => void askReplayed(),
-  ended: () => void refresh(),
-})
+/** Reads the events: all of a run that is over, else what comes as well. */
+function read(): void {
+  if (isWanted) return
+  isWanted = true
+  followRun(id, {
+    over: page.dataset.over !== undefined,
+    begun(all) {
+      isRead = true
+      events = all
+      draw()
+      performance.mark('run-drawn')
+      if (chosen !== undefined) detail.scrollIntoView({ block: 'nearest' })
+      if (long !== undefined) void askReplayed()
+    },
+    failed() {
+      isWanted = false
+    },
+    event(one) {
+      // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
+      if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+      events.push(one)
+      soon()
+      if (one.kind === 'step_waiting') void refresh()
+    },
+    resumed: () => void askReplayed(),
+    ended: () => void refresh(),
+  })
+}
+if (long !== undefined) drawFirst(long)
+if (long === undefined || chosen !== undefined) read()
 // A bar that still grows.
 setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()

@@ -7,6 +7,7 @@ import { sendEach } from '../shell/send-each.ts'
 import { localTimes } from '../shell/times.ts'
 import { toast } from '../shell/toast.ts'
 import { newRun } from './new-run.ts'
+import { olderRows } from './older-rows.ts'
 import { savedViews } from './saved-views.ts'
 
 const boxes = () => [...document.querySelectorAll<HTMLInputElement>('[data-choose]')]
@@ -108,6 +109,8 @@ document.addEventListener('click', event => {
   opened.add(id)
   void showBelow(link, id)
 })
+// Before what follows: rows that were put back have their sub-runs below them again.
+olderRows()
 document.addEventListener('refreshed', () => {
   for (const link of document.querySelectorAll<HTMLAnchorElement>('[data-sub-runs]:not([aria-expanded=true])')) {
     const id = link.dataset.subRuns ?? ''

@@ -9,44 +9,41 @@ import { sendForms } from './send-form.ts'
 import { pageTabs } from './tabs.ts'
 import { followTimes } from './times.ts'
 
-/** What one commit changes comes together. */
+/** What changes in one moment, such as a run that begins and one that ends, is drawn once. */
 const QUIET_MS = 30
-/** The line says once that it is open, and once more after its first look. */
-const OPENING_MS = 300
 /** After a page that took long to be drawn, this many times as long passes before the next. */
 const REST = 5
-/** A part of a page that is drawn for all says after how many seconds it is worth asking again. */
-const every = (): number =>
-  Number(document.querySelector<HTMLElement>('[data-live][data-every]')?.dataset.every ?? 0) * 1000
 
 let restUntil = 0
+let isDue = false
+
+/** Looks again at once, or as soon as the rest of the last look is over. */
+function lookSoon(): void {
+  if (isDue) return
+  isDue = true
+  setTimeout(
+    () => {
+      isDue = false
+      if (!document.hidden) void renew()
+    },
+    Math.max(QUIET_MS, restUntil - performance.now()),
+  )
+}
+
 async function renew(): Promise<void> {
   const began = performance.now()
-  await refresh()
+  await refresh(true)
   const now = performance.now()
-  restUntil = now + Math.max(every(), REST * (now - began))
+  restUntil = now + REST * (now - began)
 }
 
 /** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
 function listen(): void {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
-  let soon = false
-  let quietMs = OPENING_MS
   const changes = new EventSource(`${root}ui/live`)
   changes.addEventListener('open', () => line.replaceChildren('● live'))
-  changes.addEventListener('changed', () => {
-    if (soon) return
-    soon = true
-    setTimeout(
-      () => {
-        soon = false
-        quietMs = QUIET_MS
-        if (!document.hidden) void renew()
-      },
-      Math.max(quietMs, restUntil - performance.now()),
-    )
-  })
+  changes.addEventListener('changed', lookSoon)
   changes.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
     // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
@@ -64,10 +61,6 @@ function listen(): void {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
-// What is counted by the hour changes with the clock as well.
-setInterval(() => {
-  if (!document.hidden && every() > 0) void renew()
-}, 60_000)
 copyButtons()
 sendForms()
 followTimes()

@@ -1,4 +1,4 @@
-import { logInAgain, root } from './page-api.ts'
+import { logInAgain } from './page-api.ts'
 
 interface Policy {
   createHTML(text: string): string
@@ -15,23 +15,17 @@ const policy: Policy = (globalThis as { trustedTypes?: PolicyFactory }).trustedT
   createHTML: text => text,
 }) ?? { createHTML: text => text }
 
-/** A page may name where the one part of it that changes is drawn for all who look at it. */
-const partOfPage = (): string | undefined => document.querySelector<HTMLElement>('[data-live][data-from]')?.dataset.from
+/** Of what the page shows. */
+let etag = document.documentElement.dataset.etag ?? ''
 
-let seenTag = ''
-
-async function current(): Promise<Document | undefined> {
-  const from = partOfPage()
-  const headers: HeadersInit = from === undefined ? {} : { 'if-none-match': seenTag }
-  const address = from === undefined ? location.href : root + from
-  const answer = await fetch(address, { cache: 'no-store', headers }).catch(() => undefined)
+/** The page as it is now without its frame, where that is another. */
+async function current(told: boolean): Promise<Document | undefined> {
+  const headers = { 'x-look': told ? 'told' : 'now', 'if-none-match': etag }
+  const answer = await fetch(location.href, { cache: 'no-store', headers }).catch(() => undefined)
   if (answer === undefined) return undefined
-  if (answer.redirected && /\/login$/.test(new URL(answer.url).pathname)) {
-    return (await logInAgain()) ? current() : undefined
-  }
-  if (answer.status === 401) return (await logInAgain()) ? current() : undefined
+  if (answer.status === 401) return (await logInAgain()) ? current(told) : undefined
   if (!answer.ok) return undefined
-  seenTag = answer.headers.get('etag') ?? ''
+  etag = answer.headers.get('etag') ?? ''
   return documentOf(await answer.text())
 }
 
@@ -44,35 +38,53 @@ export async function parsed(address: string): Promise<Document | undefined> {
 }
 
 let going: Promise<void> | undefined
-let again = false
+let after: { told: boolean; done: Promise<void> } | undefined
 
-/** Brings the live parts of the page up to date. Calls that come meanwhile share the next round. */
-export function refresh(): Promise<void> {
-  if (going !== undefined) {
-    again = true
-    return going
-  }
-  going = swap().finally(() => {
+/** Brings the live parts of the page up to date; `told` of a change, or after an act of the reader. Calls that come meanwhile share the next round. */
+export function refresh(told = false): Promise<void> {
+  if (going === undefined) return begin(told)
+  if (after === undefined) after = { told, done: going.then(() => begin(after?.told === true)) }
+  else after.told &&= told
+  return after.done
+}
+
+function begin(told: boolean): Promise<void> {
+  after = undefined
+  going = swap(told).finally(() => {
     going = undefined
-    if (again) {
-      again = false
-      void refresh()
-    }
   })
   return going
 }
 
-async function swap(): Promise<void> {
-  const now = await current()
-  if (now === undefined) return
-  for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) {
-    const fresh = now.getElementById(old.id)
-    if (fresh === null || same(fresh, old) || inUse(old)) continue
-    const next = document.importNode(fresh, true)
-    keepOpen(old, next)
-    old.replaceWith(next)
-  }
+async function swap(told: boolean): Promise<void> {
+  const now = await current(told)
+  if (now !== undefined) for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) renew(old, now)
   document.dispatchEvent(new Event('refreshed'))
+}
+
+function renew(old: HTMLElement, now: Document): void {
+  const fresh = now.getElementById(old.id)
+  if (fresh === null || same(fresh, old)) return
+  if (inUse(old)) {
+    // The next look gets this part once more.
+    etag = ''
+    return
+  }
+  const next = document.importNode(fresh, true)
+  keepOpen(old, next)
+  const at = placeOfFocus(old)
+  old.replaceWith(next)
+  if (at !== undefined) next.querySelector<HTMLElement>(at)?.focus({ preventScroll: true })
+}
+
+/** What has the focus in a part, so that the keyboard goes on from the same place. */
+function placeOfFocus(part: HTMLElement): string | undefined {
+  const { activeElement: at } = document
+  if (!(at instanceof HTMLElement) || !part.contains(at)) return undefined
+  if (at.id !== '') return `#${CSS.escape(at.id)}`
+  if (at.dataset.card !== undefined) return `[data-card="${CSS.escape(at.dataset.card)}"]`
+  const href = at.getAttribute('href')
+  return href === null ? undefined : `a[href="${CSS.escape(href)}"]`
 }
 
 /** What only this browser has put there is no difference. */
