@@ -9,12 +9,12 @@ import { growthOfTraces } from './growth/traces.ts'
 const docs = new URL('../docs/', import.meta.url).pathname
 const cache = new URL('../node_modules/.cache/waybill/', import.meta.url).pathname
 
-/** `npx node scripts/growth.ts [--of runs|traces] [--most 1000000] [--write]`: what operations cost as a store grows, as a table and as plots. */
+/** `npx node scripts/growth.ts [--of runs|traces] [--most 10000000] [--write]`: what operations cost as a store grows, as a table and as plots. */
 const { values } = parseArgs({
   options: { of: { type: 'string' }, most: { type: 'string' }, write: { type: 'boolean', default: false } },
 })
 const most = Number(values.most ?? 100_000)
-const sizes = [10_000, 100_000, 1_000_000].filter(size => size <= most)
+const sizes = [10_000, 100_000, 1_000_000, 10_000_000].filter(size => size <= most)
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 await mkdir(cache, { recursive: true })
 const folder = await mkdtemp(`${cache}growth-`)
