@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, globSync, mkdirSync, readFileSync, rmSync } fr
 import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
+import { oneFileForTheSameUsers } from './build/chunks.ts'
 
 /**
  * `npm run build`: the published form under dist/. Declarations stand file by file; the JavaScript of modules that are
@@ -19,13 +20,18 @@ const { bin, exports, dependencies } = JSON.parse(readFileSync(`${root}package.j
 >
 const commands = Object.values(bin!)
 const entries = [...commands, ...Object.values(exports!)].filter(path => path.endsWith('.js')).map(nameOf)
+const inputs = [...new Set([...entries, ...programs()])]
+const begins = [...commands.map(nameOf), ...programs(), 'router/cli/run', 'runtime/cli/commands', 'node-agent/commands']
+const alone = new Set(begins.map(name => `${root}${name}.ts`))
+const { plugin, groups } = oneFileForTheSameUsers(loadedAtStart(inputs), alone)
 const bundle = await rolldown({
-  input: Object.fromEntries([...entries, ...programs()].map(name => [name, `${root}${name}.ts`])),
+  input: Object.fromEntries(inputs.map(name => [name, `${root}${name}.ts`])),
   platform: 'node',
+  preserveEntrySignatures: 'allow-extension',
   external: id => isBuiltin(id) || isInstalled(id),
   tsconfig: false,
   transform: { target: 'node22' },
-  plugins: [keepsPlaces(), inAscii()],
+  plugins: [keepsPlaces(), inAscii(), plugin],
   onLog(level, log, next) {
     if (level === 'warn') throw new Error(log.message)
     next(level, log)
@@ -39,6 +45,7 @@ const { output } = await bundle.write({
     const isOfWasm = moduleIds.length > 0 && moduleIds.every(id => id.includes('/node-agent/isolation/wasm/'))
     return `${isOfWasm ? 'node-agent/isolation/wasm' : 'shared/chunks'}/[name]-[hash].js`
   },
+  codeSplitting: { groups },
   comments: { jsdoc: false, annotation: false },
 })
 await bundle.close()
@@ -77,6 +84,22 @@ function nameOf(path: string): string {
   return normalize(path)
     .replace(/^dist\//, '')
     .replace(/\.js$/, '')
+}
+
+/** What each program of the package imports at its start; an export is one that imports itself. */
+function loadedAtStart(inputs: readonly string[]): Record<string, string[]> {
+  const more: Record<string, string[]> = {
+    'router/cli/main': ['router/cli/run', 'router/cli/serve', 'shared/host/until-signal', 'router/host/node'],
+    'runtime/cli/main': ['runtime/cli/commands', 'runtime/cli/serve', 'runtime/host/services', 'runtime/host/node'],
+    'router/host/receipt-thread/start': ['router/host/receipt-thread/worker'],
+  }
+  const opensStore = ['shared/host/local-client']
+  return Object.fromEntries(
+    inputs.map(name => {
+      const imported = more[name] === undefined ? [] : [...more[name], ...opensStore]
+      return [name.replaceAll('/', '-'), [name, ...imported].map(path => `${root}${path}.ts`)]
+    }),
+  )
 }
 
 /** Programs that the package starts as processes or threads of their own, by their own files. */

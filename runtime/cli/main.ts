@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import { endWithReader } from '../../shared/host/closed-output.ts'
+import { keepCompiled } from '../../shared/host/keep-compiled.ts'
 import { shutInspector } from '../../shared/host/shut-inspector.ts'
 
 // Before anything else is loaded.
 shutInspector()
+keepCompiled()
 endWithReader({ isService: process.argv[2] === 'serve' })
 await import('./commands.ts')

@@ -22,8 +22,7 @@ import type { OAuthClients } from './oauth/clients.ts'
 import { clientOf, type Held, refresher } from './oauth/refresher.ts'
 import type { TokenCalls } from './oauth/token-calls.ts'
 import { type OtherHome, vendorAt } from './oauth/vendors.ts'
-import { customConnector } from './openapi/custom-connector.ts'
-import { customs } from './openapi/customs.ts'
+import { customs, madeConnector } from './openapi/customs.ts'
 import type { ConnectorStore } from './store.ts'
 import { VendorFailure } from './vendor-failure.ts'
 
@@ -125,7 +124,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
     ): Promise<{ install: Install; warnings: string[] }> {
       const { connectorId, config, displayName } = given
       const api = isCustom(connectorId) ? await compiledOf(tenantId, connectorId, given) : undefined
-      const connector = isCustom(connectorId) ? customConnector(connectorId, api!) : await fromCatalogue(given)
+      const connector = isCustom(connectorId) ? await madeConnector(connectorId, api!) : await fromCatalogue(given)
       const { credential, baseUrl, missing, warnings } = readConfig(connector, config)
       if (api && baseUrl === undefined) {
         const path = 'openapi#/servers/0/url'

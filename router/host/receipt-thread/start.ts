@@ -1,10 +1,13 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
 import { relayedMetrics } from '../../metrics/metrics-relay.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
 import { receiptThreadClient } from './client.ts'
 import type { ReceiptLocation } from './messages.ts'
 
 const ROLE = 'waybill-receipt-thread'
+/** Left to itself, the engine lets the objects of calls that are over take 128 MiB (measured). */
+const YOUNG_MB = 24
 
 export interface ReceiptThread {
   elsewhere: NonNullable<ReceiptStorage['elsewhere']>
@@ -25,7 +28,8 @@ export function receiptThread(
   return {
     ready: ready.promise,
     async elsewhere(deps, here) {
-      const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {} })
+      const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB }
+      const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {}, resourceLimits })
       started(worker)
       const { metrics, apply } = relayedMetrics(deps.metrics)
       return receiptThreadClient({ ...deps, worker, place, metrics, apply, ready, here: () => here(metrics) })
@@ -35,6 +39,7 @@ export function receiptThread(
 
 // The other side: this file is also the program of the thread, so that source and build need no second path.
 if (!isMainThread && workerData === ROLE && parentPort !== null) {
+  keepCompiled()
   const { serveReceipts } = await import('./worker.ts')
   serveReceipts(parentPort)
 }

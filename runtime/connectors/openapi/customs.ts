@@ -6,10 +6,15 @@ import type { Install } from '../install.ts'
 import { loadCatalogue } from '../load-catalogue.ts'
 import type { ConnectorStore } from '../store.ts'
 import type { CompiledApi } from './compiled.ts'
-import { DocumentProblem } from './document.ts'
+import { DocumentProblem, readDocument } from './document.ts'
 
 /** Connectors that are made from a row are made once for each change of it; this many are kept. */
 const KEPT = 200
+
+/** The connector of an API that was compiled from a document. */
+export async function madeConnector(id: CustomId, api: CompiledApi): Promise<Connector> {
+  return (await import('./custom-connector.ts')).customConnector(id, api)
+}
 
 /** Connectors by their installs: those of the catalogue, and those that a tenant has made from a document. */
 export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
@@ -22,8 +27,7 @@ export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
       if (known?.revision === revision) return known.connector
       const api = await store.api(tenantId, connectorId)
       if (!api) throw new Error(`the install of ${connectorId} has lost its operations`)
-      const { customConnector } = await import('./custom-connector.ts')
-      const connector = customConnector(connectorId, api)
+      const connector = await madeConnector(connectorId, api)
       made.delete(id)
       made.set(id, { revision, connector })
       for (const [oldest] of made) {
@@ -47,7 +51,7 @@ export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
           : 'Required: an OpenAPI 3.0 or 3.1 document'
         throw invalid([{ path: 'openapi', message }])
       }
-      const [{ compile }, { readDocument }] = await Promise.all([import('./compile.ts'), import('./document.ts')])
+      const { compile } = await import('./compile.ts')
       try {
         return { ...compile(await readDocument(openapi), operations, testOperation), ...ruleOf(rate) }
       } catch (error) {
