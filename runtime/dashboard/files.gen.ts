@@ -1263,6 +1263,7 @@ figure {
   position: sticky;
   top: 3.7rem;
   max-height: calc(100vh - 4.2rem);
+  margin-bottom: var(--space-6);
   overflow: auto;
 }
 .side > div > section {
