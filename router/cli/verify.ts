@@ -3,6 +3,7 @@ import { Command, Option, UsageError } from 'clipanion'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { PlacedStore } from '../host/open-store.ts'
 import type { TrustedKeys } from '../traces/checkpoint.ts'
 import { DAY_MS } from '../traces/utc-day.ts'
 import type { VerifyInput } from '../traces/verify.ts'
@@ -72,14 +73,15 @@ export class VerifyCommand extends Command {
     const { storePlaces } = await import('../host/open-store.ts')
     const { joinReports } = await import('../shards/join-reports.ts')
     const found = []
-    for (const { address, shard } of await storePlaces(this.context.env, this.db, this.tenant)) {
-      const { verdict, notes } = await this.store(address, trusted)
+    for (const place of await storePlaces(this.context.env, this.db, this.tenant)) {
+      const { shard } = place
+      const { verdict, notes } = await this.store(place, trusted)
       found.push({ shard, verdict, notes: notes.map(note => (shard === undefined ? note : `shard ${shard}: ${note}`)) })
     }
     return joinReports(found)
   }
 
-  private async store(address: string, trusted: TrustedKeys | undefined) {
+  private async store({ address, holds }: PlacedStore, trusted: TrustedKeys | undefined) {
     const { openPlaced } = await import('../host/open-store.ts')
     const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
@@ -94,6 +96,7 @@ export class VerifyCommand extends Command {
         own: await storedCheckpoints(db, { tenant: this.tenant }),
         published: [await publishedKeys(db)],
         trusted,
+        holds,
       })
       const wrong = found.verdict.valid ? await wrongSums(db, tenant) : undefined
       if (wrong === undefined) return found
@@ -121,13 +124,15 @@ export class VerifyCommand extends Command {
     })
   }
 
-  private async check({ own, published, trusted, ...source }: Source) {
+  private async check({ own, published, trusted, holds = () => true, ...source }: Source) {
     const { verifyRecords } = await import('../traces/verify.ts')
     const { trustedKeys } = await import('../traces/keys.ts')
     const { readCheckpoints } = await import('../host/record-file.ts')
     const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
-    const kept = this.checkpoints === undefined ? [] : await readCheckpoints(this.checkpoints)
-    const anchored = this.anchor === undefined ? [] : await readCheckpoints(this.anchor)
+    const copies = async (path: string | undefined) =>
+      path === undefined ? [] : (await readCheckpoints(path)).filter(({ tenant_id }) => holds(tenant_id))
+    const kept = await copies(this.checkpoints)
+    const anchored = await copies(this.anchor)
     const listed = published.flatMap(({ keys }) => keys)
     const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed }) : undefined)
     const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
@@ -183,6 +188,8 @@ interface Source extends Pick<VerifyInput, 'records' | 'feedback'> {
   own: NonNullable<VerifyInput['checkpoints']>
   published: RouterKeys[]
   trusted: TrustedKeys | undefined
+  /** Whose copies of checkpoints speak of this source. */
+  holds?: PlacedStore['holds']
 }
 
 async function readKeys(given: string): Promise<TrustedKeys> {

@@ -9,6 +9,8 @@ import { routerSteps } from '../schema/steps.ts'
 export interface PlacedStore {
   address: string
   shard?: string
+  /** Whether the records of a tenant belong there; one that the directory does not know belongs to the first shard. */
+  holds?: (tenant: string) => boolean
 }
 
 type Vars = Readonly<Record<string, string | undefined>>
@@ -41,7 +43,12 @@ export async function storePlaces(vars: Vars, address: string | undefined, tenan
     throw new EnvError(`the directory of shards knows no tenant ${tenant}: see \`router shards list\``)
   }
   const wanted = shards.filter(({ name }) => named === undefined || name === named)
-  return wanted.map(({ name, url }) => ({ address: url, shard: name }))
+  const first = shards[0]?.name
+  return wanted.map(({ name, url }) => ({
+    address: url,
+    shard: name,
+    holds: one => (places.get(one) ?? first) === name,
+  }))
 }
 
 /** The same for a command that reads one store. */

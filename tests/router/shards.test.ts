@@ -375,6 +375,35 @@ describe('the directory of a router', () => {
     }
   }, 60_000)
 
+  it('holds each chain against the copies of its checkpoints, in the shard where it is', async () => {
+    const upstream = await scriptedUpstream()
+    upstream.always(answer(200, JSON.stringify(messagesAnswer('good'))))
+    const place = await twoShards(upstream)
+    const anchors = join(place.folder, 'anchors.jsonl')
+    const verified = () =>
+      command(place.vars, 'verify', '--anchor', anchors).catch((error: { code: number; stdout: string }) => error)
+    try {
+      const router = await serveRouter({ ...place.vars, ROUTER_ANCHOR_FILE: anchors })
+      for (let round = 0; round < 3; round++)
+        for (const tenant of TENANTS) expect((await call(router.origin, tenant)).status).toBe(200)
+      await router.close()
+      expect((await verified()).stdout).toContain('valid: 12 records')
+      const [lost = ''] = await rows(place.stores.b, 'select tenant_id from traces order by 1')
+      for (const table of ['traces', 'checkpoints'])
+        await rows(place.stores.b, `delete from ${table} where tenant_id = '${lost}' and seq > 0`)
+      const cut = await verified()
+      expect(cut).toMatchObject({
+        code: 1,
+        stdout: expect.stringMatching(new RegExp(`^${lost}: 1 records, BROKEN`, 'm')),
+      })
+      for (const tenant of TENANTS.filter(one => one !== lost))
+        expect(cut.stdout).toMatch(new RegExp(`^${tenant}: 3 records, valid`, 'm'))
+    } finally {
+      await upstream.close()
+      await rm(place.folder, { recursive: true, force: true })
+    }
+  }, 60_000)
+
   it('refuses what does not go together, in a sentence', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-router-shards-'))
     const vars = { ROUTER_BIND: '127.0.0.1:0', ROUTER_DIRECTORY_URL: join(folder, 'directory.db'), RUST_LOG: 'off' }
