@@ -3153,8 +3153,21 @@ td {
 .num {
   text-align: right;
 }
+@media (min-width: 48.01rem) {
+  :is(td, th).num + :is(td, th):not(.num) {
+    padding-left: var(--space-6);
+  }
+}
 td {
   overflow-wrap: break-word;
+}
+#key:not([hidden]) ~ .card:has(> .body:empty) {
+  display: none;
+}
+@media (min-width: 44.01rem) {
+  #traces td:is(:nth-child(2), :nth-child(4)) {
+    white-space: nowrap;
+  }
 }
 tr.fresh > td {
   background: color-mix(in srgb, var(--saved) 10%, var(--card));
@@ -3941,6 +3954,9 @@ nav .within {
   }
   .who {
     margin-left: auto;
+  }
+  #theme {
+    max-width: 6rem;
   }
   .top {
     flex-wrap: nowrap;

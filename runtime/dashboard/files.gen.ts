@@ -1191,6 +1191,11 @@ figure {
 .num {
   text-align: right;
 }
+@media (min-width: 48.01rem) {
+  :is(td, th).num + :is(td, th):not(.num) {
+    padding-left: var(--space-6);
+  }
+}
 .head {
   color: var(--quiet);
   font-size: var(--font-2);
@@ -1607,6 +1612,7 @@ function listen()       {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
+document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 copyButtons()
 sendForms()
 followTimes()
@@ -4071,8 +4077,18 @@ function begin(told         )                {
   })
   return going
 }
+const LONGEST_PRESS_MS = 1000
+let pressed
+document.addEventListener('pointerdown', () => {
+  const { promise, resolve } = Promise.withResolvers      ()
+  pressed = promise
+  for (const name of ['pointerup', 'pointercancel'])
+    window.addEventListener(name, () => setTimeout(resolve), { once: true })
+  setTimeout(resolve, LONGEST_PRESS_MS)
+})
 async function swap(told         )                {
   const now = await current(told)
+  await pressed
   if (now !== undefined) for (const old of document.querySelectorAll             ('[data-live]')) renew(old, now)
   document.dispatchEvent(new Event('refreshed'))
 }
@@ -4086,7 +4102,9 @@ function renew(old             , now          )       {
   const next = document.importNode(fresh, true)
   keepOpen(old, next)
   const at = placeOfFocus(old)
+  const scrolled = old.scrollLeft
   old.replaceWith(next)
+  next.scrollLeft = scrolled
   if (at !== undefined) next.querySelector             (at)?.focus({ preventScroll: true })
 }
 function placeOfFocus(part             )                     {
@@ -5040,6 +5058,9 @@ nav .within {
   }
   .who {
     margin-left: auto;
+  }
+  #theme {
+    max-width: 6rem;
   }
   .top {
     flex-wrap: nowrap;

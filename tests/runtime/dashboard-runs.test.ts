@@ -7,6 +7,9 @@ import { eventually } from '../eventually.ts'
 import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
 import { manyRuns } from './many-runs.ts'
 
+/** An answer with figures is given for fifty times as long as it took. */
+const OF_FIGURES = { timeout: 60_000 }
+
 if (hasChromium()) {
   describe('the overview and the list of runs in a browser', () => {
     let fixture: DashboardFixture
@@ -38,7 +41,9 @@ if (hasChromium()) {
       await page.waitForSelector('#run-head .badge:text("succeeded")')
     })
 
-    it('says how runs went, with the numbers of each chart as a table, and leads from a cause to its runs', async () => {
+    it('says how runs went, with the numbers of each chart as a table, and leads from a cause to its runs', {
+      timeout: 90_000,
+    }, async () => {
       await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo', tools: ['wait'] } })
       await fixture.call('POST', '/v1/agents', { name: 'broken', manifest: { model: 'openai-compatible:none/x' } })
       for (let i = 0; i < 3; i++) await start('broken', `It cannot work ${i}`)
@@ -47,7 +52,7 @@ if (hasChromium()) {
       await eventually(async () => {
         await page.goto(at('?range=1h'))
         expect(await page.textContent('.tile >> nth=1')).toContain('5')
-      })
+      }, OF_FIGURES)
       expect(await page.getAttribute('.segments [aria-current]', 'href')).toBe('./?range=1h')
       expect(await page.textContent('.tile >> nth=0')).toContain('40.0')
       const runs = page.locator('section:has(h2:text-is("Runs"))')

@@ -132,8 +132,9 @@ if (hasChromium()) {
         const line = page.locator('#timeline button:has-text("model-1")')
         await line.waitFor()
         const asked = await line.evaluate((button: HTMLElement) => {
+          const now = performance.now()
           button.click()
-          return performance.now()
+          return now
         })
         await page.waitForSelector('#step .message.answer')
         expect(await page.locator('.skeleton').count()).toBe(0)

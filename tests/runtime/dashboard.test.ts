@@ -33,7 +33,9 @@ if (hasChromium()) {
     /** For a change of the design: the folder of WAYBILL_DASHBOARD_SHOTS has every page afterwards. */
     const shot = async (name: string, of = page) => {
       const folder = process.env.WAYBILL_DASHBOARD_SHOTS
-      if (folder) await of.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+      // The reference of the API is longer than a picture can be.
+      const fullPage = !name.startsWith('docs')
+      if (folder) await of.screenshot({ path: join(folder, `${name}.png`), fullPage })
     }
 
     /** Opens each page once and sees it in each look, two at a time in tabs of their own; answers what is wrong with them. */

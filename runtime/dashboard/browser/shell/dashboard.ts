@@ -61,6 +61,8 @@ function listen(): void {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
+// On a phone the menu is one line, wider than the screen.
+document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 copyButtons()
 sendForms()
 followTimes()

@@ -56,8 +56,22 @@ function begin(told: boolean): Promise<void> {
   return going
 }
 
+const LONGEST_PRESS_MS = 1000
+/** A press that is not over yet: its click is of what stands under the pointer, which must not be replaced meanwhile. */
+let pressed: Promise<void> | undefined
+
+document.addEventListener('pointerdown', () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  pressed = promise
+  // The click comes behind this event.
+  for (const name of ['pointerup', 'pointercancel'])
+    window.addEventListener(name, () => setTimeout(resolve), { once: true })
+  setTimeout(resolve, LONGEST_PRESS_MS)
+})
+
 async function swap(told: boolean): Promise<void> {
   const now = await current(told)
+  await pressed
   if (now !== undefined) for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) renew(old, now)
   document.dispatchEvent(new Event('refreshed'))
 }
@@ -73,7 +87,9 @@ function renew(old: HTMLElement, now: Document): void {
   const next = document.importNode(fresh, true)
   keepOpen(old, next)
   const at = placeOfFocus(old)
+  const scrolled = old.scrollLeft
   old.replaceWith(next)
+  next.scrollLeft = scrolled
   if (at !== undefined) next.querySelector<HTMLElement>(at)?.focus({ preventScroll: true })
 }
 
