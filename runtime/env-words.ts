@@ -311,6 +311,12 @@ export const moreRuntimeWords: VariableGroups<string> = {
       form: 'number',
       unset: 'as many as glibc finds right',
     },
+    NODE_COMPILE_CACHE: {
+      about:
+        'The folder in which Node keeps compiled code for the next start. `NODE_DISABLE_COMPILE_CACHE=1` keeps none.',
+      form: 'path',
+      unset: '`.cache/waybill/compiled` in the `node_modules` of the installation, if it may be written',
+    },
     NODE_OPTIONS: {
       about:
         'Options of Node. With `--disable-sigusr1` in it, SIGUSR1 opens no debugger even in the first moments of a start. `--max-semi-space-size=4` saves memory. The systemd unit sets both.',
