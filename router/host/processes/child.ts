@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
 import { shutInspector } from '../../../shared/host/shut-inspector.ts'
 import { joinProcesses } from './other-processes.ts'
 import { parentChannel } from './parent-channel.ts'
@@ -11,6 +12,7 @@ const ORPHAN_MS = 60_000
 const LOOK_MS = 100
 
 shutInspector()
+keepCompiled()
 const [role, path = '', given = '', origin = ''] = process.argv.slice(2)
 
 // A terminal signals all processes; the first one tells the others when to end.

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import { createLog } from '../../../shared/log/log.ts'
@@ -100,6 +101,16 @@ describe('the receipt thread', () => {
     expect(fourth.attempts[0].usage_source).toBe('none')
     expect(JSON.stringify(rows)).not.toContain('canary')
     expect(await verified(again)).toMatchObject({ valid: true, records: 4, tenants: [{ unanchored_tail: 0 }] })
+  })
+
+  it('has a bounded space for the objects of calls that are over, and as much for those in use as any thread', async () => {
+    const { worker, close } = await started()
+    const anyThread = new Worker('', { eval: true })
+    const { maxYoungGenerationSizeMb, maxOldGenerationSizeMb } = worker.resourceLimits ?? {}
+    expect(maxYoungGenerationSizeMb).toBe(24)
+    expect(maxOldGenerationSizeMb).toBeGreaterThanOrEqual(anyThread.resourceLimits?.maxOldGenerationSizeMb ?? 1024)
+    await anyThread.terminate()
+    await close()
   })
 
   it('loses nothing that was handed over when it is closed at once', async () => {
