@@ -4072,9 +4072,11 @@ export function refresh(told = false)                {
 }
 function begin(told         )                {
   after = undefined
-  going = swap(told).finally(() => {
-    going = undefined
-  })
+  going = swap(told)
+    .catch((error         ) => reportError(error))
+    .finally(() => {
+      going = undefined
+    })
   return going
 }
 const LONGEST_PRESS_MS = 1000

@@ -38,6 +38,7 @@ if (hasChromium()) {
           throw new Error(`step ${steps + 1}, ${name}: ${error}`)
         })
         steps++
+        await page.waitForLoadState()
         const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (over > 0) wrong.push(`${name}: ${over} px too wide`)
         for (const colorScheme of ['light', 'dark'] as const) {

@@ -50,9 +50,11 @@ export function refresh(told = false): Promise<void> {
 
 function begin(told: boolean): Promise<void> {
   after = undefined
-  going = swap(told).finally(() => {
-    going = undefined
-  })
+  going = swap(told)
+    .catch((error: unknown) => reportError(error))
+    .finally(() => {
+      going = undefined
+    })
   return going
 }
 
