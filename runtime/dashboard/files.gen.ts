@@ -1573,6 +1573,7 @@ import { pageTabs } from './tabs.js'
 import { followTimes } from './times.js'
 const QUIET_MS = 30
 const REST = 5
+const LONGEST_REST_MS = 2000
 let restUntil = 0
 let isDue = false
 function lookSoon()       {
@@ -1590,7 +1591,7 @@ async function renew()                {
   const began = performance.now()
   await refresh(true)
   const now = performance.now()
-  restUntil = now + REST * (now - began)
+  restUntil = now + Math.min(REST * (now - began), LONGEST_REST_MS)
 }
 function listen()       {
   if (document.querySelector('[data-live]') === null) return

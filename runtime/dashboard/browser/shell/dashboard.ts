@@ -13,6 +13,7 @@ import { followTimes } from './times.ts'
 const QUIET_MS = 30
 /** After a page that took long to be drawn, this many times as long passes before the next. */
 const REST = 5
+const LONGEST_REST_MS = 2000
 
 let restUntil = 0
 let isDue = false
@@ -34,7 +35,7 @@ async function renew(): Promise<void> {
   const began = performance.now()
   await refresh(true)
   const now = performance.now()
-  restUntil = now + REST * (now - began)
+  restUntil = now + Math.min(REST * (now - began), LONGEST_REST_MS)
 }
 
 /** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
