@@ -105,6 +105,7 @@ print('batches:', client.batches.retrieve(batch.id).status)
     name: 'anthropic',
     language: 'py',
     source: `
+import io
 import os
 from anthropic import Anthropic
 from pydantic import BaseModel
@@ -127,6 +128,8 @@ print('messages form:', client.messages.parse(messages=ask, output_format=Form, 
 print('count:', client.messages.count_tokens(model='large', messages=ask).input_tokens)
 batch = client.messages.batches.create(requests=[{'custom_id': '1', 'params': {'messages': ask, **base}}])
 print('batches:', client.messages.batches.retrieve(batch.id).processing_status)
+file = client.beta.files.upload(file=('note.txt', io.BytesIO(b'forty-two'), 'text/plain'))
+print('files:', client.beta.files.retrieve_metadata(file.id).filename, client.beta.files.delete(file.id).type)
 `,
   },
   {

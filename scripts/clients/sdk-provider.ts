@@ -22,7 +22,8 @@ export function sdkProvider(): Script {
   return (response, seen, request) => {
     const reply = (script: Script) => script(response, seen, request)
     const path = seen.url.split('?', 1)[0]!.replace(/^\/v1/, '')
-    const kept = KEPT[`${seen.method} ${path}`]
+    const known = `${seen.method} ${path}`
+    const kept = (request.headers['anthropic-version'] === undefined ? undefined : MESSAGES_KEPT[known]) ?? KEPT[known]
     if (kept !== undefined) return reply(answer(200, JSON.stringify(kept)))
     if (path === '/responses') return responses.script(response, seen, request)
     if (seen.method !== 'POST' || !/^\/(?:messages|chat\/completions)$/.test(path))
@@ -90,6 +91,21 @@ const FILE = {
   filename: 'batch.jsonl',
   purpose: 'batch',
   status: 'processed',
+}
+/** Files of the other maker, which it knows by the header of its version. */
+const MESSAGES_FILE = {
+  id: 'file_1',
+  type: 'file',
+  filename: 'note.txt',
+  mime_type: 'text/plain',
+  size_bytes: 9,
+  created_at: '2026-01-01T00:00:00Z',
+  downloadable: false,
+}
+const MESSAGES_KEPT: Readonly<Record<string, object>> = {
+  'POST /files': MESSAGES_FILE,
+  'GET /files/file_1': MESSAGES_FILE,
+  'DELETE /files/file_1': { id: 'file_1', type: 'file_deleted' },
 }
 const BATCH = {
   id: 'batch_1',
