@@ -113,8 +113,8 @@ export function traceWriter(options: TraceWriterOptions) {
   let retryAt = 0
   let storeFault: string | undefined
   let spillFault: string | undefined
-  const begun = clock.monotonic()
-  let turnStart = begun
+  const startedAt = clock.monotonic()
+  let turnStart = startedAt
   let silent = 0
 
   // The next process has time for what is left in the spill file.
@@ -246,7 +246,7 @@ export function traceWriter(options: TraceWriterOptions) {
 
   /** Not at the start, which others wait for. */
   async function sumUp() {
-    if (closed || clock.monotonic() - begun < SUM_UP_AFTER_MS) return
+    if (closed || clock.monotonic() - startedAt < SUM_UP_AFTER_MS) return
     const term = await committer.open()
     if (term) await savings.step(committer.chains().keys(), term)
   }

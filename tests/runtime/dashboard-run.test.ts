@@ -160,7 +160,7 @@ if (hasChromium()) {
       await page.click('#timeline button:has-text("model-2 ")')
       await page.waitForSelector('#step .message.answer')
       await page.evaluate(() => scrollTo(0, 0))
-      await picture(page, 'dashboard-run')
+      await picture(page, 'dashboard-run', 160_000)
       // The same without a script, for reading.
       const plain = await (await fetch(`${origin}/runs/${id}`, { headers: { cookie: await cookieOf() } })).text()
       expect(plain).toMatch(/<rect data-step="timer-1-2" class="[\w-]+ replayed"/)
