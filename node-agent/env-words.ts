@@ -113,6 +113,12 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
       form: 'path',
       default: '/var/lib/waybill/guest-image',
     },
+    NODE_AGENT_IMAGES_DIR: {
+      about:
+        'A folder for each further guest image, under the name by which agents ask for it. `node-agent image --name` writes one.',
+      form: 'path',
+      default: '/var/lib/waybill/guest-images',
+    },
     NODE_AGENT_SANDBOX_TOOLS: {
       about: 'A folder that containers (runc, gVisor) see read-only as `/opt`: programs such as Node and MCP servers.',
       form: 'absolute path',
@@ -126,7 +132,7 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
     },
     PLATFORM_WARM_POOL: {
       about:
-        'The most virtual machines that wait, paused, of all kinds together: of a kind as many as were asked for within one second of the last five minutes.',
+        'The most virtual machines of an image that wait, paused, of all kinds together: of a kind as many as were asked for within one second of the last five minutes.',
       form: '0 to 64',
       default: '2',
     },

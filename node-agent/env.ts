@@ -10,6 +10,8 @@ export const nodeEnv = z.object({
   NODE_AGENT_STATE_DIR: z.string().default('/var/lib/waybill/node'),
   /** Written by `node-agent image`. */
   NODE_AGENT_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
+  /** A folder for each image that agents may name, written by `node-agent image --name`. */
+  NODE_AGENT_IMAGES_DIR: z.string().default('/var/lib/waybill/guest-images'),
   /** A comma list of the backends that may be used here; all of them when it is not set. */
   NODE_AGENT_BACKENDS: z
     .string()

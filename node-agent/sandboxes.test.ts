@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { release, tmpdir } from 'node:os'
@@ -12,6 +12,9 @@ import { silentLog } from '../shared/log/log.ts'
 import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
 import { type NodeEnv, nodeEnv } from './env.ts'
+import { buildImage } from './guest/build-image.ts'
+import { INPUTS_FOLDER } from './guest/image-inputs.ts'
+import { openImage } from './guest/image-manifest.ts'
 import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 
@@ -32,6 +35,7 @@ beforeAll(async () => {
   env = nodeEnv.parse({
     NODE_AGENT_STATE_DIR: folder,
     NODE_AGENT_IMAGE_DIR: await testImageFolder(),
+    NODE_AGENT_IMAGES_DIR: join(folder, 'images'),
     NODE_AGENT_QEMU_ACCEL: 'tcg',
   })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
@@ -210,4 +214,45 @@ describe.runIf(here)('sandbox tools of a run', () => {
     },
     90_000,
   )
+})
+
+describe.runIf(here)('an agent that names an image', () => {
+  const named = { image: 'notes', tools: ['exec'] } satisfies ManifestInput
+  const read = exec('cat /usr/local/share/note')
+  beforeAll(async () => {
+    const files = join(folder, 'files')
+    await mkdir(join(files, 'usr/local/share'), { recursive: true })
+    await writeFile(join(files, 'usr/local/share/note'), 'of the image\n')
+    await buildImage(INPUTS_FOLDER, join(folder, 'images/notes'), { added: files })
+  })
+
+  it('has the files of that image, another agent of the same node has not, and the event says which image it was', async () => {
+    const made = await room({ ...named, isolation: 'runc' })
+    const { outputs, done } = await ran(made, [read])
+    expect(outputs).toMatchObject([{ stdout: 'of the image\n', exitCode: 0 }])
+    const { digest } = (await openImage(join(folder, 'images/notes')))!
+    expect(done[0]!.meta).toMatchObject({ backend: 'runc', image: { name: 'notes', digest } })
+    const other = await room({ tools: ['exec'], isolation: 'runc' })
+    const without = await ran(other, [read])
+    expect(without.outputs).toMatchObject([{ exitCode: 1 }])
+    expect(without.done[0]!.meta).not.toHaveProperty('image')
+  })
+
+  it.runIf(hasQemu)(
+    'gets it from a pool of its own as a virtual machine',
+    async () => {
+      const made = await room({ ...named, isolation: 'qemu' })
+      for (const _ of [1, 2]) expect((await ran(made, [read])).outputs).toMatchObject([{ stdout: 'of the image\n' }])
+      const other = await room({ tools: ['exec'], isolation: 'qemu' })
+      expect((await ran(other, [read])).outputs).toMatchObject([{ exitCode: 1 }])
+    },
+    240_000,
+  )
+
+  it('is not run in another image where the node has none of that name', async () => {
+    const made = await room({ ...named, image: 'missing', isolation: 'runc' })
+    const { run } = await ran(made, [read])
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'isolation_unavailable' } })
+    expect(run!.error!.message).toContain('"node-agent image --name missing" builds it')
+  })
 })

@@ -11,6 +11,7 @@ import {
 import type { ResolveHost } from '../shared/host/resolve-host.ts'
 import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../shared/log/log.ts'
+import { IMAGE_NAME } from '../shared/wire/runtime/isolation.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
 import { reachedPlaces } from './egress/reached.ts'
 import type { NodeEnv } from './env.ts'
@@ -37,52 +38,61 @@ const START_MS = 30_000
 /** Processes of a run; gVisor's host tasks count for more and its driver makes room for them. */
 const PIDS = 128
 
+/** The drivers of one image. */
 interface Machine {
   drivers: readonly Driver[]
   image: GuestImage | undefined
 }
 
-/** Which backends work here, each tried once, when it is first asked for. */
+/** Those of the usual image; with a name of that one, undefined where it is not on this node. */
+type MachineOf = (name?: string) => Promise<Machine | undefined>
+
+/** Which backends work here, each tried once with each image, when it is first asked for. */
 function backendOffers({
   env,
   log,
   probes,
-  machine,
-}: Pick<NodeSandboxesOptions, 'env' | 'log' | 'probes'> & { machine: () => Promise<Machine> }) {
+  machineOf,
+}: Pick<NodeSandboxesOptions, 'env' | 'log' | 'probes'> & { machineOf: MachineOf }) {
   const tried = new Map<string, Promise<Offered | undefined>>()
   const passed: Offered[] = []
 
-  async function probe(backend: string): Promise<Offered | undefined> {
+  async function probe(backend: string, { drivers, image }: Machine, name?: string): Promise<Offered | undefined> {
     if (env.NODE_AGENT_BACKENDS?.includes(backend) === false) return undefined
-    const { drivers, image } = await machine()
     const driver = drivers.find(one => one.backend === backend)
     // A guest without an image has nothing to run; an interpreter has no guest.
-    if (driver === undefined || (image === undefined && backend !== 'wasm')) return undefined
-    const known = probes?.find(one => one.backend === backend)
+    if (driver === undefined || (backend === 'wasm' ? name !== undefined : image === undefined)) return undefined
+    const known = name === undefined ? probes?.find(one => one.backend === backend) : undefined
     const { available, accel, reasons } = known ?? (await boundedProbe(driver, PROBE_MS))
-    if (!known) log.debug('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
+    if (!known) {
+      log.debug('an isolation backend was tried', { backend, image: name, available, reasons: reasons.join(' ') })
+    }
     if (!available) return undefined
     const programs = new Set(
       backend === 'wasm'
         ? ['node']
         : [...(image?.programs ?? []), ...(await toolsFor(driver, env.NODE_AGENT_SANDBOX_TOOLS))],
     )
-    const offer = { backend: driver.backend, programs, ...(accel && { accel }) }
-    passed.push(offer)
+    const named = name === undefined || image === undefined ? undefined : { name, digest: image.digest }
+    const offer = { backend: driver.backend, programs, ...(accel && { accel }), ...(named && { image: named }) }
+    if (name === undefined) passed.push(offer)
     return offer
   }
 
-  async function offered(backends: readonly string[]): Promise<Offered[]> {
+  async function offered(backends: readonly string[], name?: string): Promise<Offered[]> {
+    const machine = await machineOf(name)
+    if (machine === undefined) return []
     const found: Offered[] = []
     // One after another: each probe starts something.
     for (const backend of backends) {
-      let known = tried.get(backend)
+      const key = `${backend} ${name ?? ''}`
+      let known = tried.get(key)
       if (known === undefined) {
-        known = probe(backend).catch((error: unknown) => {
-          log.warn('an isolation backend could not be tried', { backend, error })
+        known = probe(backend, machine, name).catch((error: unknown) => {
+          log.warn('an isolation backend could not be tried', { backend, image: name, error })
           return undefined
         })
-        tried.set(backend, known)
+        tried.set(key, known)
       }
       const offer = await known
       if (offer) found.push(offer)
@@ -102,7 +112,8 @@ export function nodeSandboxes({
   resolve,
   probes,
 }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
-  let opened: Promise<Machine> | undefined
+  let usual: Promise<Machine> | undefined
+  const named = new Map<string, Machine>()
   const open = new Set<RunSandbox>()
   const machines = sessionMachines({ log })
 
@@ -113,17 +124,26 @@ export function nodeSandboxes({
     if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
     return { drivers, image }
   }
-  const machine = () => {
-    opened ??= begin()
-    return opened
+  const machineOf: MachineOf = async name => {
+    usual ??= begin()
+    // What an earlier process left is gone before anything is started.
+    const machine = await usual
+    if (name === undefined) return machine
+    const there = named.get(name)
+    if (there) return there
+    const image = IMAGE_NAME.test(name) ? await openImage(join(env.NODE_AGENT_IMAGES_DIR, name)) : undefined
+    if (image === undefined) return undefined
+    const made = named.get(name) ?? { drivers: driversOf(env, image), image }
+    named.set(name, made)
+    return made
   }
 
-  const { offered, known } = backendOffers({ env, log, probes, machine })
+  const { offered, known } = backendOffers({ env, log, probes, machineOf })
   const tarOf = (id: string) => join(workspaces, `${id}.tar`)
 
-  async function driverOf({ backend }: Offered): Promise<Driver> {
-    const { drivers } = await machine()
-    const driver = drivers.find(one => one.backend === backend)
+  async function driverOf({ backend, image }: Offered): Promise<Driver> {
+    const machine = await machineOf(image?.name)
+    const driver = machine?.drivers.find(one => one.backend === backend)
     if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${backend}`)
     return driver
   }
@@ -183,8 +203,8 @@ export function nodeSandboxes({
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.close()))
       await machines.close()
-      const { drivers } = opened ? await opened : { drivers: [] }
-      await Promise.all(drivers.map(driver => driver.close()))
+      const all = [...(usual ? [await usual] : []), ...named.values()]
+      await Promise.all(all.flatMap(({ drivers }) => drivers.map(driver => driver.close())))
     },
   }
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -46,6 +46,21 @@ describe('node-agent doctor', () => {
     expect(out).toContain('→ Install firecracker')
   })
 
+  it('lists the images that agents may name', async () => {
+    const data = join(folder, 'images/data')
+    await mkdir(data, { recursive: true })
+    await mkdir(join(folder, 'images/empty'))
+    const digest = 'a'.repeat(64)
+    const outputs = { agent: digest, vmlinux: digest, initramfs: digest }
+    await writeFile(
+      join(data, 'manifest.json'),
+      JSON.stringify({ version: 1, inputs: [], outputs, programs: ['python3'] }),
+    )
+    const { out } = await nodeAgent(['doctor', '--only', 'wasm'], { NODE_AGENT_IMAGES_DIR: join(folder, 'images') })
+    expect(out).toMatch(/\nguest image data: [0-9a-f]{64}, with python3\n/)
+    expect(out).not.toContain('guest image empty')
+  })
+
   it('refuses a deadline or a setting that it cannot read', async () => {
     expect((await nodeAgent(['doctor', '--deadline', 'soon'])).err).toContain('--deadline expects seconds')
     const { code, err } = await nodeAgent(['doctor'], { NODE_AGENT_QEMU_ACCEL: 'fast' })
@@ -56,4 +71,9 @@ describe('node-agent doctor', () => {
 it('node-agent image says where its inputs come from when they are not there', async () => {
   const { code, err } = await nodeAgent(['image', '--inputs', join(folder, 'nothing')])
   expect([code, err]).toEqual([1, expect.stringContaining('bash scripts/setup-host.sh')])
+})
+
+it('node-agent image says what a name may be, and that it stands in place of a folder', async () => {
+  expect((await nodeAgent(['image', '--name', '../x'])).err).toContain('"../x" cannot be the name of an image')
+  expect((await nodeAgent(['image', '--name', 'data', '--out', 'x'])).err).toBe('Give either --name or --out.\n')
 })

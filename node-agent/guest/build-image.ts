@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { readJson } from '../../shared/json/read-json.ts'
+import { addedMembers, withAdded } from './added-members.ts'
 import { cpioOf, type Member } from './cpio.ts'
 import {
   type Addition,
@@ -31,7 +32,7 @@ const AGENT_SOURCE = new URL('agent.c', import.meta.url)
 export async function buildImage(
   inputsFolder: string,
   into: string,
-  { interpreters = false, browser = false } = {},
+  { interpreters = false, browser = false, added }: { interpreters?: boolean; browser?: boolean; added?: string } = {},
 ): Promise<ImageManifest> {
   const inputs = await readInputs(inputsFolder)
   const input = (name: string) => inputs.get(name)!.content
@@ -56,7 +57,8 @@ export async function buildImage(
       ...(additions.length > 0 ? [] : OPERATORS_LIBRARIES),
       ...(await clientMembers()),
     ]
-    const files = withPackages(root, extra)
+    const own = added === undefined ? [] : await addedMembers(added)
+    const files = withAdded(withPackages(root, extra), own)
     const initramfs = cpioOf([
       ...files,
       { path: 'init', kind: 'file', mode: 0o755, content: agent },
@@ -75,9 +77,14 @@ export async function buildImage(
     ])
     const manifest = imageManifest.parse({
       version: 1,
-      inputs: [...inputs, ...packages].map(([name, { sha256, source }]) => ({ name, sha256, source })),
+      inputs: [
+        ...[...inputs, ...packages].map(([name, { sha256, source }]) => ({ name, sha256, source })),
+        ...(added === undefined
+          ? []
+          : [{ name: 'added', sha256: sha256Of(cpioOf(own)), source: 'files of the operator' }]),
+      ],
       programs: [...(interpreters ? [...INTERPRETERS, 'pip', 'npm'] : []), ...(browser ? [BROWSER] : [])],
-      rootMb: Math.ceil(extra.reduce((sum, { content }) => sum + (content?.length ?? 0), 0) / 1_048_576),
+      rootMb: Math.ceil([...extra, ...own].reduce((sum, { content }) => sum + (content?.length ?? 0), 0) / 1_048_576),
       outputs: {
         agent: sha256Of(agent),
         vmlinux: sha256Of(vmlinux),

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import { readJson } from '../../shared/json/read-json.ts'
+import { IMAGE_NAME } from '../../shared/wire/runtime/isolation.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -54,4 +55,20 @@ export async function openImage(folder: string): Promise<GuestImage | undefined>
     rootMb,
     digest: createHash('sha256').update(Object.values(outputs).join()).digest('hex'),
   }
+}
+
+export interface NamedImage {
+  name: string
+  digest: string
+  programs: readonly string[]
+}
+
+/** Those in a folder, each under the name of its own, in order of names. */
+export async function namedImages(folder: string): Promise<NamedImage[]> {
+  const names = (await readdir(folder).catch((): string[] => [])).filter(name => IMAGE_NAME.test(name)).toSorted()
+  const images = await Promise.all(names.map(name => openImage(join(folder, name))))
+  return names.flatMap((name, at) => {
+    const image = images[at]
+    return image === undefined ? [] : [{ name, digest: image.digest, programs: image.programs }]
+  })
 }

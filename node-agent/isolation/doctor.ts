@@ -1,6 +1,6 @@
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import type { NodeEnv } from '../env.ts'
-import { type GuestImage, NO_IMAGE, openImage } from '../guest/image-manifest.ts'
+import { type GuestImage, type NamedImage, NO_IMAGE, namedImages, openImage } from '../guest/image-manifest.ts'
 import { boundedProbe } from './bounded-probe.ts'
 import type { Driver, Probe } from './driver.ts'
 import { driversOf, reapAll } from './drivers.ts'
@@ -15,6 +15,8 @@ export interface Diagnosis {
     image: string | undefined
     /** What the image has beyond its plain tools. */
     programs: readonly string[]
+    /** Those that agents ask for by name. They are tried when a run first does. */
+    images: readonly NamedImage[]
     kvm: string
   }
   /** Leftovers that were removed first. */
@@ -39,6 +41,7 @@ export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly 
       cgroups: await cgroupVersion(),
       image: image?.digest,
       programs: image?.programs ?? [],
+      images: await namedImages(env.NODE_AGENT_IMAGES_DIR),
       kvm: (await kvmTrouble()) ?? (await kvmRemark()) ?? '/dev/kvm may be opened; only a booted guest proves it.',
     },
   }
@@ -112,6 +115,10 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
     `host: ${host.root ? 'root' : 'not root: containers cannot be limited'}, control groups ${host.cgroups ?? 'none'}`,
     `guest image: ${host.image ?? 'none'}`,
     ...(host.image === undefined ? [] : additions(host.programs)),
+    ...host.images.map(
+      ({ name, digest, programs }) =>
+        `guest image ${name}: ${digest}${programs.length === 0 ? '' : `, with ${programs.join(', ')}`}`,
+    ),
     `kvm: ${host.kvm}`,
     ...(reaped === 0 ? [] : [`removed ${reaped} sandboxes that an earlier process left behind`]),
     '',

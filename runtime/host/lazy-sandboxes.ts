@@ -29,7 +29,7 @@ export function lazySandboxes(
     return opened
   }
   return {
-    offered: async backends => (await open()).offered(backends),
+    offered: async (backends, image) => (await open()).offered(backends, image),
     known: () => now?.known() ?? [],
     open: async run => (await open()).open(run),
     sessions: {

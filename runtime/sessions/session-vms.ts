@@ -15,18 +15,18 @@ export function sessionMachinesOf(sandboxes: Sandboxes): Machines {
   const { sessions } = sandboxes
   return {
     async acquire(id, agentName, manifest) {
-      const { isolation, limits, session } = manifest
+      const { isolation, limits, session, image } = manifest
       if (!session.dedicatedMicrovm) return undefined
       const needed = isolation === 'shared' ? 'microvm' : isolation
       const wanted = isolationTable.microvm.satisfiedBy.filter(
         backend => needed === 'microvm' || (isolationTable[needed].satisfiedBy as readonly string[]).includes(backend),
       )
-      const offered = sessions && wanted.length > 0 ? await sandboxes.offered(wanted) : []
+      const offered = sessions && wanted.length > 0 ? await sandboxes.offered(wanted, image) : []
       const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
       if (!sessions || !found) {
         throw new ApiError(
           'isolation_unavailable',
-          `${agentName} asks for a microVM of its own for each session (session.dedicatedMicrovm), and no enrolled node offers one`,
+          `${agentName} asks for a microVM of its own for each session (session.dedicatedMicrovm), and no enrolled node offers one${image === undefined ? '' : ` with the guest image ${image}`}`,
         )
       }
       return sessions.acquire({ id, offered: found, limits, idleMs: session.idleTimeoutSeconds * 1000 })

@@ -226,9 +226,9 @@ async function placeOf(deps: LinkDeps, server: McpServer, effect?: Effect): Prom
   if (!deps.sandbox || server.command === undefined || deps.stdioTransportOf) return {}
   const room = await deps.sandbox.get()
   if (effect !== undefined && effect !== 'read') await room.keep()
-  const { backend, accel } = room.offered
+  const { backend, accel, image } = room.offered
   const { kernelRelease } = room
-  return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
+  return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }), ...(image && { image }) } }
 }
 
 type Hashes = ReadonlyMap<string, string>

@@ -65,7 +65,7 @@ export async function placed(
   sandboxes: Sandboxes,
   { commandsElsewhere }: { commandsElsewhere: boolean },
 ): Promise<Offered | undefined> {
-  const { isolation, tools, entrypoint, mcpServers } = manifest
+  const { isolation, tools, entrypoint, mcpServers, image } = manifest
   const command = commandsElsewhere ? undefined : mcpServers.find(server => server.command !== undefined)
   const ofCommand =
     command && `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
@@ -74,8 +74,12 @@ export async function placed(
   if (refused[0]) throw new RunFailure('isolation_unavailable', `${refused[0].message}; nothing was run`)
   const wanted = backendsFor(manifest, command !== undefined)
   if (wanted.length === 0) return undefined
-  const offered = await sandboxes.offered(wanted)
+  const offered = await sandboxes.offered(wanted, image)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
+  if (found === undefined && image !== undefined && (await sandboxes.offered(wanted)).length > 0) {
+    const message = `the guest image ${image} is not on this node, or does not start there: nothing was run. "node-agent image --name ${image}" builds it`
+    throw new RunFailure('isolation_unavailable', message)
+  }
   if (found === undefined) {
     const sandboxed = [
       ...(entrypoint ? ['its entrypoint'] : []),

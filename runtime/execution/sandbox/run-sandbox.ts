@@ -69,12 +69,13 @@ export function sandboxOfRun({
 
 /** Where something ran and what it reached, for the journal and thereby for the receipt. */
 export function provenance(room: RunSandbox) {
-  const { backend, accel } = room.offered
+  const { backend, accel, image } = room.offered
   const egress = room.reached()
   const meta = {
     backend,
     kernelRelease: room.kernelRelease,
     ...(accel && { accel }),
+    ...(image && { image }),
     ...(egress.length > 0 && { egress }),
   }
   return { isolationUsed: backend, meta }

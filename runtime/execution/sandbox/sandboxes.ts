@@ -11,6 +11,8 @@ export interface Offered {
   accel?: 'kvm' | 'tcg'
   /** Interpreters, what installs packages for them, and a browser, as far as its guests have them. */
   programs: ReadonlySet<string>
+  /** Of its guests, where it is not the node's usual one. */
+  image?: { name: string; digest: string }
 }
 
 /** What was decided about a call out of a sandbox. */
@@ -128,9 +130,12 @@ export interface RunSandbox {
 
 /** What a node can put foreign code into. */
 export interface Sandboxes {
-  /** Those of the given backends that work here, each tried for real the first time it is asked for. */
-  offered(backends: readonly Backend[]): Promise<readonly Offered[]>
-  /** Those that have passed so far; nothing is tried for it. */
+  /**
+   * Those of the given backends that work here, each tried for real the first time it is asked for. With the name of an image: those that
+   * start it; none where this node has no such image.
+   */
+  offered(backends: readonly Backend[], image?: string): Promise<readonly Offered[]>
+  /** Those that have passed so far with the usual image; nothing is tried for it. */
   known(): readonly Offered[]
   /** Begins with the workspace as it was last kept, or with the files of the manifest. */
   open(run: SandboxFor): Promise<RunSandbox>

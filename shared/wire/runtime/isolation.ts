@@ -53,17 +53,26 @@ const MODULES: ReadonlyMap<string, RegExp> = new Map([
   ['wasi', /^[^-].*\.wasm$/],
 ])
 
+/** Of a guest image of a node; its folder has the same. */
+export const IMAGE_NAME = /^[a-z][a-z0-9-]{0,31}$/
+
 interface ForeignCode {
   entrypoint?: { command: string; args: readonly string[] } | undefined
   mcpServers: readonly { name: string; command?: string | undefined }[]
+  image?: string | undefined
 }
 
 /** What else of a manifest the interpreter of `wasm` can never run: anything but a JavaScript or WASI module; publishing it is a 400. */
 export function refusedInWasm({
   entrypoint,
   mcpServers,
+  image,
 }: ForeignCode): { path: (string | number)[]; message: string }[] {
-  const refused = mcpServers.flatMap(({ name, command }, at) =>
+  const ofImage =
+    image === undefined
+      ? []
+      : [{ path: ['image'], message: 'wasm has no guest image; declare microvm, gvisor or runc' }]
+  const ofServers = mcpServers.flatMap(({ name, command }, at) =>
     command === undefined
       ? []
       : [
@@ -73,6 +82,7 @@ export function refusedInWasm({
           },
         ],
   )
+  const refused = [...ofImage, ...ofServers]
   if (entrypoint === undefined) return refused
   const { command, args } = entrypoint
   const module = MODULES.get(command)

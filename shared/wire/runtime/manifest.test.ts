@@ -116,6 +116,7 @@ describe('manifest', () => {
     ['bad base64', { files: [{ path: 'x', content: '???', encoding: 'base64' }] }, 'files.0.content'],
     ['over 512 KiB of files', { files: [{ path: 'x', content: 'a'.repeat(524_289) }] }, 'files'],
     ['a secret by value', { secrets: [{ env: 'KEY', ref: 'hunter2' }] }, 'secrets.0.ref'],
+    ['an image that is a path', { image: '../other' }, 'image'],
     ['a retention of ten years and a day', { privacy: { retentionDays: 3651 } }, 'privacy.retentionDays'],
   ])('refuses %s and names the place', (_, given, path) => {
     expect(complaints(given).map(found => found.path)).toContain(path)
@@ -134,6 +135,7 @@ describe('manifest', () => {
   it('refuses what wasm cannot run, with what can be done', () => {
     const mcpServers = [{ name: 'files', command: 'npx', allow: ['*'] }]
     const wasm = (given: object) => complaints({ isolation: 'wasm', ...given }).map(({ path }) => path)
+    expect(wasm({ image: 'data' })).toEqual(['image'])
     expect(wasm({ mcpServers })).toEqual(['mcpServers.0.command'])
     expect(wasm({ entrypoint: { command: 'python3', args: ['main.py'] } })).toEqual(['entrypoint.command'])
     for (const args of [[], ['-e', 'x.js'], ['main.cjs']])

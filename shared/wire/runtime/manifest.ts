@@ -4,7 +4,7 @@ import { named } from '../named.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, usdLimit } from './conventions.ts'
 import { hostRule } from './host-rule.ts'
-import { isolation, refusedInWasm, toolsRefusedBy } from './isolation.ts'
+import { IMAGE_NAME, isolation, refusedInWasm, toolsRefusedBy } from './isolation.ts'
 import { files, mcpServers, secrets } from './manifest-parts.ts'
 import { modelName } from './model-name.ts'
 import { compilePattern } from './pattern.ts'
@@ -21,6 +21,8 @@ const model = text(1, 200)
     return z.NEVER
   })
   .pipe(z.string())
+
+const imageName = shape(IMAGE_NAME, "an image's name: a lower-case letter, then up to 31 of a-z, 0-9 and '-'")
 
 const limits = z.strictObject({
   vcpus: num(0.25, 16).default(1),
@@ -151,6 +153,8 @@ export const manifest = named(
         systemPrompt: text(0, 200_000).default(''),
         model: model.prefault('auto'),
         isolation: isolation.prefault('shared'),
+        /** Of its sandboxes. Absent: the node's usual one. */
+        image: imageName.optional(),
         limits: limits.prefault({}),
         egress: z.array(egressRule).max(100).default([]),
         tools: z.array(toolEntry).superRefine(onlyOnce('name')).default([]),
