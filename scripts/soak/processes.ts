@@ -2,6 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -14,6 +15,8 @@ import { INSIDE_FILE, insideOf } from './inside.ts'
 const root = new URL('../../', import.meta.url).pathname
 const CLIENTS = 16
 const PAUSE_MS = 60
+/** Until the young generation of the process that accepts has the size that it keeps. */
+const CONNECTIONS_BEFORE = 60_000
 /** Of what is stored behind an answer. */
 const BEHIND_MS = 3000
 
@@ -80,6 +83,7 @@ export async function soakProcesses({ processes, minutes, folder: parent, fault,
   const origin = `http://127.0.0.1:${port}`
   await untilAnswers(origin)
 
+  await openAndClose(port)
   const answered = new Set<string>()
   const odd = new Map<string, number>()
   let broken = 0
@@ -174,6 +178,21 @@ export async function soakProcesses({ processes, minutes, folder: parent, fault,
     }
   }
   await rm(folder, { recursive: true, force: true })
+}
+
+async function openAndClose(port: number): Promise<void> {
+  let left = CONNECTIONS_BEFORE
+  const one = () =>
+    new Promise<void>(resolve => {
+      const socket = connect(port, '127.0.0.1')
+      socket.once('error', () => undefined).once('close', () => resolve())
+      socket.resume().write('GET /healthz HTTP/1.1\r\nhost: soak\r\nconnection: close\r\n\r\n')
+    })
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (left-- > 0) await one()
+    }),
+  )
 }
 
 /** The first process, and its children by what they do. */
