@@ -47,6 +47,41 @@ interface Machine {
 /** Those of the usual image; with a name of that one, undefined where it is not on this node. */
 type MachineOf = (name?: string) => Promise<Machine | undefined>
 
+/** The usual image and those that are asked for by name, each with drivers of its own, opened when it is first wanted. */
+function imagesOf({ env, log }: Pick<NodeSandboxesOptions, 'env' | 'log'>) {
+  let usual: Promise<Machine> | undefined
+  const named = new Map<string, Machine>()
+
+  async function begin() {
+    const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
+    const drivers = driversOf(env, image ?? NO_IMAGE)
+    const reaped = await reapAll(drivers)
+    if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
+    return { drivers, image }
+  }
+  const of: MachineOf = async name => {
+    usual ??= begin()
+    // What an earlier process left is gone before anything is started.
+    const machine = await usual
+    if (name === undefined) return machine
+    const there = named.get(name)
+    if (there) return there
+    const image = IMAGE_NAME.test(name) ? await openImage(join(env.NODE_AGENT_IMAGES_DIR, name)) : undefined
+    if (image === undefined) return undefined
+    const made = named.get(name) ?? { drivers: driversOf(env, image), image }
+    named.set(name, made)
+    return made
+  }
+
+  return {
+    of,
+    async close(): Promise<void> {
+      const all = [...(usual ? [await usual] : []), ...named.values()]
+      await Promise.all(all.flatMap(({ drivers }) => drivers.map(driver => driver.close())))
+    },
+  }
+}
+
 /** Which backends work here, each tried once with each image, when it is first asked for. */
 function backendOffers({
   env,
@@ -112,37 +147,15 @@ export function nodeSandboxes({
   resolve,
   probes,
 }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
-  let usual: Promise<Machine> | undefined
-  const named = new Map<string, Machine>()
+  const images = imagesOf({ env, log })
   const open = new Set<RunSandbox>()
   const machines = sessionMachines({ log })
 
-  async function begin() {
-    const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
-    const drivers = driversOf(env, image ?? NO_IMAGE)
-    const reaped = await reapAll(drivers)
-    if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
-    return { drivers, image }
-  }
-  const machineOf: MachineOf = async name => {
-    usual ??= begin()
-    // What an earlier process left is gone before anything is started.
-    const machine = await usual
-    if (name === undefined) return machine
-    const there = named.get(name)
-    if (there) return there
-    const image = IMAGE_NAME.test(name) ? await openImage(join(env.NODE_AGENT_IMAGES_DIR, name)) : undefined
-    if (image === undefined) return undefined
-    const made = named.get(name) ?? { drivers: driversOf(env, image), image }
-    named.set(name, made)
-    return made
-  }
-
-  const { offered, known } = backendOffers({ env, log, probes, machineOf })
+  const { offered, known } = backendOffers({ env, log, probes, machineOf: images.of })
   const tarOf = (id: string) => join(workspaces, `${id}.tar`)
 
   async function driverOf({ backend, image }: Offered): Promise<Driver> {
-    const machine = await machineOf(image?.name)
+    const machine = await images.of(image?.name)
     const driver = machine?.drivers.find(one => one.backend === backend)
     if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${backend}`)
     return driver
@@ -203,8 +216,7 @@ export function nodeSandboxes({
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.close()))
       await machines.close()
-      const all = [...(usual ? [await usual] : []), ...named.values()]
-      await Promise.all(all.flatMap(({ drivers }) => drivers.map(driver => driver.close())))
+      await images.close()
     },
   }
 }

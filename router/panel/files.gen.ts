@@ -4374,33 +4374,15 @@ const COLUMNS = [
   'Outcome',
 ]
 const PAGE = '50'
-export function traceList({ api, open, said, failed, filtered }               ) {
+export function traceList(view               ) {
+  const { api, failed, filtered } = view
   const body = part('#traces > .body')
   const older = part                   ('#older')
   const filter = part                 ('#filter')
   let next                = null
   let asked = 0
-  function query()                         {
-    const given = [...new FormData(filter)].map(([name, value])                   => [name, String(value).trim()])
-    return Object.fromEntries(given.filter(([, value]) => value !== ''))
-  }
-  function row(trace             ) {
-    const { trace_id, ts, mode, route_ix, attempts, final } = trace
-    const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
-    look.addEventListener('click', () => open(trace_id))
-    const rung = final.served_rung < 0 ? 'nothing' : \`\${final.served_model ?? 'unknown'}\`
-    const place = mode === 'observe' || final.served_rung < 0 ? '' : \` · rung \${final.served_rung}\`
-    return [
-      look,
-      \`\${mode}\${route_ix === null ? '' : \` \${route_ix}\`}\`,
-      rung + place,
-      \`\${final.served_from} (\${final.status})\`,
-      attempts.length,
-      usd(final.total_cost_usd),
-      final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
-      feedbackButtons({ api, traceId: trace_id, said, failed }),
-    ]
-  }
+  const query = () => filled(filter)
+  const row = (trace             ) => cellsOf(trace, view)
   async function show()                   {
     const turn = ++asked
     const wanted = query()
@@ -4463,6 +4445,27 @@ export function traceList({ api, open, said, failed, filtered }               ) 
   filter.addEventListener('reset', () => setTimeout(ask))
   older.addEventListener('click', shown(showOlder))
   return { show, showNewer, fill }
+}
+function cellsOf(trace             , { api, open, said, failed }               ) {
+  const { trace_id, ts, mode, route_ix, attempts, final } = trace
+  const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
+  look.addEventListener('click', () => open(trace_id))
+  const rung = final.served_rung < 0 ? 'nothing' : \`\${final.served_model ?? 'unknown'}\`
+  const place = mode === 'observe' || final.served_rung < 0 ? '' : \` · rung \${final.served_rung}\`
+  return [
+    look,
+    \`\${mode}\${route_ix === null ? '' : \` \${route_ix}\`}\`,
+    rung + place,
+    \`\${final.served_from} (\${final.status})\`,
+    attempts.length,
+    usd(final.total_cost_usd),
+    final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
+    feedbackButtons({ api, traceId: trace_id, said, failed }),
+  ]
+}
+function filled(form                 )                         {
+  const given = [...new FormData(form)].map(([name, value])                   => [name, String(value).trim()])
+  return Object.fromEntries(given.filter(([, value]) => value !== ''))
 }
 `,
   "trace-row.js": `import { fromUsd } from './money.js'

@@ -3402,8 +3402,7 @@ function ownConnector(form                 )       {
   const rest = part('#own-rest', form)
   const id = part                  ('[name=connectorId]', form)
   const address = part                  ('[name="config.baseUrl"]', form)
-  const filter = part                  ('#own-filter', form)
-  let rows        = []
+  const operations = operationList(form)
   let asked = 0
   let waiting
   async function look()                {
@@ -3427,20 +3426,40 @@ function ownConnector(form                 )       {
     text.setAttribute('aria-invalid', 'true')
     said.replaceChildren(el('span', { class: 'bad' }, words))
   }
-  function show({ title, server, operations, keys }        )       {
+  function show({ title, server, operations: found, keys }        )       {
     text.removeAttribute('aria-invalid')
     said.replaceChildren(
-      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(operations.length)} operations.\`),
+      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(found.length)} operations.\`),
     )
     rest.hidden = false
     if (id.value === '') id.value = idOf(title)
     address.placeholder = server ?? ''
     address.required = server === undefined
-    showOperations(operations)
-    showKeys(keys)
-    tell()
+    operations.show(found)
+    showKeys(form, keys)
+    operations.tell()
   }
-  function showOperations(operations                     )       {
+  text.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void look(), QUIET_MS)
+  })
+  file.addEventListener('change', async () => {
+    const [given] = file.files ?? []
+    if (given === undefined) return
+    if (given.size > text.maxLength) {
+      complain(\`\${given.name} is larger than \${count(text.maxLength)} bytes, which is the most there can be\`)
+      return
+    }
+    text.value = await given.text()
+    text.dataset.typed = ''
+    void look()
+  })
+  void look()
+}
+function operationList(form                 ) {
+  const filter = part                  ('#own-filter', form)
+  let rows        = []
+  function show(operations                     )       {
     const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
     const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
     const all = reading.length <= MOST
@@ -3452,21 +3471,6 @@ function ownConnector(form                 )       {
     })
     part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
     sift()
-  }
-  function showKeys(keys                )       {
-    const box = part('#own-keys', form)
-    const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
-    const fields = keys.map(({ name, secret }) => {
-      const field = el('input', {
-        name: \`config.\${name}\`,
-        type: secret ? 'password' : 'text',
-        autocomplete: 'off',
-        spellcheck: 'false',
-      })
-      field.value = before.get(field.name) ?? ''
-      return el('label', {}, \`\${name} \`, field)
-    })
-    box.replaceChildren(...fields)
   }
   function tell()       {
     const chosen = rows.filter(({ box }) => box.checked)
@@ -3490,21 +3494,6 @@ function ownConnector(form                 )       {
     for (const { operation, box } of rows) box.checked = operation.problem === undefined && which(operation)
     tell()
   }
-  text.addEventListener('input', () => {
-    clearTimeout(waiting)
-    waiting = setTimeout(() => void look(), QUIET_MS)
-  })
-  file.addEventListener('change', async () => {
-    const [given] = file.files ?? []
-    if (given === undefined) return
-    if (given.size > text.maxLength) {
-      complain(\`\${given.name} is larger than \${count(text.maxLength)} bytes, which is the most there can be\`)
-      return
-    }
-    text.value = await given.text()
-    text.dataset.typed = ''
-    void look()
-  })
   part('#own-operations', form).addEventListener('change', tell)
   filter.addEventListener('input', sift)
   filter.addEventListener('keydown', event => {
@@ -3512,7 +3501,22 @@ function ownConnector(form                 )       {
   })
   part('#own-reads', form).addEventListener('click', () => choose(({ effect }) => effect === 'read'))
   part('#own-none', form).addEventListener('click', () => choose(() => false))
-  void look()
+  return { show, tell }
+}
+function showKeys(form                 , keys                )       {
+  const box = part('#own-keys', form)
+  const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
+  const fields = keys.map(({ name, secret }) => {
+    const field = el('input', {
+      name: \`config.\${name}\`,
+      type: secret ? 'password' : 'text',
+      autocomplete: 'off',
+      spellcheck: 'false',
+    })
+    field.value = before.get(field.name) ?? ''
+    return el('label', {}, \`\${name} \`, field)
+  })
+  box.replaceChildren(...fields)
 }
 function rowOf(operation          )      {
   const { operationId, name, method, path, about, effect, problem } = operation

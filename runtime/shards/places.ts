@@ -30,20 +30,14 @@ export class PlaceUnknownError extends Error {
 }
 
 /** Where tenants are, as this process knows it. What it has learnt it goes on with while the directory is away. */
-export function places({ directory, shards, clock, log, known = new Map() }: PlacesDeps) {
-  const tenants = new Map<string, string>(known)
+export function places(deps: PlacesDeps) {
+  const { directory, shards, clock, log } = deps
   const found = new Map<string, { place: Place; readAt: number }>()
   const asked = new Map<string, Promise<Place | undefined>>()
   const movedListeners = new Set<(moves: readonly Move[]) => void>()
   let timer: ReturnType<typeof setInterval> | undefined
   let watching = false
   let away = false
-
-  function keep<V>(map: Map<string, V>, key: string, value: V): void {
-    map.delete(key)
-    map.set(key, value)
-    if (map.size > MOST_KNOWN) for (const [first] of map) if (map.delete(first)) break
-  }
 
   async function watch(): Promise<void> {
     if (watching) return
@@ -92,23 +86,7 @@ export function places({ directory, shards, clock, log, known = new Map() }: Pla
   }
 
   return {
-    /** The tenant of what a caller shows; undefined where no shard knows it. */
-    async tenantOf(shown: Shown, hash: string): Promise<string | undefined> {
-      const remembered = tenants.get(hash)
-      if (remembered !== undefined) return remembered
-      const listed = await directory.tenantOf(hash).catch(() => undefined)
-      if (listed !== undefined) {
-        keep(tenants, hash, listed)
-        return listed
-      }
-      const hit = await first(shards(), db => tenantIn(db, shown, hash))
-      if (hit === undefined) return undefined
-      keep(tenants, hash, hit.value)
-      await directory.learn({ tenantId: hit.value, shard: hit.shard, hash }).catch((error: unknown) => {
-        log.warn('the directory of shards could not be written', { error })
-      })
-      return hit.value
-    },
+    tenantOf: tenantsByDigest(deps),
 
     async placeOf(tenantId: string): Promise<Place | undefined> {
       const known = found.get(tenantId)
@@ -134,6 +112,34 @@ export function places({ directory, shards, clock, log, known = new Map() }: Pla
       clearInterval(timer)
     },
   }
+}
+
+/** The tenant of what a caller shows, a digest; undefined where no shard knows it. */
+function tenantsByDigest({ directory, shards, log, known = new Map() }: PlacesDeps) {
+  const tenants = new Map<string, string>(known)
+  return async (shown: Shown, hash: string): Promise<string | undefined> => {
+    const remembered = tenants.get(hash)
+    if (remembered !== undefined) return remembered
+    const listed = await directory.tenantOf(hash).catch(() => undefined)
+    if (listed !== undefined) {
+      keep(tenants, hash, listed)
+      return listed
+    }
+    const hit = await first(shards(), db => tenantIn(db, shown, hash))
+    if (hit === undefined) return undefined
+    keep(tenants, hash, hit.value)
+    await directory.learn({ tenantId: hit.value, shard: hit.shard, hash }).catch((error: unknown) => {
+      log.warn('the directory of shards could not be written', { error })
+    })
+    return hit.value
+  }
+}
+
+/** As the newest entry; the oldest goes where there are too many. */
+function keep<V>(map: Map<string, V>, key: string, value: V): void {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > MOST_KNOWN) for (const [first] of map) if (map.delete(first)) break
 }
 
 /** What the first shard answers that has it. Those that do not answer count only where no other one has it. */

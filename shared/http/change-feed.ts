@@ -106,32 +106,12 @@ export function changeFeed(store: Marks, { monotonic = () => performance.now(), 
 
   return {
     /** One event as soon as the line is there, and one after each change, when it is the turn of this page. */
-    async *follow(tenantId: string, gone: AbortSignal): AsyncGenerator<SseEvent> {
-      let wake = () => {}
-      let isTold = false
-      const stir = () => {
-        isTold = true
-        wake()
-      }
-      const leave = watch(tenantId, stir)
-      gone.addEventListener('abort', stir, { once: true })
-      try {
-        while (!gone.aborted && !over) {
-          if (isTold) {
-            isTold = false
-            yield { event: 'changed', data: {} }
-            continue
-          }
-          await new Promise<void>(resolve => {
-            wake = resolve
-            if (isTold || gone.aborted || over) resolve()
-          })
-        }
-      } finally {
-        gone.removeEventListener('abort', stir)
-        leave()
-      }
-    },
+    follow: (tenantId: string, gone: AbortSignal) =>
+      events(
+        page => watch(tenantId, page),
+        gone,
+        () => over,
+      ),
     /** The service stops: pages come back to the next one. */
     close(): void {
       over = true
@@ -145,5 +125,37 @@ export function changeFeed(store: Marks, { monotonic = () => performance.now(), 
     get watched() {
       return rooms.size
     },
+  }
+}
+
+/** An event for each time that the page shall look, until it is gone or the service stops. */
+async function* events(
+  watch: (page: () => void) => () => void,
+  gone: AbortSignal,
+  isOver: () => boolean,
+): AsyncGenerator<SseEvent> {
+  let wake = () => {}
+  let isTold = false
+  const stir = () => {
+    isTold = true
+    wake()
+  }
+  const leave = watch(stir)
+  gone.addEventListener('abort', stir, { once: true })
+  try {
+    while (!gone.aborted && !isOver()) {
+      if (isTold) {
+        isTold = false
+        yield { event: 'changed', data: {} }
+        continue
+      }
+      await new Promise<void>(resolve => {
+        wake = resolve
+        if (isTold || gone.aborted || isOver()) resolve()
+      })
+    }
+  } finally {
+    gone.removeEventListener('abort', stir)
+    leave()
   }
 }

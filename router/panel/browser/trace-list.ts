@@ -26,7 +26,8 @@ const COLUMNS = [
 const PAGE = '50'
 
 /** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
-export function traceList({ api, open, said, failed, filtered }: TraceListView) {
+export function traceList(view: TraceListView) {
+  const { api, failed, filtered } = view
   const body = part('#traces > .body')
   const older = part<HTMLButtonElement>('#older')
   const filter = part<HTMLFormElement>('#filter')
@@ -34,28 +35,8 @@ export function traceList({ api, open, said, failed, filtered }: TraceListView) 
   /** Answers of a question that was asked before the last one are late. */
   let asked = 0
 
-  function query(): Record<string, string> {
-    const given = [...new FormData(filter)].map(([name, value]): [string, string] => [name, String(value).trim()])
-    return Object.fromEntries(given.filter(([, value]) => value !== ''))
-  }
-
-  function row(trace: TraceRecord) {
-    const { trace_id, ts, mode, route_ix, attempts, final } = trace
-    const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
-    look.addEventListener('click', () => open(trace_id))
-    const rung = final.served_rung < 0 ? 'nothing' : `${final.served_model ?? 'unknown'}`
-    const place = mode === 'observe' || final.served_rung < 0 ? '' : ` · rung ${final.served_rung}`
-    return [
-      look,
-      `${mode}${route_ix === null ? '' : ` ${route_ix}`}`,
-      rung + place,
-      `${final.served_from} (${final.status})`,
-      attempts.length,
-      usd(final.total_cost_usd),
-      final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
-      feedbackButtons({ api, traceId: trace_id, said, failed }),
-    ]
-  }
+  const query = () => filled(filter)
+  const row = (trace: TraceRecord) => cellsOf(trace, view)
 
   /** The newest traces that the filter lets through; resolves to whether there is any trace at all. */
   async function show(): Promise<boolean> {
@@ -128,4 +109,28 @@ export function traceList({ api, open, said, failed, filtered }: TraceListView) 
   filter.addEventListener('reset', () => setTimeout(ask))
   older.addEventListener('click', shown(showOlder))
   return { show, showNewer, fill }
+}
+
+function cellsOf(trace: TraceRecord, { api, open, said, failed }: TraceListView) {
+  const { trace_id, ts, mode, route_ix, attempts, final } = trace
+  const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
+  look.addEventListener('click', () => open(trace_id))
+  const rung = final.served_rung < 0 ? 'nothing' : `${final.served_model ?? 'unknown'}`
+  const place = mode === 'observe' || final.served_rung < 0 ? '' : ` · rung ${final.served_rung}`
+  return [
+    look,
+    `${mode}${route_ix === null ? '' : ` ${route_ix}`}`,
+    rung + place,
+    `${final.served_from} (${final.status})`,
+    attempts.length,
+    usd(final.total_cost_usd),
+    final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
+    feedbackButtons({ api, traceId: trace_id, said, failed }),
+  ]
+}
+
+/** The fields of a form that say something. */
+function filled(form: HTMLFormElement): Record<string, string> {
+  const given = [...new FormData(form)].map(([name, value]): [string, string] => [name, String(value).trim()])
+  return Object.fromEntries(given.filter(([, value]) => value !== ''))
 }

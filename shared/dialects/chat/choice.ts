@@ -27,47 +27,7 @@ export function choiceParts(index: number) {
   let functionCall: { name: string; arguments: string } | undefined
   let other: JsonObject = {}
   let extras: JsonObject = {}
-  /** By the index the upstream gave; gaps are closed at the end. */
-  const calls = new Map<number, CallParts>()
-  /** Which index the call of an id has. */
-  const places = new Map<string, number>()
-  let highest = -1
-  let standard = true
-
-  function addCall(piece: JsonObject): void {
-    const id = asString(piece.id) ?? ''
-    const call = findCall(piece.index, id)
-    if (typeof piece.type === 'string') call.type = piece.type
-    const part = isObject(piece.custom) ? piece.custom : isObject(piece.function) ? piece.function : {}
-    const text = isObject(piece.custom) ? part.input : part.arguments
-    if (typeof part.name === 'string' && part.name !== '') call.name = part.name
-    if (typeof text === 'string') call.text += text
-    else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
-    const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
-    call.rest = { ...call.rest, ...rest }
-  }
-
-  function findCall(given: Json | undefined, id: string): CallParts {
-    let at = typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined
-    if (at === undefined) {
-      // Official clients refuse a piece without an index; a new id opens the next call, anything else goes on with the last.
-      standard = false
-      at = places.get(id) ?? (id !== '' || highest < 0 ? highest + 1 : highest)
-    }
-    let call = calls.get(at)
-    if (call === undefined) {
-      if (at !== calls.size) standard = false
-      call = { id: '', type: undefined, name: undefined, text: '', rest: {} }
-      calls.set(at, call)
-      highest = Math.max(highest, at)
-    }
-    if (id !== '' && call.id !== id) {
-      if (places.get(call.id) === at) places.delete(call.id)
-      call.id = id
-      if (!places.has(id)) places.set(id, at)
-    }
-    return call
-  }
+  const calls = callParts(index)
 
   function addDelta(delta: JsonObject): void {
     const { role: who, content: text, refusal: no, tool_calls, function_call, audio: sound, ...rest } = delta
@@ -76,7 +36,7 @@ export function choiceParts(index: number) {
     else if (text !== undefined && text !== null) fail('bad_frame', 'a content piece is not text')
     if (typeof no === 'string' && no !== '') refusal = (refusal ?? '') + no
     for (const piece of asArray(tool_calls))
-      addCall(isObject(piece) ? piece : fail('bad_frame', 'a tool call piece is not an object'))
+      calls.add(isObject(piece) ? piece : fail('bad_frame', 'a tool call piece is not an object'))
     if (isObject(function_call)) {
       functionCall = {
         name: asString(function_call.name) || (functionCall?.name ?? ''),
@@ -86,18 +46,6 @@ export function choiceParts(index: number) {
     if (isObject(sound)) audio = joinAudio(audio ?? {}, sound)
     for (const [name, value] of Object.entries(rest))
       extras = { ...extras, [name]: JOINED.has(name) ? joined(extras[name], value) : value }
-  }
-
-  function toolCalls(): JsonObject[] {
-    const inOrder = [...calls].sort(([a], [b]) => a - b)
-    return inOrder.map(([given, { id, type, name, text, rest }], position) => {
-      if (given !== position || id === '' || type === undefined || name === undefined) standard = false
-      const head = { ...rest, id: id || callId(index, position), type: type ?? 'function' }
-      const named = name ?? fail('bad_frame', 'a tool call has no name')
-      return type === 'custom'
-        ? { ...head, custom: { name: named, input: text } }
-        : { ...head, function: { name: named, arguments: text } }
-    })
   }
 
   return {
@@ -123,14 +71,12 @@ export function choiceParts(index: number) {
 
     /** Official clients can read the pieces so far. */
     get standard(): boolean {
-      const calling = [...calls.values()]
-      const named = calling.every(({ id, type, name }) => id !== '' && type !== undefined && name !== undefined)
-      return standard && named && role !== undefined
+      return calls.standard && calls.areNamed() && role !== undefined
     },
 
     /** The choice as in an answer that was not streamed, and whether official clients can read its pieces. */
     close(): { choice: JsonObject; standard: boolean } {
-      const tools = toolCalls()
+      const tools = calls.inOrder()
       const message = {
         ...extras,
         role: role ?? 'assistant',
@@ -142,8 +88,81 @@ export function choiceParts(index: number) {
       }
       return {
         choice: { ...other, index, message, finish_reason: finish, logprobs },
-        standard: standard && role !== undefined,
+        standard: calls.standard && role !== undefined,
       }
+    },
+  }
+}
+
+/** The tool calls of a choice, whose pieces come in any order. */
+function callParts(choice: number) {
+  /** By the index the upstream gave; gaps are closed at the end. */
+  const calls = new Map<number, CallParts>()
+  /** Which index the call of an id has. */
+  const places = new Map<string, number>()
+  let highest = -1
+  let standard = true
+
+  function add(piece: JsonObject): void {
+    const id = asString(piece.id) ?? ''
+    const call = find(piece.index, id)
+    if (typeof piece.type === 'string') call.type = piece.type
+    const part = isObject(piece.custom) ? piece.custom : isObject(piece.function) ? piece.function : {}
+    const text = isObject(piece.custom) ? part.input : part.arguments
+    if (typeof part.name === 'string' && part.name !== '') call.name = part.name
+    if (typeof text === 'string') call.text += text
+    else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
+    const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
+    call.rest = { ...call.rest, ...rest }
+  }
+
+  function find(given: Json | undefined, id: string): CallParts {
+    let at = typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined
+    if (at === undefined) {
+      // Official clients refuse a piece without an index; a new id opens the next call, anything else goes on with the last.
+      standard = false
+      at = places.get(id) ?? (id !== '' || highest < 0 ? highest + 1 : highest)
+    }
+    let call = calls.get(at)
+    if (call === undefined) {
+      if (at !== calls.size) standard = false
+      call = { id: '', type: undefined, name: undefined, text: '', rest: {} }
+      calls.set(at, call)
+      highest = Math.max(highest, at)
+    }
+    if (id !== '' && call.id !== id) {
+      if (places.get(call.id) === at) places.delete(call.id)
+      call.id = id
+      if (!places.has(id)) places.set(id, at)
+    }
+    return call
+  }
+
+  return {
+    add,
+
+    get size(): number {
+      return calls.size
+    },
+
+    areNamed: () =>
+      [...calls.values()].every(({ id, type, name }) => id !== '' && type !== undefined && name !== undefined),
+
+    /** Official clients can read the pieces so far. After `inOrder`: the calls as a whole. */
+    get standard(): boolean {
+      return standard
+    },
+
+    inOrder(): JsonObject[] {
+      const inOrder = [...calls].sort(([a], [b]) => a - b)
+      return inOrder.map(([given, { id, type, name, text, rest }], position) => {
+        if (given !== position || id === '' || type === undefined || name === undefined) standard = false
+        const head = { ...rest, id: id || callId(choice, position), type: type ?? 'function' }
+        const named = name ?? fail('bad_frame', 'a tool call has no name')
+        return type === 'custom'
+          ? { ...head, custom: { name: named, input: text } }
+          : { ...head, function: { name: named, arguments: text } }
+      })
     },
   }
 }

@@ -26,8 +26,7 @@ function ownConnector(form: HTMLFormElement): void {
   const rest = part('#own-rest', form)
   const id = part<HTMLInputElement>('[name=connectorId]', form)
   const address = part<HTMLInputElement>('[name="config.baseUrl"]', form)
-  const filter = part<HTMLInputElement>('#own-filter', form)
-  let rows: Row[] = []
+  const operations = operationList(form)
   let asked = 0
   let waiting: ReturnType<typeof setTimeout> | undefined
 
@@ -54,21 +53,42 @@ function ownConnector(form: HTMLFormElement): void {
     said.replaceChildren(el('span', { class: 'bad' }, words))
   }
 
-  function show({ title, server, operations, keys }: Survey): void {
+  function show({ title, server, operations: found, keys }: Survey): void {
     text.removeAttribute('aria-invalid')
-    said.replaceChildren(
-      el('span', { class: 'good' }, `✓ ${title || 'An API'}, ${count(operations.length)} operations.`),
-    )
+    said.replaceChildren(el('span', { class: 'good' }, `✓ ${title || 'An API'}, ${count(found.length)} operations.`))
     rest.hidden = false
     if (id.value === '') id.value = idOf(title)
     address.placeholder = server ?? ''
     address.required = server === undefined
-    showOperations(operations)
-    showKeys(keys)
-    tell()
+    operations.show(found)
+    showKeys(form, keys)
+    operations.tell()
   }
 
-  function showOperations(operations: readonly Surveyed[]): void {
+  text.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void look(), QUIET_MS)
+  })
+  file.addEventListener('change', async () => {
+    const [given] = file.files ?? []
+    if (given === undefined) return
+    if (given.size > text.maxLength) {
+      complain(`${given.name} is larger than ${count(text.maxLength)} bytes, which is the most there can be`)
+      return
+    }
+    text.value = await given.text()
+    text.dataset.typed = ''
+    void look()
+  })
+  void look()
+}
+
+/** The operations of a document, to be chosen from. */
+function operationList(form: HTMLFormElement) {
+  const filter = part<HTMLInputElement>('#own-filter', form)
+  let rows: Row[] = []
+
+  function show(operations: readonly Surveyed[]): void {
     const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
     const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
     const all = reading.length <= MOST
@@ -80,23 +100,6 @@ function ownConnector(form: HTMLFormElement): void {
     })
     part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
     sift()
-  }
-
-  /** What was typed for a credential stays where the document is looked into again. */
-  function showKeys(keys: Survey['keys']): void {
-    const box = part('#own-keys', form)
-    const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
-    const fields = keys.map(({ name, secret }) => {
-      const field = el('input', {
-        name: `config.${name}`,
-        type: secret ? 'password' : 'text',
-        autocomplete: 'off',
-        spellcheck: 'false',
-      })
-      field.value = before.get(field.name) ?? ''
-      return el('label', {}, `${name} `, field)
-    })
-    box.replaceChildren(...fields)
   }
 
   /** How many are chosen, and which credentials these need. */
@@ -125,21 +128,6 @@ function ownConnector(form: HTMLFormElement): void {
     tell()
   }
 
-  text.addEventListener('input', () => {
-    clearTimeout(waiting)
-    waiting = setTimeout(() => void look(), QUIET_MS)
-  })
-  file.addEventListener('change', async () => {
-    const [given] = file.files ?? []
-    if (given === undefined) return
-    if (given.size > text.maxLength) {
-      complain(`${given.name} is larger than ${count(text.maxLength)} bytes, which is the most there can be`)
-      return
-    }
-    text.value = await given.text()
-    text.dataset.typed = ''
-    void look()
-  })
   part('#own-operations', form).addEventListener('change', tell)
   filter.addEventListener('input', sift)
   // Enter in a field sends the form, and this is no field of it.
@@ -148,7 +136,24 @@ function ownConnector(form: HTMLFormElement): void {
   })
   part('#own-reads', form).addEventListener('click', () => choose(({ effect }) => effect === 'read'))
   part('#own-none', form).addEventListener('click', () => choose(() => false))
-  void look()
+  return { show, tell }
+}
+
+/** What was typed for a credential stays where the document is looked into again. */
+function showKeys(form: HTMLFormElement, keys: Survey['keys']): void {
+  const box = part('#own-keys', form)
+  const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
+  const fields = keys.map(({ name, secret }) => {
+    const field = el('input', {
+      name: `config.${name}`,
+      type: secret ? 'password' : 'text',
+      autocomplete: 'off',
+      spellcheck: 'false',
+    })
+    field.value = before.get(field.name) ?? ''
+    return el('label', {}, `${name} `, field)
+  })
+  box.replaceChildren(...fields)
 }
 
 function rowOf(operation: Surveyed): Row {
