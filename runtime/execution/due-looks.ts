@@ -31,9 +31,8 @@ export type DueLooks = ReturnType<typeof dueLooks>
 export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
   const { clock, log, owner, nodeId, limits } = deps
   const timer = dueTimer(deps, () => wake())
+  const looks = oneAfterAnother(claim)
   let stopped = false
-  let claiming: Promise<void> | undefined
-  let again = false
   /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
   let doubtful = false
 
@@ -46,27 +45,16 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
     return { owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, slots, held: taken.ids() }
   }
 
-  /** One look at a time; what wakes it meanwhile is looked for once more. */
-  function track(look: Promise<void>): void {
-    claiming = look.finally(() => {
-      claiming = undefined
-      // It was woken during a look that took as many as there was room for.
-      if (again) wake()
-    })
-  }
-
   /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
   function wake(): void {
-    if (stopped) return
-    if (claiming) again = true
-    else track(claim())
+    if (!stopped) looks.ask()
   }
 
   async function claim(): Promise<void> {
     try {
       let due: number | undefined
       do {
-        again = false
+        looks.begin()
         const asked = options()
         if (!asked) return
         if (doubtful) await leases.releaseOthers(owner, taken.ids())
@@ -75,7 +63,7 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
         await take(found)
         if (found.claimed.length === asked.most) return
         due = found.nextDue
-      } while (again)
+      } while (looks.again)
       if (!stopped) timer.set(due)
     } catch (error) {
       fail(error)
@@ -95,15 +83,15 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
 
   /** The claim of a transaction that makes runs due, so that they need none of their own; undefined where it would take nothing. */
   function beside(): ClaimBeside | undefined {
-    const asked = claiming || doubtful ? undefined : options()
+    const asked = looks.current || doubtful ? undefined : options()
     if (!asked) return undefined
-    again = false
+    looks.begin()
     async function found(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<void> {
       const claim = await leases.claimed(results, made)
       await take(claim)
       if (!stopped && claim.claimed.length < asked!.most) timer.set(claim.nextDue)
     }
-    return claimBeside(leases.claimStatements(asked), { track, found, fail })
+    return claimBeside(leases.claimStatements(asked), { track: looks.track, found, fail })
   }
 
   return {
@@ -113,14 +101,14 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
     /** A run was let go by a commit that saw when the first of all is due: only where one is due now is there something to look for. */
     released(firstDueMs: number | undefined): void {
       if (stopped) return
-      if (claiming) again = true
+      if (looks.current) looks.ask()
       else if (firstDueMs !== undefined && firstDueMs <= clock.now().getTime()) wake()
       else timer.setSooner(firstDueMs)
     },
 
     /** The look that is under way. */
     get current() {
-      return claiming
+      return looks.current
     },
 
     /** When the next look is due. */
@@ -135,6 +123,40 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
     stop(): void {
       stopped = true
       timer.clear()
+    },
+  }
+}
+
+/** One look at a time; what asks during one is looked for once more. */
+function oneAfterAnother(look: () => Promise<void>) {
+  let current: Promise<void> | undefined
+  let again = false
+
+  function track(one: Promise<void>): void {
+    current = one.finally(() => {
+      current = undefined
+      // It was asked for during a look that took as many as there was room for.
+      if (again) ask()
+    })
+  }
+
+  function ask(): void {
+    if (current) again = true
+    else track(look())
+  }
+
+  return {
+    ask,
+    track,
+    /** What was asked for up to now is answered by the look that begins. */
+    begin(): void {
+      again = false
+    },
+    get again() {
+      return again
+    },
+    get current() {
+      return current
     },
   }
 }
