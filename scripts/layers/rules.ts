@@ -65,7 +65,6 @@ const LONG_STILL: ReadonlySet<string> = new Set([
   'runtime/execution/journal/run-journal.ts',
   'runtime/nodes/assemble.ts',
   'runtime/sessions/live-sessions.ts',
-  'shared/dialects/messages/accumulate.ts',
   'shared/host/local-client.ts',
   'shared/http/sse-read.ts',
   'shared/sql/group-commit.ts',

@@ -50,17 +50,7 @@ export function messagesAccumulator(): Accumulator {
     if (open !== undefined) fail('out_of_order', 'a content block opened before the one before it closed')
     if (data.index !== blocks.length)
       fail('out_of_order', `a content block with index ${String(data.index)}, expected ${blocks.length}`)
-    const shell = isObject(data.content_block)
-      ? data.content_block
-      : fail('bad_frame', 'content_block_start holds no block')
-    open = {
-      shell,
-      text: asString(shell.text) ?? '',
-      thinking: asString(shell.thinking) ?? '',
-      signature: undefined,
-      input: undefined,
-      citations: [...asArray(shell.citations)],
-    }
+    open = openedBlock(data)
     blocks.push(open)
   }
 
@@ -68,32 +58,7 @@ export function messagesAccumulator(): Accumulator {
     if (open === undefined || data.index !== blocks.length - 1)
       fail('out_of_order', 'a delta outside its content block')
     const delta = isObject(data.delta) ? data.delta : fail('bad_frame', 'content_block_delta holds no delta')
-    const of = (type: string): void => {
-      if (open?.shell.type !== type) fail('bad_frame', `a ${String(delta.type)} in a block that is not ${type}`)
-    }
-    const text = (value: Json | undefined): string =>
-      asString(value) ?? fail('bad_frame', `a ${String(delta.type)} without text`)
-    switch (delta.type) {
-      case 'text_delta':
-        of('text')
-        open.text += text(delta.text)
-        break
-      case 'thinking_delta':
-        of('thinking')
-        open.thinking += text(delta.thinking)
-        break
-      case 'signature_delta':
-        of('thinking')
-        open.signature = text(delta.signature)
-        break
-      case 'input_json_delta':
-        open.input = (open.input ?? '') + text(delta.partial_json)
-        break
-      case 'citations_delta':
-        of('text')
-        open.citations.push(delta.citation ?? null)
-        break
-    }
+    addToBlock(open, delta)
   }
 
   function take(data: JsonObject): void {
@@ -161,23 +126,8 @@ export function messagesAccumulator(): Accumulator {
       return decoding(() => {
         if (start === undefined) fail('empty', 'the stream ended before message_start')
         if (!ended) fail('truncated', 'the stream ended before message_stop')
-        const finish = asString(last.stop_reason) ?? ''
-        const answer = blocks.map((block, i) => closed(block, i === blocks.length - 1 && CUT_SHORT.has(finish)))
-        const body = {
-          ...start,
-          content: answer.map(({ block }) => block),
-          stop_reason: finish,
-          stop_sequence: last.stop_sequence ?? null,
-          ...(last.stop_details === undefined ? {} : { stop_details: last.stop_details }),
-          ...(isObject(last.container) ? { container: last.container } : {}),
-          usage,
-        }
-        return {
-          ok: true as const,
-          candidate: messagesCandidate(body, answer, tokens),
-          body: jsonBytes(body),
-          replayable,
-        }
+        const { answer, body } = messageOf({ start, last, blocks, usage })
+        return { ok: true, candidate: messagesCandidate(body, answer, tokens), body: jsonBytes(body), replayable }
       })
     },
   }
@@ -195,6 +145,75 @@ const KNOWN: ReadonlySet<unknown> = new Set([
 /** The counts of a delta overwrite those of the start; null means that a count does not apply, not that it is unknown. */
 function counted(usage: JsonObject): JsonObject {
   return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
+}
+
+/** A block that begins, with what its start says already. */
+function openedBlock(data: JsonObject): OpenBlock {
+  const shell = isObject(data.content_block)
+    ? data.content_block
+    : fail('bad_frame', 'content_block_start holds no block')
+  return {
+    shell,
+    text: asString(shell.text) ?? '',
+    thinking: asString(shell.thinking) ?? '',
+    signature: undefined,
+    input: undefined,
+    citations: [...asArray(shell.citations)],
+  }
+}
+
+/** Deltas of types that are not known are passed over, as the official client does. */
+function addToBlock(block: OpenBlock, delta: JsonObject): void {
+  const of = (type: string): void => {
+    if (block.shell.type !== type) fail('bad_frame', `a ${String(delta.type)} in a block that is not ${type}`)
+  }
+  const text = (value: Json | undefined): string =>
+    asString(value) ?? fail('bad_frame', `a ${String(delta.type)} without text`)
+  switch (delta.type) {
+    case 'text_delta':
+      of('text')
+      block.text += text(delta.text)
+      break
+    case 'thinking_delta':
+      of('thinking')
+      block.thinking += text(delta.thinking)
+      break
+    case 'signature_delta':
+      of('thinking')
+      block.signature = text(delta.signature)
+      break
+    case 'input_json_delta':
+      block.input = (block.input ?? '') + text(delta.partial_json)
+      break
+    case 'citations_delta':
+      of('text')
+      block.citations.push(delta.citation ?? null)
+      break
+  }
+}
+
+interface Parts {
+  start: JsonObject
+  /** The members of its last deltas. */
+  last: JsonObject
+  blocks: readonly OpenBlock[]
+  usage: JsonObject
+}
+
+/** The message as in an answer that was not streamed. */
+function messageOf({ start, last, blocks, usage }: Parts) {
+  const finish = asString(last.stop_reason) ?? ''
+  const answer = blocks.map((block, i) => closed(block, i === blocks.length - 1 && CUT_SHORT.has(finish)))
+  const body = {
+    ...start,
+    content: answer.map(({ block }) => block),
+    stop_reason: finish,
+    stop_sequence: last.stop_sequence ?? null,
+    ...(last.stop_details === undefined ? {} : { stop_details: last.stop_details }),
+    ...(isObject(last.container) ? { container: last.container } : {}),
+    usage,
+  }
+  return { answer, body }
 }
 
 function closed({ shell, text, thinking, signature, input, citations }: OpenBlock, mayBeCut: boolean): AnswerBlock {
