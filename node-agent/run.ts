@@ -7,8 +7,8 @@ import { createRuntime } from '../runtime/runtime.ts'
 import { EnvError, readEnv } from '../shared/env/read-env.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
-import { openDb } from '../shared/host/open-libsql.ts'
 import { stderrLines } from '../shared/host/stderr-lines.ts'
+import { openWithWriteThread } from '../shared/host/write-thread.ts'
 import { writerIsGone, writerName } from '../shared/host/writer-name.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../shared/log/log.ts'
@@ -58,8 +58,13 @@ export async function runNode(
   // Also removes what an earlier process of this node left behind.
   const { probes } = await examine(env, PROBE_MS, isShared ? [] : env.NODE_AGENT_BACKENDS)
   const backends = backendReports(probes)
-  const db = await openDb(env.PLATFORM_DATABASE_URL ?? join(env.PLATFORM_DATA_DIR, 'node.db'), {
-    ...(env.PLATFORM_DATABASE_TOKEN !== undefined && { token: env.PLATFORM_DATABASE_TOKEN }),
+  const token = env.PLATFORM_DATABASE_TOKEN
+  const db = await openWithWriteThread(env.PLATFORM_DATABASE_URL ?? join(env.PLATFORM_DATA_DIR, 'node.db'), {
+    ...(token !== undefined && { token }),
+    lost(why) {
+      log.error('the thread that writes the store ended, and the node with it: start it again, and it goes on', { why })
+      process.exit(1)
+    },
   })
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const outside = nodeEgress({ rule, log: log.target('node.outbound') })
@@ -116,7 +121,7 @@ export async function runNode(
       await open.close()
       await sandboxes.close()
       await outside.close()
-      db.close()
+      await db.close()
     },
   }
 }

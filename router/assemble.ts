@@ -105,7 +105,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const reads =
     own && ((tenant: string | undefined) => (tenant === undefined && shards ? auditReads(...shards.stores()) : own))
   const feed = db && traceFeed(db, shards?.answering)
-  const written = db && receipts?.write ? forwardingDb(db, receipts.write) : db
+  const written = db && receipts?.write ? forwardingDb(db, { write: receipts.write }) : db
   const made = async () => void (await Promise.all([receipts?.made(), others?.made()]))
   const findTrace = traceFinder({
     reads,

@@ -92,6 +92,7 @@ function loadedAtStart(inputs: readonly string[]): Record<string, string[]> {
     'router/cli/main': ['router/cli/run', 'router/cli/serve', 'shared/host/until-signal', 'router/host/node'],
     'runtime/cli/main': ['runtime/cli/commands', 'runtime/cli/serve', 'runtime/host/services', 'runtime/host/node'],
     'router/host/receipt-thread/start': ['router/host/receipt-thread/worker'],
+    'shared/host/write-thread': [],
   }
   const opensStore = ['shared/host/local-client']
   return Object.fromEntries(

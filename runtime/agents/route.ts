@@ -4,7 +4,7 @@ import type { Agent, AgentCreated, AgentVersionWithManifest } from '../../shared
 import { readLabel } from '../../shared/wire/runtime/conventions.ts'
 import { agentEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
-import { withoutKey } from '../http/idempotency.ts'
+import { withoutKey } from '../http/idempotent.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'

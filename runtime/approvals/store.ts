@@ -1,9 +1,9 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { approvals } from '../schema/tables.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 

@@ -1,8 +1,8 @@
 import type { InValue } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
-import { storableText } from '../schema/storable-text.ts'
 
 export interface UsageWanted {
   tenantId: string

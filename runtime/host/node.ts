@@ -23,7 +23,7 @@ import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
-import { openReplicaStore, openStore } from './open.ts'
+import { openReplicaStore, openServedStore } from './open.ts'
 import type { ServedRuntime } from './open-shards.ts'
 import type { ListeningTunnel } from './tunnel.ts'
 import { unknownNames } from './unknown-names.ts'
@@ -69,7 +69,7 @@ export async function serveRuntime(
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)
   const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
   for (const line of unknownNames(vars)) log.warn(line)
-  const store = env.PLATFORM_DIRECTORY_URL === undefined ? await openStores(env) : undefined
+  const store = env.PLATFORM_DIRECTORY_URL === undefined ? await openStores(env, log) : undefined
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
@@ -154,8 +154,14 @@ export async function serveRuntime(
   return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
 }
 
-async function openStores(env: RuntimeEnv): Promise<{ db: Db; replica: Db | undefined }> {
-  return { db: await openStore(env, { create: true }), replica: await openReplicaStore(env) }
+async function openStores(env: RuntimeEnv, log: Log): Promise<{ db: Db; replica: Db | undefined }> {
+  const db = await openServedStore(env, why => {
+    log.error('the thread that writes the store ended, and the service with it: start it again, and it goes on', {
+      why,
+    })
+    process.exit(1)
+  })
+  return { db, replica: await openReplicaStore(env) }
 }
 
 /** One runtime on one store. */

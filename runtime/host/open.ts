@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { openWithWriteThread } from '../../shared/host/write-thread.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
 import type { RuntimeEnv } from '../env.ts'
@@ -12,13 +13,27 @@ import type { RuntimeEnv } from '../env.ts'
  * create one: a command in the wrong folder would leave an empty one and report on that.
  */
 export async function openStore(env: RuntimeEnv, { create }: { create: boolean }): Promise<Db> {
+  const { url, ...options } = await storeAddress(env, create)
+  return openDb(url, options)
+}
+
+/**
+ * The same for a service. Where it is a file, a thread makes its commits; when that ends by itself, it is not known what it had written, so the service
+ * ends too, and goes on from the store when it is started again.
+ */
+export async function openServedStore(env: RuntimeEnv, lost: (why: string) => void): Promise<Db> {
+  const { url, ...options } = await storeAddress(env, true)
+  return openWithWriteThread(url, { ...options, lost })
+}
+
+async function storeAddress(env: RuntimeEnv, create: boolean): Promise<{ url: string; token?: string }> {
   refuseDirectory(env)
   const token = env.PLATFORM_DATABASE_TOKEN
-  if (env.PLATFORM_DATABASE_URL !== undefined) return openDb(env.PLATFORM_DATABASE_URL, { ...(token && { token }) })
+  if (env.PLATFORM_DATABASE_URL !== undefined) return { url: env.PLATFORM_DATABASE_URL, ...(token && { token }) }
   const file = join(env.PLATFORM_DATA_DIR, 'waybill.db')
   if (create) await makeDataFolder(env.PLATFORM_DATA_DIR)
   else await access(file).catch(refuseMissing(file))
-  return openDb(file)
+  return { url: file }
 }
 
 /** A store beside the shards would look like all that there is. */

@@ -1,15 +1,35 @@
+import type { InStatement } from '@libsql/client/web'
 import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
-import { storableText } from '../schema/storable-text.ts'
 import { canonicalBody } from './canonical-body.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
-import { type Idempotency, withoutKey } from './idempotency.ts'
 import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './idempotency-store.ts'
 import { pathOf } from './path-of.ts'
+
+/**
+ * Ties what a call creates to its `Idempotency-Key`. The work of a call and its stored answer cannot be one transaction,
+ * so a process may die between them. A handler that creates something therefore adds `bind(<id of what it creates>)` to
+ * the very `db.write([...])` that creates it:
+ *
+ *     await db.write([insertTheThing, ...idempotency.bind(id)])
+ *
+ * From that commit on a repeat is answered from the object (`again` of the operation), whether or not this call lives to
+ * answer. The statement also fails the whole transaction when the claim was lost meanwhile: a call that was held up
+ * beyond the deadline, so that a repeat took its place, then writes nothing.
+ */
+export interface Idempotency {
+  bind(objectId: string): InStatement[]
+  /** Takes a binding back that was made before something outside was asked, which then certainly did nothing. */
+  unbind(): InStatement[]
+}
+
+/** For a call without a key: there is nothing to write. */
+export const withoutKey: Idempotency = { bind: () => [], unbind: () => [] }
 
 export interface IdempotencyDeps {
   store: IdempotencyStore

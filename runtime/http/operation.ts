@@ -9,8 +9,8 @@ import {
 } from '../../shared/http/operation.ts'
 import { type BodyOf, type Endpoint, successStatus } from '../../shared/wire/endpoint.ts'
 import type { Principal, RuntimeHttpEnv } from './http-env.ts'
-import { type Idempotency, withoutKey } from './idempotency.ts'
 import type { Idempotent } from './idempotent.ts'
+import { type Idempotency, withoutKey } from './idempotent.ts'
 
 /** One call of an operation of the runtime. */
 export interface Call<E> extends AnyCall<E, RuntimeHttpEnv> {

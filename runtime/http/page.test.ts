@@ -8,7 +8,7 @@ import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { agentEndpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
-import { withoutKey } from './idempotency.ts'
+import { withoutKey } from './idempotent.ts'
 import { operation } from './operation.ts'
 import { pageOf, pageSql } from './page.ts'
 

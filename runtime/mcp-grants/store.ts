@@ -1,7 +1,7 @@
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { RefreshStore } from '../connectors/oauth/refresher.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { mcpGrants } from '../schema/tables.ts'
 import { type Grant, toGrant } from './grant.ts'
 

@@ -1,6 +1,6 @@
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { providers, providerTries } from '../schema/tables.ts'
 
 export interface ProviderRow {

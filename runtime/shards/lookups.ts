@@ -1,6 +1,6 @@
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import { emailKey } from '../auth/dashboard/email-key.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { Shown } from './request-route.ts'
 
 const WHOSE: Record<Shown | 'tenant', string> = {

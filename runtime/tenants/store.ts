@@ -2,8 +2,8 @@ import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { tenants } from '../schema/tables.ts'
 
 export interface TenantRow {

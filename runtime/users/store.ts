@@ -1,10 +1,10 @@
 import type { InStatement } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'
 import { type StoredUser, toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { storableText } from '../schema/storable-text.ts'
 
 export interface PersonRow extends UserRow {
   disabledMs: number | undefined

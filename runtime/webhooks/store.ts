@@ -1,8 +1,8 @@
 import type { InStatement, InValue } from '@libsql/client/web'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { storableText } from '../schema/storable-text.ts'
 import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
 import { type DeliveryRow, toDeliveryRow, toWebhookRow, type WebhookRow } from './webhook.ts'
 

@@ -1,10 +1,9 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client/web'
 import { retryBusy, StoreLockedError } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
-import { guardedClient } from './guarded-client.ts'
+import { guardedClient, reads } from './guarded-client.ts'
 import type { WriteHealth } from './hrana/write-watch.ts'
 import { lockWaits } from './lock-waits.ts'
-import { reads } from './read-statement.ts'
 import { storeFaults } from './store-faults.ts'
 import { markUnavailable } from './store-unavailable.ts'
 import { writeQueue } from './write-queue.ts'
@@ -27,6 +26,8 @@ export interface Db {
   write(statements: InStatement[]): Promise<ResultSet[]>
   /** Several reads of one moment: no other writer's commit falls between them. */
   read(statements: InStatement[]): Promise<ResultSet[]>
+  /** What was met of the disk, to an operator: it is full, or the file is damaged. */
+  fault(): string | undefined
   /** Fails, saying why, where a write would wait: what a look at the store that only reads cannot tell. */
   writable(): Promise<void>
   /** Brings a replica up to its server; does nothing for the others. */
@@ -128,6 +129,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     },
     write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
+    fault: () => faults.current,
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
       if (options.writes?.stuck) throw new Error(STUCK)

@@ -1,11 +1,21 @@
+import type { InStatement, ResultSet, Value } from '@libsql/client/web'
 import type { Db } from './db.ts'
-import { reads } from './read-statement.ts'
+import { StoreLockedError } from './db-fault.ts'
+import { reads } from './guarded-client.ts'
+import { rowMaker, type ToRow, toResult } from './sql-values.ts'
+import { markUnavailable } from './store-unavailable.ts'
+
+/** What another thread does for a database. */
+export interface Writer {
+  write: Db['write']
+  writable?: Db['writable']
+}
 
 /**
  * A database whose writes are forwarded to another thread, which waits for the write lock and for the disk in the caller's place. Reads stay here: in
  * WAL mode they see every commit that was told of, and wait for none.
  */
-export function forwardingDb(db: Db, write: Db['write']): Db {
+export function forwardingDb(db: Db, { write, writable }: Writer): Db {
   return {
     ...db,
     write: async statements => (statements.length === 0 ? [] : write(statements)),
@@ -14,5 +24,114 @@ export function forwardingDb(db: Db, write: Db['write']): Db {
       const [result] = await write([statement])
       return result!
     },
+    async writable() {
+      const fault = db.fault()
+      if (fault !== undefined) throw new Error(fault)
+      await (writable ?? db.writable)()
+    },
+  }
+}
+
+/** One transaction for another thread's connection, and what came of it. */
+export interface WriteRequest {
+  write: number
+  /** `lock`: whether one could begin, and nothing more. */
+  statements: InStatement[] | 'lock'
+}
+export type WriteResult =
+  | { written: number; results: { columns: string[]; rows: Value[][]; rowsAffected: number }[] }
+  | { written: number; failed: { message: string; code: string | undefined; isLocked: boolean } }
+
+/** A few hundred statements have rows to answer with; each names the same columns every time. */
+const MOST_SHAPES = 1000
+
+/** The near side: orders on their way. */
+export function writeProxy(post: (order: WriteRequest) => void, waits: () => void) {
+  const open = new Map<number, PromiseWithResolvers<ResultSet[]>>()
+  const shapes = new Map<string, ToRow>()
+  let count = 0
+
+  function take(written: number): PromiseWithResolvers<ResultSet[]> | undefined {
+    const one = open.get(written)
+    open.delete(written)
+    waits()
+    return one
+  }
+
+  function order(statements: WriteRequest['statements']): Promise<ResultSet[]> {
+    const one = Promise.withResolvers<ResultSet[]>()
+    open.set(++count, one)
+    waits()
+    try {
+      post({ write: count, statements })
+    } catch (error) {
+      take(count)?.reject(error)
+    }
+    return one.promise
+  }
+
+  function shapeOf(columns: string[]): ToRow {
+    const key = columns.join('\0')
+    const known = shapes.get(key)
+    if (known) return known
+    if (shapes.size >= MOST_SHAPES) shapes.clear()
+    const made = rowMaker(columns)
+    shapes.set(key, made)
+    return made
+  }
+
+  return {
+    get size() {
+      return open.size
+    },
+    write: (statements: InStatement[]): Promise<ResultSet[]> => order(statements),
+    /** Fails, saying why, where a write would wait. */
+    writable: async (): Promise<void> => void (await order('lock')),
+    heard(result: WriteResult): void {
+      const one = take(result.written)
+      if ('failed' in result) one?.reject(failure(result.failed))
+      else
+        one?.resolve(
+          result.results.map(({ columns, rows, rowsAffected }) =>
+            toResult(columns, [], rows.length === 0 ? [] : rows.map(shapeOf(columns)), rowsAffected, undefined),
+          ),
+        )
+    },
+    /** What was on its way may have been written or not, like everything that a connection held when it broke. */
+    lost(): void {
+      const error = Object.assign(new Error('the thread that writes ended'), { code: 'CLIENT_CLOSED' })
+      for (const one of open.values()) one.reject(error)
+      open.clear()
+    },
+  }
+}
+
+function failure({ message, code, isLocked }: Extract<WriteResult, { failed: unknown }>['failed']): Error {
+  const error = isLocked ? new StoreLockedError() : Object.assign(new Error(message), { code })
+  // Rejects, which is all that makes it known as a store that is away.
+  if (isLocked) markUnavailable(() => Promise.reject(error)).catch(() => undefined)
+  return error
+}
+
+/** The far side. Never rejects: a failure is news as well. */
+export async function performWrite(db: Db, { write, statements }: WriteRequest): Promise<WriteResult> {
+  try {
+    if (statements === 'lock') {
+      await db.writable()
+      return { written: write, results: [] }
+    }
+    const results = await db.write(statements)
+    return {
+      written: write,
+      results: results.map(({ columns, rows, rowsAffected }) => ({
+        columns,
+        rowsAffected,
+        rows: rows.map(row => columns.map((_, place) => row[place] as Value)),
+      })),
+    }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
+    const message = error instanceof Error ? error.message : String(error)
+    return { written: write, failed: { message, code, isLocked: error instanceof StoreLockedError } }
   }
 }

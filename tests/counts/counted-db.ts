@@ -1,7 +1,7 @@
 import type { Client, InArgs, InStatement, TransactionMode } from '@libsql/client/web'
 import { localClient } from '../../shared/host/local-client.ts'
 import { type Db, prepareDb } from '../../shared/sql/db.ts'
-import { reads } from '../../shared/sql/read-statement.ts'
+import { reads } from '../../shared/sql/guarded-client.ts'
 
 export interface SqlWork {
   statements: number

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import { engineFixture } from '../../runtime/execution/testing/engine-fixture.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { openWithWriteThread } from '../../shared/host/write-thread.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { corpus, farActions, remoteRunEnd } from './corpus.ts'
@@ -84,6 +86,16 @@ async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
   }
 }
 
+async function openThreaded(path: string): Promise<Db> {
+  const db = await openWithWriteThread(path, {
+    lost(why) {
+      throw new Error(why)
+    },
+  })
+  await db.ready
+  return db
+}
+
 function watched(db: Db): Db {
   return {
     ...db,
@@ -99,6 +111,8 @@ function watched(db: Db): Db {
 const fixture = await engineFixture({
   url: process.env.CRASH_STORE ?? join(folder, 'run.db'),
   manifest,
+  // As in a service: on a file a thread makes the commits.
+  open: process.env.CRASH_STORE === undefined ? openThreaded : openDb,
   wrap: watched,
   claimsNewRuns: true,
   ...(agents && { agents }),

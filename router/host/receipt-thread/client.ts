@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
+import { writeProxy } from '../../../shared/sql/forwarding-db.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { MetricDelta } from '../../metrics/metrics-relay.ts'
 import { traceMetrics } from '../../metrics/trace-metrics.ts'
@@ -16,7 +17,6 @@ import { writerLimits } from '../../traces/writer-limits.ts'
 import { writerMetrics } from '../../traces/writer-metrics.ts'
 import { inFlightBytes } from './in-flight.ts'
 import type { FromThread, Question, ReceiptLocation, ThreadReport, ToThread } from './messages.ts'
-import { writeProxy } from './write-proxy.ts'
 
 export interface ReceiptThreadClientDeps extends ReceiptsDeps {
   worker: Worker

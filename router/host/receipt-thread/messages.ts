@@ -1,4 +1,5 @@
 import type { Fields, Level } from '../../../shared/log/log.ts'
+import type { WriteRequest, WriteResult } from '../../../shared/sql/forwarding-db.ts'
 import type { CollectorPlace } from '../../../shared/telemetry/collector.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { StoreSettings } from '../../config/routing-config.ts'
@@ -7,7 +8,6 @@ import type { PackedCalls } from '../../observe/packed-calls.ts'
 import type { RecordSettings } from '../../observe/record-maker.ts'
 import type { PackedRecords } from '../../receipt/packed-records.ts'
 import type { WriterStatus } from '../../traces/writer.ts'
-import type { WriteRequest, WriteResult } from './write-proxy.ts'
 
 /** Where and how receipts are kept, as far as another thread has to be told. */
 export interface ReceiptLocation {

@@ -4,6 +4,7 @@ import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Level, Log } from '../../../shared/log/log.ts'
 import { redactor } from '../../../shared/log/redact.ts'
 import { loadBuiltinPrices } from '../../../shared/prices/builtin.ts'
+import { performWrite, type WriteRequest, type WriteResult } from '../../../shared/sql/forwarding-db.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
 import { metricsRelay } from '../../metrics/metrics-relay.ts'
 import { unpackCalls } from '../../observe/packed-calls.ts'
@@ -14,7 +15,6 @@ import { finished, idOf } from '../../receipt/unhashed.ts'
 import { keepHere, type StoredHere } from '../../receipts.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './messages.ts'
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from './storage.ts'
-import { performWrite, type WriteRequest, type WriteResult } from './write-proxy.ts'
 
 /** How long a report to the other thread may wait; one that a caller waits for is sent at once. */
 const REPORT_MS = 20

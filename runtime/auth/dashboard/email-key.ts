@@ -1,4 +1,4 @@
-import { storableText } from '../../schema/storable-text.ts'
+import { storableText } from '../../../shared/sql/sql-values.ts'
 
 /** One person, one address: mail domains ignore case, and no provider of note tells local parts apart by it. */
 export function emailKey(email: string): string {

@@ -1,8 +1,8 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { storableText } from '../../../shared/sql/sql-values.ts'
 import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
-import { storableText } from '../../schema/storable-text.ts'
 import type { logins, tenants, users } from '../../schema/tables.ts'
 
 export interface UserRow {

@@ -1,9 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import { type PageOf, pageSql } from '../../http/page.ts'
-import { storableText } from '../../schema/storable-text.ts'
 import type { apiKeys } from '../../schema/tables.ts'
 
 export interface KeyRow {

@@ -47,6 +47,7 @@ export interface FixtureOptions
   log?: Log
   /** Stands between the engine and its store. */
   wrap?: (db: Db) => Db
+  open?: (url: string) => Promise<Db>
   /** As in a service: a run is taken by the transaction that makes it. Otherwise it waits until the test wakes the engine. */
   claimsNewRuns?: boolean
 }
@@ -60,10 +61,11 @@ export async function engineFixture({
   ask,
   clock = systemClock,
   wrap = db => db,
+  open = openDb,
   claimsNewRuns = false,
   ...rest
 }: FixtureOptions = {}) {
-  const opened = await openDb(url)
+  const opened = await open(url)
   const db = wrap(opened)
   await migrate(opened, 'runtime', runtimeSteps)
   const claims = { beside: () => engine.claimBeside(), wake: () => engine.wake() }
@@ -151,7 +153,7 @@ export async function engineFixture({
     async close() {
       await engine.close(5000)
       await runs.close()
-      db.close()
+      await db.close()
     },
   }
 }

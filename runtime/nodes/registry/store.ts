@@ -1,9 +1,9 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
 import { type PageOf, pageSql } from '../../http/page.ts'
-import { storableText } from '../../schema/storable-text.ts'
 import type { nodeFrames as nodeFramesTable } from '../../schema/tables.ts'
 import { type NodeRow, type StoredNode, toNodeRow } from './node.ts'
 

@@ -1,5 +1,5 @@
 import type { Client, InArgs, TransactionMode } from '@libsql/client/web'
-import { reads } from '../read-statement.ts'
+import { reads } from '../guarded-client.ts'
 import { type ReadLane, readLane } from './read-lane.ts'
 import { StoreServerError } from './server-error.ts'
 import { type HranaTransport, hranaStream } from './stream.ts'

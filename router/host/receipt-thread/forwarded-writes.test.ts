@@ -19,7 +19,7 @@ async function started() {
   const path = folder.path(`${names++}.db`)
   const made = await threadedReceipts(path, { durable: false, log: silentLog(), metrics: createMetrics() })
   await made.db.execute('create table told (name text primary key, size integer not null, raw blob) strict')
-  return { ...made, elsewhere: forwardingDb(made.db, made.receipts.write!) }
+  return { ...made, elsewhere: forwardingDb(made.db, { write: made.receipts.write! }) }
 }
 
 const put = (name: string, size: number | null) => ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { reads } from './read-statement.ts'
+import { reads } from './guarded-client.ts'
 
 test.each([
   'select 1',
