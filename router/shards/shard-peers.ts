@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Budgets } from '../budget/ledger.ts'
-import { mergePages } from '../metrics/merge-pages.ts'
+import { routerPages } from '../metrics/merge-pages.ts'
 import type { Answering, OtherProcesses } from '../processes.ts'
 
 export interface ShardPeersDeps {
@@ -33,7 +33,7 @@ export function shardPeers({ budgets, stores, answering }: ShardPeersDeps) {
         // The records of a tenant are made here.
         find: async (id, tenant) => (tenant === undefined ? first(others(), one => one.find(id)) : undefined),
         made: async () => void (await all(one => one.made())),
-        page: async own => mergePages([own, ...(await all(one => one.page()))]),
+        page: async own => routerPages.mergePages([own, ...(await all(one => one.page()))]),
         last: () => undefined,
         // A config that cannot be used is in the log.
         reloaded: async () => void (await all(one => one.reload().catch(() => undefined))),

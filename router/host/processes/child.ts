@@ -2,9 +2,11 @@ import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
+import type { Ending } from '../../../shared/host/processes/messages.ts'
+import { parentChannel } from '../../../shared/host/processes/parent-channel.ts'
 import { shutInspector } from '../../../shared/host/shut-inspector.ts'
+import type { ProcessGone, RouterQuestion } from './messages.ts'
 import { joinProcesses } from './other-processes.ts'
-import { parentChannel } from './parent-channel.ts'
 import { serveWriter, type WriterProcess } from './writer-process.ts'
 
 /** How long the writer of a service whose first process is gone stays for what is being answered. */
@@ -29,9 +31,9 @@ try {
 async function write(): Promise<void> {
   const ended = Promise.withResolvers<void>()
   const started = Promise.withResolvers<WriterProcess>()
-  const channel = parentChannel(message => {
-    if ('gone' in message) void started.promise.then(writer => writer.gone(message.gone))
-    else if ('end' in message) ended.resolve()
+  const channel = parentChannel<RouterQuestion, ProcessGone>({
+    end: () => ended.resolve(),
+    notice: ({ gone }) => void started.promise.then(writer => writer.gone(gone)),
   })
   const writer = await serveWriter(path, { vars: process.env, left: given.split(',').filter(Boolean).map(Number) })
   started.resolve(writer)
@@ -39,7 +41,7 @@ async function write(): Promise<void> {
   // It may have gone while this one started.
   if (process.connected) process.on('disconnect', end)
   else end()
-  channel.answer({ page: writer.page })
+  channel.answer(async question => (question === 'page' ? writer.page() : ''))
   channel.say({ ready: true })
   await ended.promise
   await writer.close()
@@ -55,10 +57,8 @@ async function orphaned(writer: WriterProcess): Promise<void> {
 }
 
 async function serve(): Promise<void> {
-  const ended = Promise.withResolvers<'restart' | 'stop'>()
-  const channel = parentChannel(message => {
-    if ('end' in message) ended.resolve(message.end)
-  })
+  const ended = Promise.withResolvers<Ending>()
+  const channel = parentChannel<RouterQuestion, ProcessGone>({ end: ended.resolve })
   // Without the first process there is nothing to accept; what is being answered is answered.
   let isServing = false
   process.on('disconnect', () => {

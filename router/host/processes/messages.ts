@@ -56,20 +56,10 @@ export type FromWriter =
   | { stored: number }
   | { reply: number; answer: unknown }
 
-/** Between the first process and the others. */
-export type ToProcess =
-  /** A connection comes with it, to be confirmed by its number. */
-  | { connection: number }
-  | { answer: number; question: 'page' | 'made' | 'reload' }
-  | { gathered: number; pages: readonly string[] }
-  | { end: 'restart' | 'stop' }
-  /** For the writer: a process ended. */
-  | { gone: number }
+/** What the first process asks the others for, on behalf of one of them. */
+export type RouterQuestion = 'page' | 'made' | 'reload'
 
-export type FromProcess =
-  | { took: number }
-  | { ready: true }
-  | { failed: string }
-  | { answered: number; page: string }
-  | { gather: number; question: 'page' | 'made' | 'reload'; page: string }
-  | { last: string }
+/** For the writer: a process ended. */
+export interface ProcessGone {
+  gone: number
+}

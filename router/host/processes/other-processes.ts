@@ -1,15 +1,18 @@
-import { mergePages } from '../../metrics/merge-pages.ts'
+import type { ParentChannel } from '../../../shared/host/processes/parent-channel.ts'
+import { routerPages } from '../../metrics/merge-pages.ts'
 import type { Answering, OtherProcesses } from '../../processes.ts'
-import type { ParentChannel } from './parent-channel.ts'
+import type { ProcessGone, RouterQuestion } from './messages.ts'
 import { remoteBudgets } from './remote-budgets.ts'
 import { writerLink } from './writer-link.ts'
+
+export type RouterChannel = Pick<ParentChannel<RouterQuestion, ProcessGone, true>, 'say' | 'gather' | 'answer'>
 
 export interface JoinOptions {
   /** The number of this process, which no other one of the service ever has. */
   process: number
   /** The writer's socket. */
   path: string
-  channel: ParentChannel
+  channel: RouterChannel
 }
 
 export interface JoinedProcesses extends OtherProcesses {
@@ -49,12 +52,12 @@ export function joinProcesses({ process: number, path, channel }: JoinOptions): 
       await channel.gather('made', '')
     },
     async page(own) {
-      return mergePages([own, ...(await channel.gather('page', own))])
+      return routerPages.mergePages([own, ...(await channel.gather('page', own))])
     },
     async reloaded() {
       await channel.gather('reload', '')
     },
-    answer: (answering: Answering) => channel.answer(answering),
+    answer: (answering: Answering) => channel.answer(question => answerWith(answering, question)),
     last: page => channel.say({ last: page }),
     async close() {
       const late = performance.now() + STORED_MS
@@ -62,4 +65,10 @@ export function joinProcesses({ process: number, path, channel }: JoinOptions): 
       link.close()
     },
   }
+}
+
+async function answerWith({ page, made, reload }: Answering, question: RouterQuestion): Promise<string> {
+  if (question === 'page') return page()
+  await (question === 'made' ? made() : reload())
+  return ''
 }

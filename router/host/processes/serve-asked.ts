@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { EnvError, readEnv } from '../../../shared/env/read-env.ts'
+import { countAsked } from '../../../shared/host/processes/count-asked.ts'
+import { replacedOnSignal } from '../../../shared/host/processes/replaced-on-signal.ts'
 import type { Service } from '../../../shared/host/serve.ts'
 import { routerEnv } from '../../env.ts'
 
@@ -10,10 +12,8 @@ export async function serveAsked(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
   const cores = availableParallelism()
   // One process uses two cores by itself: its receipts are written beside its calls.
-  const count = env.ROUTER_PROCESSES === 'auto' ? (cores > 2 ? cores : 1) : Number(env.ROUTER_PROCESSES)
+  const count = countAsked('ROUTER_PROCESSES', env.ROUTER_PROCESSES, () => (cores > 2 ? cores : 1))
   if (count === 1) return (await import('../node.ts')).serveRouter(vars)
-  if (process.platform === 'win32')
-    throw new EnvError('ROUTER_PROCESSES: several processes need Linux, macOS or BSD: leave it unset on Windows.')
   if (/^(?:file:)?:memory:/i.test(env.ROUTER_DB))
     throw new EnvError('ROUTER_PROCESSES: several processes need a store that they share: name a file in ROUTER_DB.')
   if (env.ROUTER_DIRECTORY_URL !== undefined)
@@ -21,16 +21,5 @@ export async function serveAsked(vars: Vars): Promise<Service> {
       'ROUTER_PROCESSES: over shards a router is one process: leave it unset, and start further routers behind a balancer.',
     )
   const { serveProcesses } = await import('./supervise.ts')
-  const service = await serveProcesses(vars, count)
-  const onReplace = () => void service.restart()
-  process.on('SIGUSR2', onReplace)
-  process.on('SIGHUP', service.reload)
-  return {
-    origin: service.origin,
-    async close() {
-      process.off('SIGUSR2', onReplace)
-      process.off('SIGHUP', service.reload)
-      await service.close()
-    },
-  }
+  return replacedOnSignal(await serveProcesses(vars, count))
 }

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { frameOf, frameReader } from './frames.ts'
+import { frameOf, frameReader } from '../../../shared/host/processes/frames.ts'
 import type { FromWriter, ToWriter, WriterAnswers, WriterQuestion } from './messages.ts'
 
 export interface WriterLinkOptions {

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
@@ -10,11 +9,8 @@ import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
 import { heldResponses } from '../../enforce/held-responses.ts'
 import { sampleTrace } from '../../traces/testing/records.ts'
-import { frameOf, frameReader } from './frames.ts'
-import { joinProcesses } from './other-processes.ts'
-import type { ParentChannel } from './parent-channel.ts'
+import { joinProcesses, type RouterChannel } from './other-processes.ts'
 import { remoteWriter } from './remote-writer.ts'
-import { restartDelay } from './restart-delay.ts'
 import { serveWriter } from './writer-process.ts'
 
 let folder: string
@@ -33,8 +29,7 @@ const store = {
   retentionDays: 0,
   storeReasons: true,
 }
-const channel: ParentChannel = {
-  each: () => undefined,
+const channel: RouterChannel = {
   say: () => undefined,
   gather: async () => [],
   answer: () => undefined,
@@ -56,22 +51,6 @@ async function traces(file: string): Promise<string[]> {
   db.close()
   return rows.map(row => String(row.trace_id))
 }
-
-it('messages come whole, however their bytes arrive', () => {
-  fc.assert(
-    fc.property(fc.array(fc.string({ maxLength: 300 })), fc.array(fc.integer({ min: 1, max: 40 })), (texts, sizes) => {
-      const heard: unknown[] = []
-      const read = frameReader(message => heard.push(message))
-      let rest = Buffer.concat(texts.map(text => frameOf({ text })))
-      for (let at = 0; rest.length > 0; at++) {
-        const size = sizes[at % Math.max(1, sizes.length)] ?? rest.length
-        read(rest.subarray(0, size))
-        rest = rest.subarray(size)
-      }
-      expect(heard).toEqual(texts.map(text => ({ text })))
-    }),
-  )
-})
 
 it('a record that one process has handed over is found by the others, and stored once over the end of a writer', async () => {
   const { path, vars, writer } = await place()
@@ -117,12 +96,4 @@ it('a response that one process has made is known to the others', async () => {
   await one!.close()
   await other!.close()
   await writer.close()
-})
-
-it('a process that ends at once again and again is started ever later, and after a quiet time at once', () => {
-  let now = 0
-  const delay = restartDelay(() => now)
-  expect(Array.from({ length: 10 }, delay.next)).toEqual([0, 50, 100, 200, 400, 800, 1600, 3200, 5000, 5000])
-  now = 31_000
-  expect(delay.next()).toBe(0)
 })

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
-import { listenAt } from '../../../shared/host/serve.ts'
-import type { Bind } from '../../../shared/http/bind.ts'
+import type { Bind } from '../../http/bind.ts'
+import { listenAt } from '../serve.ts'
 
 interface Taker {
   send: (connection: number, socket: Socket) => void
@@ -10,6 +10,9 @@ interface Taker {
 
 /** Connections that wait for a process to be started, at most. */
 const WAITING = 1024
+
+/** Of all connections of this process, whichever door they came by. */
+let count = 0
 
 export type Acceptor = Awaited<ReturnType<typeof acceptor>>
 
@@ -21,7 +24,6 @@ export async function acceptor(bind: Bind) {
   const takers: Taker[] = []
   const waiting: Socket[] = []
   let next = 0
-  let count = 0
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, socket => {
     socket.on('error', () => undefined)
     hand(socket)

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createMetrics } from '../../shared/metrics/metrics.ts'
-import { countersOf, mergePages } from './merge-pages.ts'
+import { pageMerger } from './merge-pages.ts'
+import { createMetrics } from './metrics.ts'
+
+const { mergePages, countersOf } = pageMerger({ summed: ['router_in_flight_requests'] })
 
 interface Did {
   calls: number

@@ -1,10 +1,10 @@
-import { countersOf, mergePages } from '../../metrics/merge-pages.ts'
+import type { PageMerger } from '../../metrics/merge-pages.ts'
 import type { FromProcess, ToProcess } from './messages.ts'
 
-type Told = Exclude<FromProcess, { ready: true } | { failed: string } | { took: number }>
+type Gathered = Extract<FromProcess<never, never>, { answered: number } | { gather: number } | { last: string }>
 
 interface Member {
-  send: (message: ToProcess) => unknown
+  send: (message: ToProcess<never>) => unknown
   /** The newest page that others have seen. */
   page: string
   waiting: Map<number, (page: string) => void>
@@ -13,13 +13,15 @@ interface Member {
 /** A process that is busy for longer is left out, and counted as it was. */
 const WAIT_MS = 1000
 
+export type Gathering = ReturnType<typeof gathering>
+
 /** Questions of one process to all others, and what those that ended have counted. */
-export function gathering() {
+export function gathering({ mergePages, countersOf }: PageMerger) {
   const members = new Set<Member>()
   let ended = ''
   let count = 0
 
-  async function ask(member: Member, question: 'page' | 'made' | 'reload'): Promise<string> {
+  async function ask(member: Member, question: string): Promise<string> {
     const number = ++count
     const answer = new Promise<string>(resolve => {
       member.waiting.set(number, resolve)
@@ -33,7 +35,7 @@ export function gathering() {
     return member.page
   }
 
-  async function gather(asker: Member, { gather: number, question, page }: Extract<Told, { gather: number }>) {
+  async function gather(asker: Member, { gather: number, question, page }: Extract<Gathered, { gather: number }>) {
     if (question === 'page') asker.page = page
     const others = [...members].filter(one => one !== asker)
     const pages = await Promise.all(others.map(one => ask(one, question)))
@@ -45,7 +47,7 @@ export function gathering() {
       const member: Member = { send, page: '', waiting: new Map() }
       members.add(member)
       return {
-        heard(message: Told): void {
+        heard(message: Gathered): void {
           if ('answered' in message) member.waiting.get(message.answered)?.(message.page)
           else if ('last' in message) member.page = message.last
           else void gather(member, message)
