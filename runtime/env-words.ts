@@ -14,6 +14,12 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       default: 'localhost:8080',
       example: '0.0.0.0:8080',
     },
+    PLATFORM_PROCESSES: {
+      about:
+        'How many processes answer there, each a control plane over the same libSQL server or shards. `auto`: two, and one where there is one core or the store is a file. SIGUSR2 replaces them one after the other. `npm start` and `runtime serve --with-router` run one.',
+      form: '`auto` or a number from 1 to 4',
+      default: '1',
+    },
     PLATFORM_PUBLIC_URL: {
       about: 'The address that browsers use: links lead there, and with `https` cookies travel over HTTPS only.',
       form: HTTP,

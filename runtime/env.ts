@@ -61,6 +61,11 @@ const peerUrl = z.string().transform((text, ctx) => {
 /** What the runtime process reads from its environment. */
 export const runtimeEnv = z.object({
   PLATFORM_BIND: bindSchema.default({ host: 'localhost', port: 8080 }),
+  /** How many processes answer there. */
+  PLATFORM_PROCESSES: z
+    .string()
+    .regex(/^(?:auto|[1-9]\d?)$/, 'expected auto, or a number of processes from 1 to 4')
+    .default('1'),
   /** Reverse proxies whose x-forwarded-for is believed; none by default. */
   PLATFORM_TRUSTED_PROXIES: proxyList.default([]),
   PLATFORM_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),

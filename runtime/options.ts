@@ -140,8 +140,13 @@ export interface Runtime {
   worker: NodeWorker | undefined
   /** Runs may be due that came into the store from elsewhere. */
   wake(): void
-  /** From now on /readyz says that the service is leaving, and work that is posted is refused. */
-  drain(): void
+  /** What is made now is not claimed here at once: every worker has a run, or the service leaves. */
+  busy(): boolean
+  /**
+   * From now on no run is claimed. With `stop` /readyz says that the service is leaving, and work that is posted is refused; with `restart` it is
+   * stored for those that go on at the address.
+   */
+  drain(why?: 'restart' | 'stop'): void
   /** After `drain`: resolves when the open steps are finished, and after `ms` in any case. Reads are answered until `close`. */
   settled(ms: number): Promise<void>
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */

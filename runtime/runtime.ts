@@ -98,8 +98,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (embedded) work.engine.wake()
     },
     advance: ms => work.engine.idle(ms),
-    drain() {
-      phase = 'draining'
+    busy: () => work.engine.busy,
+    drain(why = 'stop') {
+      if (why === 'stop') phase = 'draining'
       void timed.stop()
       work.engine.drain()
     },

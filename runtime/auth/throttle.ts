@@ -4,6 +4,8 @@ export interface ThrottleOptions {
   tries: number
   windowMs: number
   monotonic: () => number
+  /** Called with the names of each try that is counted here. */
+  counted?: ((of: readonly string[]) => void) | undefined
   /** Most names that are remembered; the one that tried longest ago is forgotten first. */
   names?: number
 }
@@ -11,11 +13,14 @@ export interface ThrottleOptions {
 export type Throttle = ReturnType<typeof throttle>
 
 /** Ten tries a minute, for each address and each email. */
-export const throttleOfLogins = (monotonic: () => number): Throttle =>
-  throttle({ tries: 10, windowMs: 60_000, monotonic })
+export const throttleOfLogins = (monotonic: () => number, counted?: ThrottleOptions['counted']): Throttle =>
+  throttle({ tries: 10, windowMs: 60_000, monotonic, counted })
 
-/** So many tries per name in any window of time; a try that is refused does not count. Kept by each process on its own. */
-export function throttle({ tries, windowMs, monotonic, names = 10_000 }: ThrottleOptions) {
+/**
+ * So many tries per name in any window of time; a try that is refused does not count. Kept by each process on its own; processes of one
+ * service note the tries of each other.
+ */
+export function throttle({ tries, windowMs, monotonic, counted, names = 10_000 }: ThrottleOptions) {
   const seen = new Map<string, number[]>()
 
   function recent(name: string, now: number): number[] {
@@ -28,6 +33,12 @@ export function throttle({ tries, windowMs, monotonic, names = 10_000 }: Throttl
     const lists = of.map(name => recent(name, now))
     const full = lists.filter(list => list.length >= tries)
     if (full.length > 0) return Math.max(1, ...full.map(list => list.at(-tries)! + windowMs - now))
+    add(of, lists, now)
+    counted?.(of)
+    return 0
+  }
+
+  function add(of: readonly string[], lists: readonly number[][], now: number): void {
     of.forEach((name, at) => {
       seen.delete(name)
       seen.set(name, [...lists[at]!, now])
@@ -36,7 +47,6 @@ export function throttle({ tries, windowMs, monotonic, names = 10_000 }: Throttl
       if (seen.size <= names) break
       seen.delete(name)
     }
-    return 0
   }
 
   return {
@@ -48,6 +58,13 @@ export function throttle({ tries, windowMs, monotonic, names = 10_000 }: Throttl
       throw new ApiError('throttled', `too many tries: wait ${seconds} seconds and try again`, {
         headers: { 'retry-after': String(seconds) },
       })
+    },
+
+    /** A try that another process counted. */
+    note(...of: readonly string[]): void {
+      const now = monotonic()
+      const lists = of.map(name => recent(name, now))
+      add(of, lists, now)
     },
 
     /** The same without a throw: whether there was a try left. */

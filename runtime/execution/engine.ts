@@ -157,6 +157,11 @@ export function createEngine(deps: EngineDeps) {
       return executions.size
     },
 
+    /** It claims nothing now: every worker has a run, or it drains. */
+    get busy() {
+      return draining || executions.size >= limits.maxConcurrent
+    },
+
     drain(): void {
       draining = true
       looks.stop()

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
+import type { Ending } from '../../shared/host/processes/messages.ts'
 import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
@@ -25,10 +27,14 @@ import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openReplicaStore, openServedStore } from './open.ts'
 import type { ServedRuntime } from './open-shards.ts'
+import type { Among } from './processes/among.ts'
 import type { ListeningTunnel } from './tunnel.ts'
+import { DEFAULT_TUNNEL } from './tunnel-address.ts'
 import { unknownNames } from './unknown-names.ts'
 
 export interface RuntimeService extends Service {
+  /** With `restart` others go on at its address. */
+  close(why?: Ending): Promise<void>
   /** Where the first owner is made; undefined once there is one. */
   setupLink: string | undefined
 }
@@ -46,6 +52,10 @@ export interface RuntimeParts {
   oauthHomes?: RuntimeOptions['oauthHomes']
   /** Where the panel of that router is, once it listens. */
   routerPanel?: () => string | undefined
+  /** Where this is one of several processes at an address. */
+  among?: Among
+  /** Whether a link to make the first owner is wanted of this one. Default: yes. */
+  offersSetup?: boolean
 }
 
 /** A log that knows every secret which it must not write. */
@@ -61,7 +71,7 @@ function logOf(env: RuntimeEnv, secrets: readonly (string | undefined)[]) {
 /** The runtime on Node: environment and files in, a listening socket out. */
 export async function serveRuntime(
   vars: Record<string, string | undefined>,
-  { routerFetch, routerPanel, oauthHomes }: RuntimeParts = {},
+  { routerFetch, routerPanel, oauthHomes, among, offersSetup = true }: RuntimeParts = {},
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
@@ -109,7 +119,7 @@ export async function serveRuntime(
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
-    peer: env.PLATFORM_PEER_URL === undefined ? undefined : { url: env.PLATFORM_PEER_URL, fetch: toOtherPeers },
+    peer: among?.peer ?? peerOf(env),
     embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',
     dispatchTimeoutMs: env.PLATFORM_DISPATCH_TIMEOUT,
     nodeLostAfterMs: env.PLATFORM_NODE_LOST_AFTER,
@@ -120,28 +130,27 @@ export async function serveRuntime(
     },
   }
   const runtime = store
-    ? serveStore(store, options)
-    : await (await import('./open-shards.ts')).serveShards({ env, options, log })
-  const opened: { server?: Listening; tunnel?: { close(): Promise<void> } } = {}
-  async function close(): Promise<void> {
-    runtime.drain()
-    opened.server?.drain()
-    const until = performance.now() + env.PLATFORM_DRAIN_TIMEOUT
-    await opened.tunnel?.close()
-    // Until then the socket stays open: callers are refused in words, and may read what becomes of their runs.
-    await runtime.settled(env.PLATFORM_DRAIN_TIMEOUT)
-    const leftMs = Math.max(0, until - performance.now())
-    await Promise.all([opened.server?.close(leftMs), runtime.close(leftMs)])
+    ? serveStore(store, { ...options, loginTries: among?.loginTries('') })
+    : await (await import('./open-shards.ts')).serveShards({ env, options, log, loginTries: among?.loginTries })
+  const opened: Opened = {}
+  async function release(): Promise<void> {
     await sandboxes.close()
     await egress.close()
     await runtime.closeStores()
   }
+  const close = closing({ env, runtime, opened, among, release })
   const answer = (request: Request, socket?: NodeConnection) =>
     runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
+  const shared = among && answeringAmong(among, { runtime, token: env.PLATFORM_METRICS_TOKEN, answer })
   try {
     await runtime.ready()
-    opened.tunnel = await tunnelOf(env, runtime, log.target('runtime.nodes'))
-    opened.server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
+    opened.tunnel = await tunnelOf({ env, runtime, log: log.target('runtime.nodes'), among })
+    opened.server = await listen({
+      bind: env.PLATFORM_BIND,
+      fetch: shared ?? answer,
+      bodyMs: 30_000,
+      ...(among && { accepted: among.accepted }),
+    })
   } catch (error) {
     // What works already would keep the process alive, and take runs that no client can ask about.
     await close()
@@ -150,8 +159,74 @@ export async function serveRuntime(
   const { origin } = opened.server
   void sandboxes.selfTest().catch((error: unknown) => log.warn('isolation backends could not be tried', { error }))
   // An operator with a key of their own needs no browser to start.
-  const token = env.PLATFORM_BOOTSTRAP_KEY === undefined ? await runtime.setupToken() : undefined
+  const token = env.PLATFORM_BOOTSTRAP_KEY === undefined && offersSetup ? await runtime.setupToken() : undefined
   return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
+}
+
+interface Opened {
+  server?: Listening
+  tunnel?: { close(): Promise<void> }
+}
+
+interface ClosingDeps {
+  env: RuntimeEnv
+  runtime: ServedRuntime
+  opened: Opened
+  among: Among | undefined
+  release(): Promise<void>
+}
+
+/** Idle connections of a process that another one replaces stay so long: their callers hear at their next call that it ends. */
+const RESTART_GRACE_MS = 2000
+
+function closing({ env, runtime, opened, among, release }: ClosingDeps) {
+  return async (why: Ending = 'stop'): Promise<void> => {
+    const isReplaced = why === 'restart'
+    runtime.drain(why)
+    opened.server?.drain()
+    // What is made from now on, and what was parked here, is the others'.
+    if (isReplaced) among?.wakeOthers()
+    const until = performance.now() + env.PLATFORM_DRAIN_TIMEOUT
+    const leftMs = () => Math.max(0, until - performance.now())
+    await opened.tunnel?.close()
+    const served = isReplaced ? opened.server?.close(env.PLATFORM_DRAIN_TIMEOUT, RESTART_GRACE_MS) : undefined
+    // Until then the socket stays open: callers are refused in words, and may read what becomes of their runs.
+    await Promise.all([runtime.settled(env.PLATFORM_DRAIN_TIMEOUT), isReplaced && pause(RESTART_GRACE_MS)])
+    among?.leave()
+    await Promise.all([served ?? opened.server?.close(leftMs()), runtime.close(leftMs())])
+    if (among) among.last(await ownPage(runtime, env.PLATFORM_METRICS_TOKEN).catch(() => ''))
+    await release()
+  }
+}
+
+const METRICS = '/metrics'
+
+async function ownPage(runtime: Pick<ServedRuntime, 'fetch'>, token: string | undefined): Promise<string> {
+  const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
+  const answer = await runtime.fetch(new Request(`http://localhost${METRICS}`, { headers }))
+  return answer.status === 200 ? answer.text() : ''
+}
+
+interface AnsweringDeps {
+  runtime: ServedRuntime
+  token: string | undefined
+  answer: (request: Request, socket?: NodeConnection) => Promise<Response>
+}
+
+/** What this process answers to the others, and how its own answers are those of all. */
+function answeringAmong(among: Among, { runtime, token, answer }: AnsweringDeps): typeof answer {
+  among.answer({
+    wake: runtime.wake,
+    page: () => ownPage(runtime, token),
+    fetch: request => runtime.fetch(request),
+  })
+  return async (request, socket) => {
+    const response = await answer(request, socket)
+    if (request.method === 'POST' && runtime.busy()) among.wakeOthers()
+    if (request.method !== 'GET' || response.status !== 200 || new URL(request.url).pathname !== METRICS)
+      return response
+    return new Response(await among.page(await response.text()), { headers: response.headers })
+  }
 }
 
 async function openStores(env: RuntimeEnv, log: Log): Promise<{ db: Db; replica: Db | undefined }> {
@@ -176,20 +251,25 @@ function serveStore(
   return { ...createRuntime({ ...options, db, replica }), closeStores }
 }
 
+function peerOf({ PLATFORM_PEER_URL: url }: RuntimeEnv): RuntimeOptions['peer'] {
+  return url === undefined ? undefined : { url, fetch: toOtherPeers }
+}
+
 /** Past the rules for what leaves on behalf of tenants: these are addresses of this installation, and most often private ones. */
 const toOtherPeers = (request: Request): Promise<Response> => fetch(request)
 
-const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
+interface TunnelDeps {
+  env: RuntimeEnv
+  runtime: Pick<Runtime, 'nodes'>
+  log: Log
+  among: Among | undefined
+}
 
 /**
  * Where nodes dial in. An address that was asked for must be had; the default one is listened on as soon as a node is
  * announced, so that a service without nodes opens one port and loads nothing more.
  */
-async function tunnelOf(
-  env: RuntimeEnv,
-  runtime: Pick<Runtime, 'nodes'>,
-  log: Log,
-): Promise<{ close(): Promise<void> }> {
+async function tunnelOf({ env, runtime, log, among }: TunnelDeps): Promise<{ close(): Promise<void> }> {
   const { PLATFORM_TUNNEL_TLS_CERT: cert, PLATFORM_TUNNEL_TLS_KEY: key } = env
   const bind = env.PLATFORM_TUNNEL_BIND
   let open: Promise<ListeningTunnel | undefined> | undefined
@@ -197,7 +277,11 @@ async function tunnelOf(
     const { listenForNodes } = await import('./tunnel.ts')
     const tls = cert !== undefined && key !== undefined ? { cert, key } : undefined
     const insecure = env.PLATFORM_TUNNEL_INSECURE === '1'
-    const tunnel = await listenForNodes({ gateway: runtime.nodes.gateway, bind: at, tls, insecure })
+    const accepted = among && {
+      port: Number(new URL(await among.tunnel.open()).port),
+      each: among.tunnel.each,
+    }
+    const tunnel = await listenForNodes({ gateway: runtime.nodes.gateway, bind: at, tls, insecure, accepted })
     runtime.nodes.listening(tunnel.at)
     log.info('nodes may dial in', { endpoint: tunnel.at.endpoint })
     return tunnel
@@ -206,13 +290,15 @@ async function tunnelOf(
     const tunnel = await listening(bind)
     open = Promise.resolve(tunnel)
   } else {
-    runtime.nodes.whenWanted(() => {
+    const listenNow = () => {
       open ??= listening(DEFAULT_TUNNEL).catch((error: unknown) => {
         log.error('nodes cannot dial in: set PLATFORM_TUNNEL_BIND to a free address', { error })
         return undefined
       })
       return open
-    })
+    }
+    runtime.nodes.whenWanted(listenNow)
+    among?.tunnel.whenOpen(listenNow)
   }
   return { close: async () => (await open)?.close() }
 }

@@ -24,12 +24,14 @@ export interface ServeShardsDeps {
   /** What every shard's runtime is made with. */
   options: Omit<RuntimeOptions, 'db'>
   log: Log
+  /** Tries to log in at a shard, where several processes count them together. */
+  loginTries?: ((shard: string) => RuntimeOptions['loginTries']) | undefined
 }
 
 /** What a host serves: one runtime, or one for each shard behind a router of requests. */
 export type ServedRuntime = Pick<
   Runtime,
-  'fetch' | 'ready' | 'setupToken' | 'nodes' | 'drain' | 'settled' | 'close'
+  'fetch' | 'ready' | 'setupToken' | 'nodes' | 'wake' | 'busy' | 'drain' | 'settled' | 'close'
 > & { closeStores(): void | Promise<void> }
 
 /** How soon a store that could not be opened is tried again, and how often the directory is asked for new shards. */
@@ -69,10 +71,10 @@ interface Opened extends ShardService {
 }
 
 /** A runtime for each shard of the directory, each with its own store and lease, behind one `fetch` and one tunnel. */
-export async function serveShards({ env, options, log }: ServeShardsDeps): Promise<ServedRuntime> {
+export async function serveShards({ env, options, log, loginTries }: ServeShardsDeps): Promise<ServedRuntime> {
   const { db: directoryDb, shards: known } = await openDirectory(env)
   const all: Opened[] = []
-  const own = shardOpener({ env, options, log })
+  const own = shardOpener({ env, options, log, loginTries })
   const bootstrap = env.PLATFORM_BOOTSTRAP_KEY
   const found = places({
     directory: known,
@@ -165,10 +167,14 @@ export async function serveShards({ env, options, log }: ServeShardsDeps): Promi
         for (const runtime of runtimes()) runtime.nodes.listening(at)
       },
     },
-    drain() {
+    wake() {
+      for (const runtime of runtimes()) runtime.wake()
+    },
+    busy: () => runtimes().some(runtime => runtime.busy()),
+    drain(why) {
       drained = true
       clearInterval(looking)
-      for (const runtime of runtimes()) runtime.drain()
+      for (const runtime of runtimes()) runtime.drain(why)
     },
     settled: async ms => void (await Promise.all(runtimes().map(runtime => runtime.settled(ms)))),
     async close(ms) {
@@ -206,7 +212,7 @@ function wakeArrived(found: Places, all: readonly Opened[]): void {
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-function shardOpener({ env, options, log }: ServeShardsDeps) {
+function shardOpener({ env, options, log, loginTries }: ServeShardsDeps) {
   return {
     async open(shard: Shard): Promise<{ db: Db; runtime: Runtime }> {
       const db = await openShardStore(env, shard)
@@ -215,6 +221,7 @@ function shardOpener({ env, options, log }: ServeShardsDeps) {
         ...options,
         db,
         log,
+        loginTries: loginTries?.(shard.name),
         peer: peer && {
           ...peer,
           async fetch(request) {

@@ -1,5 +1,7 @@
+import { EnvError } from '../../shared/env/read-env.ts'
 import type { Service } from '../../shared/host/serve.ts'
 import { untilSignal } from '../../shared/host/until-signal.ts'
+import type { RuntimeParts, RuntimeService } from './node.ts'
 
 export interface ServicesOptions {
   vars: Record<string, string | undefined>
@@ -9,6 +11,10 @@ export interface ServicesOptions {
 
 /** Starts the runtime, and the router beside it when asked, and drains both at the first signal. */
 export async function runServices({ vars, withRouter, say }: ServicesOptions): Promise<void> {
+  if (withRouter && (vars.PLATFORM_PROCESSES || '1') !== '1')
+    throw new EnvError(
+      'PLATFORM_PROCESSES: beside a router the runtime is one process: leave it unset, or start `runtime serve` without --with-router and `router serve` by itself.',
+    )
   const stop = untilSignal()
   const running: Service[] = []
   const router = Promise.withResolvers<string>()
@@ -18,8 +24,7 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     routerPanel: () => panel,
   }
   try {
-    const { serveRuntime } = await import('./node.ts')
-    const runtime = await serveRuntime(vars, parts)
+    const runtime = await started(vars, parts)
     running.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
@@ -44,6 +49,11 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
   } finally {
     await Promise.all(running.map(service => service.close()))
   }
+}
+
+async function started(vars: ServicesOptions['vars'], parts: RuntimeParts): Promise<RuntimeService> {
+  if ((vars.PLATFORM_PROCESSES || '1') !== '1') return (await import('./processes/serve-asked.ts')).serveAsked(vars)
+  return (await import('./node.ts')).serveRuntime(vars, parts)
 }
 
 /** Where a browser reaches the dashboard: by its public name, or on this machine. */

@@ -7,7 +7,7 @@ import {
   type Http2Server,
   type ServerHttp2Session,
 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { ListenError } from '../../shared/host/serve.ts'
@@ -23,6 +23,8 @@ export interface TunnelOptions {
   bind: Bind
   /** Paths of PEM files. */
   tls?: { cert: string; key: string } | undefined
+  /** Connections that another process accepts at this address; nothing listens here then. */
+  accepted?: { port: number; each: (take: (socket: Socket) => void) => void } | undefined
   /** Plain text beyond this machine is the operator's decision. */
   insecure: boolean
 }
@@ -44,7 +46,13 @@ const CODES: Record<RefusalCode, Code> = {
 }
 
 /** Puts the node gateway on a socket: gRPC over HTTP/2, with TLS wherever it leaves this machine. */
-export async function listenForNodes({ gateway, bind, tls, insecure }: TunnelOptions): Promise<ListeningTunnel> {
+export async function listenForNodes({
+  gateway,
+  bind,
+  tls,
+  accepted,
+  insecure,
+}: TunnelOptions): Promise<ListeningTunnel> {
   if (tls === undefined && !insecure && !isLoopback(bind.host)) {
     throw new ListenError(
       `The tunnel would listen on ${bind.host} in plain text. Set PLATFORM_TUNNEL_TLS_CERT and PLATFORM_TUNNEL_TLS_KEY, or PLATFORM_TUNNEL_INSECURE=1 where something else encrypts it.`,
@@ -66,14 +74,8 @@ export async function listenForNodes({ gateway, bind, tls, insecure }: TunnelOpt
     session.on('error', () => session.destroy())
   })
   const host = bind.host === 'localhost' ? '127.0.0.1' : bind.host
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', cause => {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      reject(new ListenError(`The tunnel cannot listen on ${bind.host}:${bind.port}: ${reason}`, { cause }))
-    })
-    server.listen(bind.port, host, () => resolve())
-  })
-  const { port } = server.address() as AddressInfo
+  accepted?.each(socket => void server.emit('connection', socket))
+  const port = accepted?.port ?? (await portOf(server, { host, port: bind.port }))
   const shown = host.includes(':') ? `[${host}]` : host
   return {
     at: {
@@ -87,6 +89,18 @@ export async function listenForNodes({ gateway, bind, tls, insecure }: TunnelOpt
       await closed
     },
   }
+}
+
+/** Listens, and answers with the port that was given when 0 was asked for. */
+async function portOf(server: Http2Server | Http2SecureServer, { host, port }: Bind): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', cause => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      reject(new ListenError(`The tunnel cannot listen on ${host}:${port}: ${reason}`, { cause }))
+    })
+    server.listen(port, host, () => resolve())
+  })
+  return (server.address() as AddressInfo).port
 }
 
 function routesOf(gateway: NodeGateway) {

@@ -69,7 +69,13 @@ export function assemblePeers(deps: PeersDeps): Peers {
     asks: metrics.counter('waybill_peer_requests_total', 'Questions to other control planes, by what came of them.'),
   })
   const reached = reachableNodes({ links, store, peerClient: others, now, lostMs: times.lostMs })
-  const hearing = followRemoteTurns({ remote, reachableNodes: reached, peerClient: others, live })
+  const hearing = followRemoteTurns({
+    remote,
+    reachableNodes: reached,
+    peerClient: others,
+    live,
+    siblings: peer.siblings?.urls ?? (() => []),
+  })
   return {
     reachableNodes: reached,
     wanted: hearing.wanted,
@@ -79,6 +85,7 @@ export function assemblePeers(deps: PeersDeps): Peers {
       links,
       queued: offering.wake,
       now,
+      speaks: live.speaks,
       said: heard => replayDeltas(live, heard, Math.min(SAID_MS, times.readMs / 2)),
       // A read may bring texts along that were published here, and what seals them.
       maxBytes: 2 * deps.maxBodyBytes + 65_536,

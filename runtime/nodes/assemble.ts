@@ -122,18 +122,26 @@ export function assembleNodes(options: NodesOptions) {
   )
   const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
   const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
-  let engaged = false
+  const siblings = options.peer?.siblings
+  let isEngaged = false
+  const engaged = () => isEngaged || siblings?.engaged() === true
+  const engage = () => {
+    isEngaged = true
+    siblings?.engage()
+  }
   let want: (() => unknown) | undefined
   let isWanted = false
   const wanted = async () => {
     isWanted = true
+    // Before the token is in anyone's hands, whichever process a node then enrols at.
+    if (siblings) engage()
     await want?.()
   }
   let endpoint: TunnelEndpoint | undefined
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
-  const sessions = remoteSessions({ db, remote, nodes: store, reachableNodes, data, engaged: () => engaged })
+  const sessions = remoteSessions({ db, remote, nodes: store, reachableNodes, data, engaged })
   const talk = relayDeltas({
     remote,
     sessions: sessions.store(options.ownSessions.store),
@@ -228,7 +236,7 @@ export function assembleNodes(options: NodesOptions) {
       ...enrolling,
       async enrol(request) {
         const reply = await enrolling.enrol(request)
-        engaged = true
+        engage()
         await credentials.welcome(reply.nodeId)
         return reply
       },
@@ -237,7 +245,7 @@ export function assembleNodes(options: NodesOptions) {
       if (await inTurn(() => write(node, frames))) offering.wake()
     },
     async arrived(link, held, fresh) {
-      engaged = true
+      engage()
       if (fresh) {
         const has = new Set(held.map(({ runId }) => runId))
         for (const run of await remote.openOn(link.nodeId)) {
@@ -282,7 +290,7 @@ export function assembleNodes(options: NodesOptions) {
     remote,
     data,
     end,
-    engaged: () => engaged,
+    engaged,
     credentials,
     wanted: among.wanted,
     peer: among.route(offering),
@@ -319,7 +327,7 @@ export function assembleNodes(options: NodesOptions) {
         data,
         end,
         dispatch: dispatching.wake,
-        engaged: () => engaged,
+        engaged,
         dispatchMs,
         embedded,
         sha256: options.sha256,
@@ -336,7 +344,7 @@ export function assembleNodes(options: NodesOptions) {
     isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
 
     holdSession: ({ placementFor }: Pick<PlacedRuns, 'placementFor'>, tenantId: string, version: AgentVersion) =>
-      holdSession({ options, engaged: () => engaged, placementFor, sessions }, tenantId, version),
+      holdSession({ options, engaged, placementFor, sessions }, tenantId, version),
 
     approvals: (approvals: ApprovalStore, remoteRunOf: PlacedRuns['remoteRunOf']) =>
       remoteApprovals(approvals, { db, nodes: store, reachableNodes, data, remoteRunOf }),
@@ -350,7 +358,7 @@ export function assembleNodes(options: NodesOptions) {
     sealInput: scheduleInputs({
       nodes: store,
       embedded: embedded.on,
-      engaged: () => engaged,
+      engaged,
       labelsOf: options.labelsOf,
       sha256: options.sha256,
     }),
@@ -365,7 +373,7 @@ export function assembleNodes(options: NodesOptions) {
 
     /** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
     async backendsOf(tenantId: string): Promise<NodeBackends[]> {
-      const there = engaged ? await store.enrolled(tenantId) : []
+      const there = engaged() ? await store.enrolled(tenantId) : []
       return [
         ...(embedded.on ? [{ id: await embedded.id(), backends: embedded.backends }] : []),
         ...there.map(node => ({ id: node.id, backends: provenBackends(node) })),
@@ -374,14 +382,14 @@ export function assembleNodes(options: NodesOptions) {
 
     async start({ timers }: { timers: boolean }): Promise<void> {
       const known = !embedded.on || (await remote.any())
-      // Nodes may enrol elsewhere at any time.
-      engaged = known || options.peer !== undefined
+      // Nodes may enrol elsewhere at any time; processes of one service say so.
+      isEngaged = known || (options.peer !== undefined && siblings === undefined)
       if (known || (await store.announced())) void wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },
     /** Never two at a time. */
     sweep(): Promise<void> {
-      if (!engaged) return Promise.resolve()
+      if (!engaged()) return Promise.resolve()
       sweeping ??= sweepNodes(sweepDeps)
         .then(() => offering.wake())
         .catch(error => log.error('the sweep of nodes failed', { error }))

@@ -155,6 +155,13 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
 
     told: (sessionId: string): Told | undefined => logs.get(sessionId),
 
+    /** Whether that turn is executed here, or was. */
+    speaks(sessionId: string, turnId: string): boolean {
+      const log = logs.get(sessionId)
+      const isOf = ({ data }: Numbered) => 'turnId' in data && data.turnId === turnId
+      return log?.speaking?.runId === turnId || (log?.mirrored === undefined && log?.events.some(isOf) === true)
+    },
+
     /** The voice of a turn in the hands of this process; `base` is the session's last event before the turn. */
     voice({ sessionId, runId, epoch }: TurnPlace, base: number, lastOnly: boolean): TurnText {
       let log = logs.get(sessionId)

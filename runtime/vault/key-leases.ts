@@ -15,7 +15,7 @@ interface Held {
 }
 
 /** A libSQL server with more was seen to take no writes any more, for ever. */
-const MOST_WRITERS = 4
+export const MOST_WRITERS = 4
 const CROWDED = `${MOST_WRITERS} processes write to this database already, and a libSQL server with more can stop taking writes: end one of them, or wait until the lease of one that died has ended`
 
 export interface KeyLeasesDeps {

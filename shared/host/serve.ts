@@ -58,7 +58,9 @@ export async function listen(options: RenderOptions): Promise<Listening> {
     (request, { outgoing }) => {
       answers.set(request, outgoing)
       const send = (response: Response) =>
-        outgoing instanceof ServerResponse && takesFeed(response, outgoing) ? RESPONSE_ALREADY_SENT : response
+        outgoing instanceof ServerResponse && takesFeed(response, outgoing, () => draining)
+          ? RESPONSE_ALREADY_SENT
+          : response
       const answer = fetch(request)
       return answer instanceof Promise ? answer.then(send) : send(answer)
     },
@@ -151,7 +153,7 @@ class BytesInHead extends ServerResponse {
 }
 
 /** Event streams are written to the socket by their source. */
-function takesFeed(response: Response, outgoing: ServerResponse): boolean {
+function takesFeed(response: Response, outgoing: ServerResponse, isLeaving: () => boolean): boolean {
   const open = feedOf(response)
   if (open === undefined) return false
   outgoing.writeHead(response.status, Object.fromEntries(response.headers))
@@ -159,7 +161,12 @@ function takesFeed(response: Response, outgoing: ServerResponse): boolean {
   const reader = open({
     write: frame => void outgoing.write(frame),
     backlog: () => outgoing.writableLength,
-    close: () => void outgoing.end(),
+    close() {
+      // Its head may have been sent before, and promised its reader another answer.
+      const { socket } = outgoing
+      if (isLeaving()) outgoing.once('finish', () => socket?.end())
+      outgoing.end()
+    },
     fail: () => void outgoing.destroy(),
   })
   outgoing.on('drain', reader.taken).on('close', reader.gone)

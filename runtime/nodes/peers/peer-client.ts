@@ -15,6 +15,16 @@ export interface PeerOptions {
   url: string
   /** The way to the others. It goes to addresses that they wrote into the store, which no tenant can. */
   fetch: (request: Request) => Promise<Response>
+  /** Processes that answer at one address with this one. */
+  siblings?: SiblingPeers | undefined
+}
+
+/** The other processes of one service: each knows the others, and says so when nodes come into play. */
+export interface SiblingPeers {
+  urls(): readonly string[]
+  /** A node was announced at one of them, or has enrolled. */
+  engaged(): boolean
+  engage(): void
 }
 
 export interface PeerClientDeps {

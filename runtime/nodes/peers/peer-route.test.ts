@@ -45,6 +45,7 @@ function fixture({ askedWith = key(1) } = {}) {
     box: peerEncryption(key(1)),
     links: { get: id => (id === 'one' ? link : undefined) },
     queued: () => asked.push('queued'),
+    speaks: () => false,
     said: async () => ({ covered: true, again: false, events: [] }),
     now,
     maxBytes: 10_000,

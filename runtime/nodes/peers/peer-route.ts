@@ -23,6 +23,8 @@ export interface PeerRouteDeps {
   links: Pick<NodeLinks, 'get'>
   /** Runs wait in the store. */
   queued: () => void
+  /** Whether a turn is executed here. */
+  speaks: (sessionId: string, turnId: string) => boolean
   /** What is said here in a turn; waits a little for something. */
   said: (heard: ReceivedSoFar) => Promise<PeerTurnEvents>
   now: () => Date
@@ -35,7 +37,7 @@ const NOTHING: ReadAnswered = { status: 0, body: new Uint8Array() }
  * What other control planes of this store ask about nodes that have dialled this one. It is no part of the API: only a holder of the master key
  * can ask, no other caller learns why it is refused, and request and answer are sealed.
  */
-export function peerRoute({ url, box, links, queued, said, now, maxBytes }: PeerRouteDeps) {
+export function peerRoute({ url, box, links, queued, speaks, said, now, maxBytes }: PeerRouteDeps) {
   const freshness = replayGuard(now().getTime())
 
   async function taken(request: Request) {
@@ -56,6 +58,11 @@ export function peerRoute({ url, box, links, queued, said, now, maxBytes }: Peer
     if (asked.ask === 'queued') {
       queued()
       return NOTHING
+    }
+    if (asked.ask === 'said-here') {
+      return speaks(asked.sessionId, asked.turnId)
+        ? { status: 200, body: utf8(JSON.stringify(await said(asked))) }
+        : undefined
     }
     const link = links.get(asked.nodeId)
     if (link === undefined) return undefined

@@ -42,6 +42,15 @@ export const peerCommand = z.discriminatedUnion('ask', [
     after: z.int().min(0),
     kept: z.int().min(0),
   }),
+  /** The same of a turn that the other process itself may execute; it is absent where it does not. */
+  z.strictObject({
+    ask: z.literal('said-here'),
+    sessionId: z.string().max(64),
+    turnId: z.string().max(64),
+    base: z.int().min(0),
+    after: z.int().min(0),
+    kept: z.int().min(0),
+  }),
   /** Runs wait in the store for nodes. */
   z.strictObject({ ask: z.literal('queued') }),
 ])
