@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { expectWithin } from '../../tests/crowding.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { type SseEvent, sseResponse } from '../http/sse-write.ts'
 import { type Listening, listen } from './serve.ts'
 
@@ -90,4 +91,34 @@ it('stops asking the source while a client does not read, and cuts one that stay
   await new Promise(resolve => setTimeout(resolve, 600))
   client.resume()
   await once(client, 'close')
+})
+
+it('ends the connection of a stream that ends while the service leaves, though its head promised another answer', async () => {
+  const go = Promise.withResolvers<void>()
+  async function* source(): AsyncIterable<SseEvent> {
+    yield { event: 'a', data: 1, id: 1 }
+    await go.promise
+  }
+  const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000 }))
+  const client = await socket()
+  let text = ''
+  client.on('data', piece => (text += String(piece)))
+  await eventually(() => expect(text).toContain('event: a'))
+  expect(text).toMatch(/connection: keep-alive/i)
+  open.at(-1)!.drain()
+  const ended = once(client, 'end')
+  go.resolve()
+  await ended
+})
+
+it('waits for no connection that was opened and never used', async () => {
+  const { origin } = await serving(() => new Response('ok'))
+  const unused = connect(Number(new URL(origin).port), '127.0.0.1')
+  unused.on('error', () => undefined).resume()
+  await once(unused, 'connect')
+  expect(await (await fetch(origin)).text()).toBe('ok')
+  const began = performance.now()
+  await open.pop()!.close(20_000)
+  expectWithin(performance.now() - began, 5000)
+  unused.destroy()
 })

@@ -43,6 +43,9 @@ export class ListenError extends Error {
   override name = 'ListenError'
 }
 
+/** After so long a connection that brought nothing is not waited for. */
+const UNUSED_MS = 1000
+
 /** Answers that are on their way, by their requests. */
 const answers = new WeakMap<Request, { destroy(): void }>()
 
@@ -86,10 +89,11 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
-  const sockets = new Set<Socket>()
+  /** With the time at which each came. */
+  const sockets = new Map<Socket, number>()
   let left: () => void = () => undefined
   server.on('connection', socket => {
-    sockets.add(socket)
+    sockets.set(socket, performance.now())
     socket.once('close', () => {
       sockets.delete(socket)
       if (sockets.size === 0) left()
@@ -126,13 +130,17 @@ export async function listen(options: RenderOptions): Promise<Listening> {
         else response.once('close', () => (idleFrom = performance.now() + graceMs))
       }
       const closeIdle = () => {
-        if (performance.now() >= idleFrom) server.closeIdleConnections()
+        const now = performance.now()
+        if (now < idleFrom) return
+        server.closeIdleConnections()
+        // The server of HTTP waits for the first request of a connection, and browsers open some to be ready.
+        for (const [socket, since] of sockets) if (socket.bytesRead === 0 && now - since > UNUSED_MS) socket.destroy()
       }
       closeIdle()
       // A connection that finishes its request while we drain would otherwise be kept for the next one.
       const idle = setInterval(closeIdle, 50)
       const cut = setTimeout(() => {
-        for (const socket of sockets) socket.destroy()
+        for (const socket of sockets.keys()) socket.destroy()
       }, drainMs)
       await ended
       clearTimeout(cut)
