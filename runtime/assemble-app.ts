@@ -115,7 +115,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
 
 function assembleSessionRoutes(
   { clock, newId }: Core,
-  { sandboxes = noSandboxes, turnTimeoutMs = 120_000 }: RuntimeOptions,
+  { sandboxes = noSandboxes, turnTimeoutMs = 120_000, peer }: RuntimeOptions,
   { features: { agents, sessions }, nodes, work }: AppParts,
   streams: Pick<AppDeps['sessions'], 'clients' | 'heartbeatMs'>,
 ): AppDeps['sessions'] {
@@ -132,7 +132,7 @@ function assembleSessionRoutes(
       newId,
       findVersion: agents.findVersion,
       now: clock.now,
-      machines: sessionMachinesOf(sandboxes),
+      machines: sessionMachinesOf(sandboxes, peer?.siblings !== undefined),
       currentByName: agents.currentByName,
       placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
       turnTimeoutMs,

@@ -95,7 +95,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await index.once()
     },
     wake() {
-      if (embedded) work.engine.wake()
+      if (embedded && phase !== 'starting') work.engine.wake()
     },
     advance: ms => work.engine.idle(ms),
     busy: () => work.engine.busy,

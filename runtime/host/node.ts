@@ -141,9 +141,10 @@ export async function serveRuntime(
   const close = closing({ env, runtime, opened, among, release })
   const answer = (request: Request, socket?: NodeConnection) =>
     runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
-  const shared = among && answeringAmong(among, { runtime, token: env.PLATFORM_METRICS_TOKEN, answer })
   try {
     await runtime.ready()
+    // From now on it hears of work of the others.
+    const shared = among && answeringAmong(among, { runtime, token: env.PLATFORM_METRICS_TOKEN, answer })
     opened.tunnel = await tunnelOf({ env, runtime, log: log.target('runtime.nodes'), among })
     opened.server = await listen({
       bind: env.PLATFORM_BIND,

@@ -18,7 +18,7 @@ function backendsOf(...backends: Offered['backend'][]) {
       release: async () => undefined,
     },
   }
-  return { machines: sessionMachinesOf(sandboxes), acquired }
+  return { machines: sessionMachinesOf(sandboxes, false), acquired }
 }
 const asking = (isolation: string) =>
   manifest.parse({ isolation, session: { dedicatedMicrovm: true, idleTimeoutSeconds: 90 } })
@@ -43,7 +43,7 @@ describe('a session whose agent asks for a machine of its own', () => {
   )
 
   it('is refused by a host that holds none, and others ask for nothing', async () => {
-    const machines = sessionMachinesOf(noSandboxes)
+    const machines = sessionMachinesOf(noSandboxes, false)
     await expect(machines.acquire('s', 'a', asking('shared'))).rejects.toMatchObject({ code: 'isolation_unavailable' })
     expect(await machines.acquire('s', 'a', manifest.parse({}))).toBeUndefined()
   })

@@ -10,13 +10,19 @@ export interface Machines {
   release(sessionId: string): Promise<void>
 }
 
-/** What sessions have of the isolation backends of this process. */
-export function sessionMachinesOf(sandboxes: Sandboxes): Machines {
+/** What sessions have of the isolation backends of this process; one of several cannot hold a machine for turns that another one may execute. */
+export function sessionMachinesOf(sandboxes: Sandboxes, isOneOfSeveral: boolean): Machines {
   const { sessions } = sandboxes
   return {
     async acquire(id, agentName, manifest) {
       const { isolation, limits, session, image } = manifest
       if (!session.dedicatedMicrovm) return undefined
+      if (isOneOfSeveral) {
+        throw new ApiError(
+          'isolation_unavailable',
+          `${agentName} asks for a microVM of its own for each session (session.dedicatedMicrovm), which belongs to one process, and several answer here: start the runtime with PLATFORM_PROCESSES=1, or publish the agent without it`,
+        )
+      }
       const needed = isolation === 'shared' ? 'microvm' : isolation
       const wanted = isolationTable.microvm.satisfiedBy.filter(
         backend => needed === 'microvm' || (isolationTable[needed].satisfiedBy as readonly string[]).includes(backend),

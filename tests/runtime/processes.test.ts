@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Node, NodeCreated } from '../../shared/wire/runtime/node.ts'
@@ -10,10 +11,11 @@ import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
+import { expectWithin } from '../crowding.ts'
 import { eventually } from '../eventually.ts'
 import { programEnv } from '../program-env.ts'
 import { slowProvider, wholeStream } from '../router/many-processes.ts'
-import { bearer, clients, type ManyProcesses, manyProcesses } from './many-processes.ts'
+import { ask, bearer, clients, fresh, type ManyProcesses, manyProcesses } from './many-processes.ts'
 import { sseReader } from './sse.ts'
 
 const SOON = { timeout: 30_000 }
@@ -31,6 +33,7 @@ describe.runIf(await sqldAvailable())('several processes of a runtime on a libSQ
       PLATFORM_PROVIDER_ANTHROPIC_API_KEY: 'none',
       PLATFORM_PROVIDER_ANTHROPIC_BASE_URL: provider.origin,
       PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
+      PLATFORM_MAX_CONCURRENT_RUNS: '2',
     })
 
   beforeAll(async () => {
@@ -201,6 +204,31 @@ describe.runIf(await sqldAvailable())('several processes of a runtime on a libSQ
     }
   }, 60_000)
 
+  it('runs that are posted over one connection are executed by all of them, once the first has no worker free', async () => {
+    const agent = fresh()
+    const posted: Run[] = []
+    for (let at = 0; at < 4; at++) {
+      const body = { agentName: 'talker', input: { prompt: 'hello' } }
+      posted.push((await ask<Run>(agent, service.origin, 'POST', '/v1/runs', body)).body)
+    }
+    const began = performance.now()
+    const reads = () => Promise.all(posted.map(({ id }) => ask<Run>(agent, service.origin, 'GET', `/v1/runs/${id}`)))
+    await eventually(async () => {
+      expect((await reads()).map(({ body }) => body.status)).toEqual(['running', 'running', 'running', 'running'])
+    }, SOON)
+    // An answer of this provider takes four seconds.
+    expectWithin(performance.now() - began, 3000)
+    await eventually(async () => expectRight((await reads()).map(({ body }) => body)), SOON)
+    await agent.close()
+  }, 60_000)
+
+  it('refuses a session with a machine of its own, which would belong to one of them', async () => {
+    const manifest = { model: 'demo/echo', session: { dedicatedMicrovm: true } }
+    expect((await service.call('POST', '/v1/agents', { name: 'owner', manifest })).status).toBe(201)
+    const { status, body } = await service.call<{ error: string }>('POST', '/v1/sessions', { agentName: 'owner' })
+    expect([status, body.error]).toEqual([503, expect.stringContaining('start the runtime with PLATFORM_PROCESSES=1')])
+  })
+
   it('tries to log in are counted over all of them', async () => {
     const statuses: number[] = []
     for (let at = 0; at < 14; at++) {
@@ -228,6 +256,26 @@ describe.runIf(await sqldAvailable())('several processes of a runtime on a libSQ
     expect(await service.stop()).toBe(0)
   }, 60_000)
 })
+
+it('says what to do where several processes cannot be', async () => {
+  const server = { PLATFORM_DATABASE_URL: 'http://127.0.0.1:1' }
+  const wrong: [args: string[], vars: Record<string, string>, sentence: string][] = [
+    [['--processes', '2'], {}, 'one process writes a file'],
+    [['--processes', '2'], { PLATFORM_DATABASE_URL: 'file:/tmp/other.db' }, 'one process writes a file'],
+    [['--processes', '5'], server, 'at most 4 processes write to one database'],
+    [['--processes', 'many'], server, 'expected auto, or a number of processes from 1 to 4'],
+    [['--processes', '2'], { ...server, PLATFORM_PEER_URL: 'http://127.0.0.1:9' }, 'run one process here'],
+    [['--processes', '2', '--with-router'], server, 'beside a router the runtime is one process'],
+    [['--with-router'], { ...server, PLATFORM_PROCESSES: 'auto' }, 'beside a router the runtime is one process'],
+  ]
+  await Promise.all(
+    wrong.map(async ([args, vars, sentence]) => {
+      const env = { ...programEnv, PLATFORM_BIND: '127.0.0.1:0', ...vars }
+      const run = promisify(execFile)(process.execPath, ['runtime/cli/main.ts', 'serve', ...args], { env })
+      await expect(run, sentence).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) })
+    }),
+  )
+}, 60_000)
 
 /** The numbers of a run's events, over as many connections as it takes. */
 async function followed(origin: string, id: string): Promise<number[]> {
