@@ -12,8 +12,9 @@ import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
 import type { NodeRow } from '../registry/node.ts'
+import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
 import type { RemoteRun } from './remote-run.ts'
-import { isMoved, type Moved, type RemoteEvent, type RemoteRunEnd, type RemoteRunStore } from './remote-run-store.ts'
+import { isMoved, type Moved, type RemoteEvent, type RemoteRunStore } from './remote-run-store.ts'
 
 /** Signs what a run on a node came to; undefined where there is nothing to sign with. */
 export type SignRemoteRun = (
@@ -59,10 +60,12 @@ interface Batch {
   tips: Set<RemoteRun>
   /** What a run waits for, or that it goes on; an event that comes later says more. */
   parked: Map<string, typeof POISONED | ''>
-  /** What was read has to be so still; before anything is written. */
-  as: InStatement[]
+  /** Whether these have ended has to be so still; before anything is written. */
+  as: { id: string; open: boolean }[]
+  accepted: string[]
   statements: InStatement[]
   sealing: { run: RemoteRun; frame: Complete }[]
+  closings: Closing[]
   requeued: RemoteRun[]
   turns: RemoteRun[]
   ends: RemoteRunEnd['status'][]
@@ -105,33 +108,18 @@ async function applyBatch(
     tips: new Set(),
     parked: new Map(),
     as: [],
+    accepted: [],
     statements: [],
     sealing: [],
+    closings: [],
     requeued: [],
     turns: [],
     ends: [],
     children: [],
   }
   for (const frame of frames) await applyFrame(deps, batch, frame)
-  const moved = [...batch.moved.values()]
   for (const sealing of batch.sealing) await sealRun(deps, batch, sealing)
-  const nowMs = deps.now().getTime()
-  const open = moved.filter(({ runId }) => batch.runs.get(runId)?.state !== 'ending')
-  const told = [...batch.runs.values()].flatMap(run => {
-    const status = batch.sealing.some(one => one.run.id === run.id)
-      ? run.status
-      : batch.moved.get(run.id)?.status === 'waiting'
-        ? 'waiting'
-        : undefined
-    return status === undefined ? [] : [{ runId: run.id, epoch: run.epoch, status, atMs: nowMs }]
-  })
-  const kept = await writeUnlessMoved(deps, [
-    ...batch.as,
-    ...deps.store.told(batch.events, [...batch.tips], open, deps.dayOf(nowMs)),
-    ...[...batch.parked].map(([id, reason]) => deps.store.parked(id, reason, nowMs)),
-    ...batch.statements,
-    ...deps.enqueueEvent(told),
-  ])
+  const kept = await writeUnlessMoved(deps, statementsOf(deps, batch))
   if (!kept) {
     for (const run of batch.turns) deps.turn.ended(run)
     return undefined
@@ -145,8 +133,35 @@ async function applyBatch(
   for (const run of batch.requeued) deps.requeued(node.id, run)
   return (
     batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
-    moved.some(({ status }) => status === 'waiting')
+    [...batch.moved.values()].some(({ status }) => status === 'waiting')
   )
+}
+
+/** What a batch means for the store; the deliveries last. */
+function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
+  const { store } = deps
+  const nowMs = deps.now().getTime()
+  const { runs, as, accepted, events, parked, closings } = batch
+  const closed = new Set(closings.map(({ run }) => run.id))
+  const open = (id: string) => !closed.has(id) && runs.get(id)?.state !== 'ending'
+  const told = [...runs.values()].flatMap(({ id, epoch, status }) => {
+    const now = batch.sealing.some(one => one.run.id === id) ? status : batch.moved.get(id)?.status
+    return now === undefined || now === 'running' ? [] : [{ runId: id, epoch, status: now, atMs: nowMs }]
+  })
+  const taken = accepted.filter(id => !closed.has(id))
+  return [
+    ...(as.length === 0 ? [] : [store.asOpen(as)]),
+    ...store.told(events, runs, deps.dayOf(nowMs)),
+    ...store.moved(
+      [...batch.tips].filter(({ id }) => !closed.has(id)),
+      [...batch.moved.values()].filter(({ runId }) => open(runId)),
+    ),
+    ...[...parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
+    ...(taken.length === 0 ? [] : [store.accepted(taken)]),
+    ...batch.statements,
+    ...closeRemoteRuns(closings),
+    ...deps.enqueueEvent(told),
+  ]
 }
 
 async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame): Promise<void> {
@@ -184,7 +199,7 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
       return addComplete(deps, batch, run, body.value, frame)
     case 'accept':
       if (body.value.ok) {
-        batch.statements.push(deps.store.accepted(run.id))
+        batch.accepted.push(run.id)
         if (run.state === 'offered') run.state = 'accepted'
         return
       }
@@ -196,8 +211,8 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
         const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? deps.now().getTime() }
         const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
         const receipt = await deps.signRemoteRun(sealed, end)
-        const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
-        batch.statements.push(...deps.store.sealed(sealed, known, receipt, deps.now().getTime()))
+        const atMs = deps.now().getTime()
+        batch.closings.push({ run: sealed, sealed: { outputHash: EMPTY_OUTPUT_HASH, models: [], receipt, atMs } })
         run.state = 'done'
       }
       return
@@ -327,7 +342,7 @@ async function sealRun(
         errorMessage: 'the node reported an end that does not follow from its events',
       }
   const already = isTerminal(run.status)
-  batch.as.push(deps.store.asOpen(run.id, !already))
+  batch.as.push({ id: run.id, open: !already })
   // Ended here first: that stands, and the node's journal is sealed under it.
   const stands = already ? (run.status as RemoteRunEnd['status']) : end.status
   const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
@@ -349,14 +364,16 @@ async function sealRun(
   if (!already) {
     deps.turn.ending(run)
     batch.turns.push(run)
-    batch.statements.push(...deps.store.end(run, end))
     batch.ends.push(end.status)
   }
   const receipt = await deps.signRemoteRun(sealed, { status: stands, finishedMs })
   const { models, node } = sealed
-  batch.statements.push(
-    ...deps.store.sealed(sealed, { outputHash, models, ...(node && { node }) }, receipt, deps.now().getTime()),
-  )
+  batch.closings.push({
+    run: sealed,
+    end: already ? undefined : end,
+    began: batch.moved.get(run.id),
+    sealed: { outputHash, models, ...(node && { node }), receipt, atMs: deps.now().getTime() },
+  })
   batch.moved.delete(run.id)
   batch.runs.set(run.id, { ...sealed, state: 'done' })
 }

@@ -3,9 +3,10 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { isTerminal, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { type ApplyReportsDeps, EMPTY_OUTPUT_HASH } from './apply-reports.ts'
+import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
 import type { CommandTarget } from './fallback-node.ts'
 import type { RemoteRun } from './remote-run.ts'
-import { isMoved, type RemoteRunEnd, type RemoteRunStore } from './remote-run-store.ts'
+import { isMoved, type RemoteRunStore } from './remote-run-store.ts'
 
 export interface EndRemoteRunDeps
   extends Pick<ApplyReportsDeps, 'signRemoteRun' | 'enqueueEvent' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
@@ -60,7 +61,8 @@ export function ending({
     const told = run.state === 'offered' || run.state === 'accepted'
     const near = told ? run.nodeId : run.pinned
     const node = near === undefined ? undefined : await commandTarget(near)
-    const statements: InStatement[] = [remote.asRead(run), ...remote.end(run, end)]
+    const statements: InStatement[] = [remote.asRead(run)]
+    let closing: Closing = { run, end }
     if (told && node !== undefined) {
       statements.push(
         remote.state(id, 'ending'),
@@ -77,9 +79,14 @@ export function ending({
     }
     if (!told || final) {
       const sealed: RemoteRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
-      const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
-      statements.push(...remote.sealed(sealed, known, await signRemoteRun(sealed, end), finishedMs))
+      const receipt = await signRemoteRun(sealed, end)
+      closing = {
+        run: sealed,
+        end,
+        sealed: { outputHash: EMPTY_OUTPUT_HASH, models: [], receipt, atMs: finishedMs },
+      }
     }
+    statements.push(...closeRemoteRuns([closing]))
     turn.ending(run)
     try {
       await db.write([...statements, ...enqueueEvent([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])

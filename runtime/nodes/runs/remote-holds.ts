@@ -10,24 +10,3 @@ export function releaseHolds(events: readonly { runId: string; stepId: string; k
   const sql = `delete from reservations where (run_id, step_id) in (select n.value ->> 0, n.value ->> 1 from json_each(?) as n)`
   return [{ sql, args: [JSON.stringify(ended)] }]
 }
-
-/** Calls whose end was never told, as of a node that is lost, may have been billed. */
-export function unreportedHolds(runId: string, day: string): InStatement[] {
-  const held = `reservations where run_id = ?1 and step_id <> ''`
-  return [
-    {
-      sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)
-        select agent_id, ?2, '', tenant_id, agent_name, (select sum(tokens) from ${held}), (select sum(cost_nano) from ${held})
-        from runs where id = ?1 and status in ('queued', 'running', 'waiting') and exists (select 1 from ${held})
-        on conflict (agent_id, day, model) do update set uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
-          uncertain_nano = uncertain_nano + excluded.uncertain_nano`,
-      args: [runId, day],
-    },
-    {
-      sql: `update runs set uncertain_tokens = uncertain_tokens + (select sum(tokens) from ${held}),
-          uncertain_nano = uncertain_nano + (select sum(cost_nano) from ${held})
-        where id = ?1 and status in ('queued', 'running', 'waiting') and exists (select 1 from ${held})`,
-      args: [runId],
-    },
-  ]
-}

@@ -6,9 +6,7 @@ import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
 import type { budgets, remoteRuns } from '../../schema/tables.ts'
-import { finishOf } from '../../sessions/session.ts'
-import { LIFE } from '../../sessions/store.ts'
-import { releaseHolds, unreportedHolds } from './remote-holds.ts'
+import { releaseHolds } from './remote-holds.ts'
 import { REMOTE_RUN_COLUMNS, type RemoteRun, type RunPlace, type StoredRemoteRun, toRemoteRun } from './remote-run.ts'
 
 const FAR = `select ${REMOTE_RUN_COLUMNS} from remote_runs f join runs r on r.id = f.run_id`
@@ -69,11 +67,23 @@ const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(sta
   cost_nano = cost_nano + (n.value ->> 5), model = coalesce(n.value ->> 6, model)
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
 
-const USED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, tokens_in, tokens_out, cost_nano)
-  select r.agent_id, n.value ->> 1, n.value ->> 2, r.tenant_id, r.agent_name, n.value ->> 3, n.value ->> 4, n.value ->> 5
-  from json_each(?) as n join runs as r on r.id = n.value ->> 0 where true
-  on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
-    tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`
+const insertUsage = insertRows(
+  'usage_days',
+  {
+    agent_id: 'text',
+    day: 'text',
+    model: 'text',
+    tenant_id: 'text',
+    agent_name: 'text',
+    tokens_in: 'integer',
+    tokens_out: 'integer',
+    cost_nano: 'integer',
+  },
+  {
+    after: `on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
+      tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`,
+  },
+)
 
 export interface Moved {
   runId: string
@@ -83,19 +93,6 @@ export interface Moved {
   tokensOut: number
   costNano: number
   model: string | undefined
-}
-
-/** How a run ended, as it is written down. */
-export interface RemoteRunEnd {
-  status: 'succeeded' | 'failed' | 'cancelled'
-  finishedMs: number
-  errorCode?: string | undefined
-  errorStep?: string | undefined
-  errorMessage?: string | undefined
-  reason?: string | undefined
-  isolationUsed?: string | undefined
-  spent?: RemoteRun['spent']
-  day: string
 }
 
 type InputRow = Pick<RowOf<typeof remoteRuns>, 'run_id' | 'input_schedule'> & { input_sealed: ArrayBuffer }
@@ -157,11 +154,11 @@ const remoteRunStatements = {
     ]
   },
 
-  /** The node has it, durably: the sealed input is not needed here any more. */
-  accepted: (id: string): InStatement => ({
+  /** The node has them, durably: the sealed inputs are not needed here any more. */
+  accepted: (ids: readonly string[]): InStatement => ({
     sql: `update remote_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
-      where run_id = ? and state = 'offered'`,
-    args: [id],
+      where run_id in (select value from json_each(?)) and state = 'offered'`,
+    args: [JSON.stringify(ids)],
   }),
 
   refused: (id: string): InStatement[] => [
@@ -175,15 +172,9 @@ const remoteRunStatements = {
     },
   ],
 
-  /** What was streamed, with what it means for the runs; `day` is the one that usage counts for. */
-  told(
-    events: readonly RemoteEvent[],
-    tips: readonly RemoteRun[],
-    moved: readonly Moved[],
-    day: string,
-  ): InStatement[] {
+  /** What was streamed, and what was used by it; `day` is the one that usage counts for. */
+  told(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
     if (events.length === 0) return []
-    const used = events.filter(({ tokensIn, tokensOut, costNano }) => tokensIn + tokensOut + costNano > 0)
     return [
       insertRemoteEvents.statement(
         events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
@@ -195,34 +186,31 @@ const remoteRunStatements = {
           cost_nano: costNano,
         })),
       ),
-      { sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] },
-      {
-        sql: MOVED,
-        args: [
-          JSON.stringify(
-            moved.map(one => [
-              ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
-            ]),
-          ),
-        ],
-      },
       ...releaseHolds(events),
-      ...(used.length === 0
-        ? []
-        : [
-            {
-              sql: USED,
-              args: [
-                JSON.stringify(
-                  used.map(({ runId, model, tokensIn, tokensOut, costNano }) => [
-                    ...[runId, day, model ?? '', tokensIn, tokensOut, costNano],
-                  ]),
-                ),
-              ],
-            },
-          ]),
+      ...usage(events, runs, day),
     ]
   },
+
+  /** How far the runs have come whose journals go on. */
+  moved: (tips: readonly RemoteRun[], moved: readonly Moved[]): InStatement[] => [
+    ...(tips.length === 0
+      ? []
+      : [{ sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] }]),
+    ...(moved.length === 0
+      ? []
+      : [
+          {
+            sql: MOVED,
+            args: [
+              JSON.stringify(
+                moved.map(one => [
+                  ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
+                ]),
+              ),
+            ],
+          },
+        ]),
+  ],
 
   /** Its node has set it aside, or lets it go on. */
   parked: (id: string, reason: typeof POISONED | '', atMs: number): InStatement =>
@@ -254,85 +242,17 @@ const remoteRunStatements = {
     args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
   }),
 
-  /** The same of whether it has ended. */
-  asOpen: (id: string, open: boolean): InStatement => ({
-    sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
-    args: [id, open ? 1 : 0],
+  /** The same of whether each of them has ended. */
+  asOpen: (runs: readonly { id: string; open: boolean }[]): InStatement => ({
+    sql: `insert into remote_runs (run_id, tenant_id) select '', null where exists (select 1 from json_each(?) as n
+      where not exists (select 1 from runs where id = n.value ->> 0 and (${OPEN}) = n.value ->> 1))`,
+    args: [JSON.stringify(runs.map(({ id, open }) => [id, open ? 1 : 0]))],
   }),
-
-  /** The last word about a run, once. */
-  end(run: RemoteRun, end: RemoteRunEnd): InStatement[] {
-    const { status, finishedMs, spent = run.spent } = end
-    const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
-    return [
-      ...unreportedHolds(run.id, end.day),
-      {
-        sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
-          select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
-          on conflict (agent_id, day, model) do update set ended = ended + 1`,
-        args: [run.id, end.day],
-      },
-      {
-        sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null, parked = null,
-            error_code = ?4, error_step = ?5, cancel_reason = ?6, isolation_used = coalesce(?7, isolation_used),
-            tokens_in = ?8, tokens_out = ?9, cost_nano = ?10
-          where id = ?1 and ${OPEN}`,
-        args: [
-          ...[run.id, finishedMs, status, end.errorCode ?? null, end.errorStep ?? null, end.reason ?? null],
-          ...[end.isolationUsed ?? null, spent.tokensIn, spent.tokensOut, spent.costNano],
-        ],
-      },
-      { sql: 'delete from reservations where run_id = ?', args: [run.id] },
-      {
-        sql: `update approvals set status = case when expires_ms <= ?2 then 'expired' else 'cancelled' end, decided_ms = ?2
-          where run_id = ?1 and status = 'pending'`,
-        args: [run.id, finishedMs],
-      },
-      {
-        sql: `update remote_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
-          input_sealed = null where run_id = ?1 and ${own}`,
-        args: [run.id, finishedMs, status, end.errorMessage ?? null],
-      },
-      ...(run.sessionId === undefined ? [] : endOfTurn(run, run.sessionId, end, own)),
-    ]
-  },
 
   state: (id: string, state: RemoteRun['state']): InStatement => ({
     sql: 'update remote_runs set state = ? where run_id = ?',
     args: [state, id],
   }),
-
-  /** The journal is sealed: its head is known, and with it the receipt. */
-  sealed(
-    run: RemoteRun,
-    known: { outputHash: string; models: readonly string[]; node?: RemoteRun['node'] },
-    receipt: string | undefined,
-    atMs: number,
-  ): InStatement[] {
-    return [
-      {
-        sql: `update remote_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
-          where run_id = ?`,
-        args: [
-          ...[known.outputHash, JSON.stringify(known.models), known.node?.publicKey ?? null],
-          ...[known.node?.signature ?? null, run.id],
-        ],
-      },
-      {
-        sql: 'update runs set event_count = ?, head = ? where id = ?',
-        args: [run.eventSeq, run.tip, run.id],
-      },
-      ...(receipt === undefined
-        ? []
-        : [
-            {
-              sql: `insert into receipts (run_id, tenant_id, issued_ms, envelope) values (?, ?, ?, ?)
-                on conflict do nothing`,
-              args: [run.id, run.tenantId, atMs, receipt],
-            },
-          ]),
-    ]
-  },
 
   /** Everything of a run but its usage and its receipt. */
   removal: (id: string): InStatement[] => [
@@ -438,34 +358,6 @@ export function isMoved(error: unknown): boolean {
   return isFailedCondition(error, 'remote_runs.tenant_id')
 }
 
-/** What the end of a turn on a node means for its session here: all but what was said. */
-function endOfTurn(
-  { id, epoch, spent: known }: RemoteRun,
-  sessionId: string,
-  { status, errorCode, finishedMs, spent = known }: RemoteRunEnd,
-  own: string,
-): InStatement[] {
-  const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]
-  const turn = finishOf(status, errorCode) === undefined ? 'failed' : 'completed'
-  return [
-    {
-      sql: `update turns set status = ?9, ended_ms = ?2,
-          tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, event_id = iif(exists (select 1 from sessions where id = ?4
-            and status = 'processing' and turn_id = ?1), base + ?8, null)
-        where run_id = ?1 and ${own}`,
-      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE, turn],
-    },
-    {
-      sql: `update sessions set last_event = iif(status = 'processing',
-            max(last_event, (select base + ?8 from turns where run_id = ?1)), last_event),
-          status = iif(status = 'processing', 'active', status), turn_id = null, updated_ms = ?2,
-          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = cost_nano + ?7
-        where id = ?4 and turn_id = ?1 and ${own}`,
-      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
-    },
-  ]
-}
-
 /** What a run of each of these agents may cost, where its budget says so. */
 async function runLimits(db: Db, agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
   const found = await db.execute({
@@ -494,4 +386,23 @@ async function inputsOf(db: Db, ids: readonly string[]) {
       { sealed: new Uint8Array(input_sealed), schedule: input_schedule ?? undefined },
     ]),
   )
+}
+
+/** What these events used, by agent and model. */
+function usage(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
+  const rows = new Map<string, Parameters<typeof insertUsage.statement>[0][number]>()
+  for (const { runId, model = '', tokensIn, tokensOut, costNano } of events) {
+    const run = runs.get(runId)
+    if (run === undefined || tokensIn + tokensOut + costNano === 0) continue
+    const { agentId, agentName, tenantId } = run
+    const key = `${agentId} ${model}`
+    const { tokens_in = 0, tokens_out = 0, cost_nano = 0 } = rows.get(key) ?? {}
+    rows.set(key, {
+      ...{ agent_id: agentId, day, model, tenant_id: tenantId, agent_name: agentName },
+      tokens_in: Number(tokens_in) + tokensIn,
+      tokens_out: Number(tokens_out) + tokensOut,
+      cost_nano: Number(cost_nano) + costNano,
+    })
+  }
+  return insertUsage.statements([...rows.values()])
 }
