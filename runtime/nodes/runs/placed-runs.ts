@@ -147,8 +147,11 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
       const found = await placeOf(deps, runId)
       if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
+      const { tenantId, status, eventSeq } = found
+      // Nothing has been told that this reader has not, and what comes is told to the stream.
+      if (eventSeq < fromSeq && !isTerminal(status)) return { tenantId, status, entries: [] }
       // Its node is asked by the stream: only once it is known whose run it is.
-      return { tenantId: found.tenantId, status: found.status }
+      return { tenantId, status }
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {

@@ -275,14 +275,14 @@ export function remoteRunStore(db: Db) {
     /** Where it is, and whose: enough to ask its node. */
     async placeOf(id: string): Promise<RunPlace | undefined> {
       const found = await db.execute({
-        sql: `select r.tenant_id, r.status, f.node_id, f.state from remote_runs f join runs r on r.id = f.run_id
+        sql: `select r.tenant_id, r.status, f.node_id, f.state, f.event_seq from remote_runs f join runs r on r.id = f.run_id
           where f.run_id = ?`,
         args: [id.toWellFormed()],
       })
-      const [row] = rowsOf<Pick<StoredRemoteRun, 'tenant_id' | 'status' | 'node_id' | 'state'>>(found)
-      return (
-        row && { id, tenantId: row.tenant_id, status: row.status, nodeId: row.node_id ?? undefined, state: row.state }
-      )
+      const [row] = rowsOf<Pick<StoredRemoteRun, 'tenant_id' | 'status' | 'node_id' | 'state' | 'event_seq'>>(found)
+      if (row === undefined) return undefined
+      const { tenant_id: tenantId, status, node_id: nodeId, state, event_seq: eventSeq } = row
+      return { id, tenantId, status, nodeId: nodeId ?? undefined, state, eventSeq }
     },
 
     async these(ids: readonly string[]): Promise<Map<string, RemoteRun>> {

@@ -49,7 +49,7 @@ export interface RemoteRun {
 }
 
 /** What it takes to ask a node about a run. */
-export type RunPlace = Pick<RemoteRun, 'id' | 'tenantId' | 'status' | 'nodeId' | 'state'>
+export type RunPlace = Pick<RemoteRun, 'id' | 'tenantId' | 'status' | 'nodeId' | 'state' | 'eventSeq'>
 
 export const REMOTE_RUN_COLUMNS = `f.run_id, f.tenant_id, f.pool, f.pinned, f.isolation, f.state, f.node_id, f.epoch, f.created_ms, f.input_hash,
   f.output_hash, f.event_seq, f.tip, f.head_known, f.models, f.error_message, f.node_key, f.node_signature,
