@@ -33,9 +33,11 @@ import { nodeLinks } from './registry/node-link.ts'
 import { type NodeStore, nodeStore } from './registry/store.ts'
 import { acceptTakeover } from './runs/accept-takeover.ts'
 import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
+import { assignFrames } from './runs/assign-frames.ts'
 import { dispatcher } from './runs/dispatcher.ts'
 import { ending } from './runs/end-remote-run.ts'
 import { commandTarget } from './runs/fallback-node.ts'
+import { nodeLoads } from './runs/node-loads.ts'
 import { type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
 import { remoteApprovals } from './runs/remote-approvals.ts'
 import { remoteBudgets } from './runs/remote-budgets.ts'
@@ -175,7 +177,9 @@ export function assembleNodes(options: NodesOptions) {
     commandTarget: commandTarget(reachableNodes, store),
   })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
-  const offering = dispatcher({ db, log, now, links, remote, nodes: store, versionOf: options.versionOf })
+  const loads = nodeLoads(links, now)
+  const frameOf = assignFrames({ versionOf: options.versionOf, sealTo: options.curveKeys.sealTo })
+  const offering = dispatcher({ db, log, now, links, loads, remote, nodes: store, frameOf })
   const dispatching = among.dispatching(offering)
   let ownRuns: RunStore | undefined
   const child = remoteSubagents({
@@ -199,6 +203,7 @@ export function assembleNodes(options: NodesOptions) {
     store: remote,
     log,
     dropped,
+    freed: loads.ended,
     setAside(runId, nodeId) {
       setAside.add(1)
       log.error(
@@ -327,6 +332,9 @@ export function assembleNodes(options: NodesOptions) {
         data,
         end,
         dispatch: dispatching.wake,
+        links,
+        loads,
+        frameOf,
         engaged,
         dispatchMs,
         embedded,

@@ -45,8 +45,8 @@ export interface NewRun {
   onlyStep?: string
   /** The beginning of its journal, where it does not start empty. */
   events?: readonly SealedEvent[]
-  /** A node will execute it: no process here may claim it, and its input is not kept here. */
-  elsewhere?: boolean
+  /** A node will execute it, this one where it is known: no process here may claim it, and its input is not kept here. */
+  elsewhere?: { nodeId?: string | undefined }
   /** Statements of others that must hold with the creation or not at all. */
   also?: readonly InStatement[]
 }
@@ -73,6 +73,8 @@ const RUN = {
   only_step: 'text',
   isolation: 'text',
   budget_exceeded: 'integer',
+  epoch: 'integer',
+  node_id: 'text',
 } as const
 const DATA = { run_id: 'text', input: 'text' } as const
 const after = 'on conflict do nothing'
@@ -347,6 +349,9 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
         forked_step: run.forkedFrom?.stepId ?? null,
         only_step: run.onlyStep ?? null,
         budget_exceeded: run.budgetExceeded ?? false,
+        // The first order to a node is of the first epoch; here each claim begins one.
+        epoch: run.elsewhere ? 1 : 0,
+        node_id: run.elsewhere?.nodeId ?? null,
       })),
     ),
     countRuns.statement(

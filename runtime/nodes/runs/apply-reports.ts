@@ -32,6 +32,8 @@ export interface ApplyReportsDeps {
   verifySignature: CurveKeys['verifySignature']
   /** The webhook deliveries of runs that moved; last in the commit. */
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
+  /** A node has so many runs less to do. */
+  freed: (nodeId: string, runs: number) => void
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
   dropped: Pick<Counter, 'add'>
   ended: (status: RemoteRunEnd['status']) => void
@@ -126,6 +128,7 @@ async function applyBatch(
   }
   for (const [id, reason] of batch.parked) if (reason !== '') deps.setAside(id, node.id)
   for (const status of batch.ends) deps.ended(status)
+  deps.freed(node.id, batch.ends.length + batch.requeued.length)
   for (const { parent, ask } of batch.children) await deps.child(parent, ask)
   for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
   for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)

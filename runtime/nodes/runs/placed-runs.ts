@@ -13,17 +13,20 @@ import type { SealedInput } from '../../runs/sealed-input.ts'
 import type { NewRun, RunStore, StreamOpening } from '../../runs/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import { provenBackends } from '../registry/node.ts'
+import type { NodeLink, NodeLinks } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { inputAad } from '../sealed-payloads.ts'
 import type { RemoteSessions } from '../sessions/remote-sessions.ts'
+import type { AssignFrames } from './assign-frames.ts'
 import type { RemoteRunCut } from './end-remote-run.ts'
 import { cancelFrame } from './end-remote-run.ts'
 import { commandTarget } from './fallback-node.ts'
-import { type Placement, place } from './placement.ts'
+import type { NodeLoads } from './node-loads.ts'
+import { type Placement, type PlacementFacts, place, placeNear } from './placement.ts'
 import type { remoteReads } from './remote-reads.ts'
 import { offline, withData } from './remote-reads.ts'
 import type { RemoteRun, RunPlace } from './remote-run.ts'
-import type { RemoteRunStore } from './remote-run-store.ts'
+import type { NewRemoteRun, RemoteRunStore } from './remote-run-store.ts'
 
 export interface PlacedRunsDeps {
   db: Db
@@ -33,6 +36,9 @@ export interface PlacedRunsDeps {
   data: ReturnType<typeof remoteReads>
   end: (id: string, end: RemoteRunCut) => Promise<boolean>
   dispatch: () => void
+  links: Pick<NodeLinks, 'of'>
+  loads: Pick<NodeLoads, 'take' | 'waiting' | 'ended'>
+  frameOf: AssignFrames
   /** Whether any node has ever enrolled; while none has, nothing here costs anything. */
   engaged: () => boolean
   embedded: { on: boolean; backends: readonly Backend[] }
@@ -57,6 +63,8 @@ type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: 
 
 interface Placed {
   run: NewRun
+  /** The node here that it is offered to by the commit that makes it. */
+  link?: NodeLink | undefined
   /** Ended as soon as it is stored: no node can execute it. */
   refused?: { code: RunErrorCode; message: string }
 }
@@ -86,20 +94,14 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       if (await allHere(deps, [run])) return runs.create(run)
       const one = await placed(deps, run)
       if (run.onlyStep !== undefined && one.run.elsewhere) throw trialElsewhere()
-      const made = await runs.create(one.run)
-      await settle(deps, one)
-      return made
+      return made(deps, [one], () => runs.create(one.run))
     },
 
     async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
       if (await allHere(deps, list)) return runs.createForWindows(list, around)
       const all = await Promise.all(list.map(run => placed(deps, run)))
-      const results = await runs.createForWindows(
-        all.map(({ run }) => run),
-        around,
-      )
-      for (const one of all) await settle(deps, one)
-      return results
+      const news = all.map(({ run }) => run)
+      return made(deps, all, () => runs.createForWindows(news, around))
     },
 
     /** Asks the node; throws `node_offline` when it has the data and is away. */
@@ -148,7 +150,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       const found = await placeOf(deps, runId)
       if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
       const { tenantId, status, eventSeq } = found
-      // Nothing has been told that this reader has not, and what comes is told to the stream.
+      // The reader has all that was reported, and the stream gets what comes.
       if (eventSeq < fromSeq && !isTerminal(status)) return { tenantId, status, entries: [] }
       // Its node is asked by the stream: only once it is known whose run it is.
       return { tenantId, status }
@@ -218,17 +220,20 @@ async function placementFor(
     const message = `the input of its schedule is sealed to pool ${input.pool}: send the schedule its config.input again`
     return { on: 'nowhere', pool: input.pool, message }
   }
-  const known = await deps.nodes.enrolled(tenantId)
-  return place({
-    manifest: version.manifest,
-    wanted,
-    embedded: deps.embedded,
-    nodes: known.map(node => ({
-      pool: node.pool,
-      backends: provenBackends(node),
-      connected: deps.reachableNodes.connected(node),
-    })),
-  })
+  const facts = { manifest: version.manifest, wanted, embedded: deps.embedded }
+  const here = (pool: string) => deps.links.of(tenantId, pool)
+  return placeNear(facts, here) ?? place({ ...facts, nodes: await enrolledNodes(deps, tenantId) })
+}
+
+async function enrolledNodes(
+  { nodes, reachableNodes }: PlacedRunsDeps,
+  tenantId: string,
+): Promise<PlacementFacts['nodes']> {
+  return (await nodes.enrolled(tenantId)).map(node => ({
+    pool: node.pool,
+    backends: provenBackends(node),
+    connected: reachableNodes.connected(node),
+  }))
 }
 
 async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
@@ -238,8 +243,11 @@ async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
     if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
     return { run }
   }
-  const poolKey = placement.on === 'pool' ? await deps.nodes.poolKey(run.tenantId, placement.pool) : undefined
-  const row = deps.remote.insert({
+  const poolKey = placement.on === 'pool' ? await poolKeyOf(deps, run.tenantId, placement.pool) : undefined
+  const fork = run.forkedFrom !== undefined
+  const inputSealed =
+    sealedInput?.box ?? (poolKey ? await deps.sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null)
+  const row = {
     id: run.id,
     tenantId: run.tenantId,
     pool: placement.pool,
@@ -247,25 +255,78 @@ async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
     pinned: placement.on === 'pool' ? placement.pinned : undefined,
     isolation: run.isolation as RemoteRun['isolation'],
     dispatchByMs: run.createdMs + deps.dispatchMs,
-    ...(sealedInput
-      ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
-      : {
-          inputSealed: poolKey ? await deps.sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
-          inputHash: sha256Hex(utf8(run.input), deps.sha256),
-        }),
+    inputSealed,
+    inputSchedule: sealedInput && run.scheduleId,
+    inputHash: sealedInput?.hash ?? sha256Hex(utf8(run.input), deps.sha256),
     genesis: genesis(run.id, deps.sha256).hash,
-  })
+  }
+  const given = poolKey && inputSealed && !fork ? await offerTo(deps, run, row, poolKey, inputSealed) : undefined
+  const { nodeId } = given?.link ?? {}
+  const statements = deps.remote.insert({ ...row, offer: given && { nodeId: given.link.nodeId, frame: given.frame } })
   // The node copies the beginning of the journal itself; here it would be texts of a run.
-  const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
+  const elsewhere: NewRun = { ...run, events: [], elsewhere: { nodeId }, also: [...(run.also ?? []), ...statements] }
   if (placement.on === 'nowhere') {
     return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
   }
-  return { run: elsewhere }
+  return { run: elsewhere, link: given?.link }
 }
 
-async function settle(deps: PlacedRunsDeps, { run, refused }: Placed): Promise<void> {
-  if (refused) await deps.end(run.id, { status: 'failed', ...refused })
-  else if (run.elsewhere) deps.dispatch()
+/** A node here that takes it at once, with the order for it; undefined: it waits, and the dispatcher finds one. */
+async function offerTo(
+  deps: PlacedRunsDeps,
+  { agentId, agentName, versionId, createdMs, sessionId, parentRunId, depth = 0, ...run }: NewRun,
+  { pool, pinned, isolation, inputSchedule }: Pick<NewRemoteRun, 'pool' | 'pinned' | 'isolation' | 'inputSchedule'>,
+  poolKey: Uint8Array<ArrayBuffer>,
+  sealed: Uint8Array,
+): Promise<{ link: NodeLink; frame: Uint8Array } | undefined> {
+  const { id, tenantId } = run
+  const link = deps.loads.take({ tenantId, pool, pinned, isolation })
+  if (link === undefined) {
+    deps.loads.waiting(tenantId, pool)
+    return undefined
+  }
+  try {
+    const limit = (await deps.remote.runLimits([agentId])).get(agentId)
+    const input = { sealed, schedule: inputSchedule }
+    const facts = { id, epoch: 1, agentId, agentName, versionId, createdMs, sessionId, parentRunId, depth }
+    return { link, frame: await deps.frameOf({ ...facts, input, limit }, poolKey) }
+  } catch (error) {
+    deps.loads.ended(link.nodeId, 1)
+    throw error
+  }
+}
+
+/** Of a pool that has a node here it stays: a pool changes its key when its last node goes. */
+const poolKeys = new WeakMap<NodeLink, Uint8Array<ArrayBuffer>>()
+
+async function poolKeyOf(
+  { links, nodes }: PlacedRunsDeps,
+  tenantId: string,
+  pool: string,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const [link] = links.of(tenantId, pool)
+  const known = link && poolKeys.get(link)
+  if (known) return known
+  const key = await nodes.poolKey(tenantId, pool)
+  if (link && key) poolKeys.set(link, key)
+  return key
+}
+
+/** Makes the runs, and has those that are elsewhere found by their nodes. */
+async function made<T>(deps: PlacedRunsDeps, all: readonly Placed[], make: () => Promise<T>): Promise<T> {
+  let results: T
+  try {
+    results = await make()
+  } catch (error) {
+    for (const { link } of all) if (link) deps.loads.ended(link.nodeId, 1)
+    throw error
+  }
+  for (const { run, link, refused } of all) {
+    if (refused) await deps.end(run.id, { status: 'failed', ...refused })
+    else if (link) link.wake()
+    else if (run.elsewhere) deps.dispatch()
+  }
+  return results
 }
 
 /** Without any node there is nothing to place, but for what only nodes can read. */

@@ -42,6 +42,21 @@ export function place({ manifest, wanted, embedded, nodes }: PlacementFacts): Pl
   return { on: 'pool', pool: best.pool }
 }
 
+/**
+ * The same where it follows from the nodes that are connected here, which takes no read; undefined: the others have to be looked at. `here`: those of a
+ * pool.
+ */
+export function placeNear(
+  { manifest: { isolation }, wanted, embedded }: Omit<PlacementFacts, 'nodes'>,
+  here: (pool: string) => readonly { backends: readonly Backend[] }[],
+): Placement | undefined {
+  if (wanted === EMBEDDED_POOL || (wanted === undefined && embedded.on && satisfies(isolation, embedded.backends))) {
+    return place({ manifest: { isolation }, wanted, embedded, nodes: [] })
+  }
+  const pool = wanted ?? DEFAULT_POOL
+  return here(pool).some(({ backends }) => satisfies(isolation, backends)) ? { on: 'pool', pool } : undefined
+}
+
 function rank({ connected, pool }: { connected: boolean; pool: string }): number {
   return (connected ? 2 : 0) + (pool === DEFAULT_POOL ? 1 : 0)
 }

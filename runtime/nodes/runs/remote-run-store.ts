@@ -25,6 +25,8 @@ export interface NewRemoteRun {
   inputSchedule?: string | undefined
   inputHash: string
   genesis: string
+  /** The node that it is offered to at once, with the order that waits for that node; absent: it is queued. */
+  offer?: { nodeId: string; frame: Uint8Array } | undefined
 }
 
 /** One event as the node told it. */
@@ -109,24 +111,29 @@ type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard
 
 const remoteRunsIn = (found: Pick<ResultSet, 'rows'>): RemoteRun[] => rowsOf<StoredRemoteRun>(found).map(toRemoteRun)
 
+/** The order to execute a run, for the node that it is offered to. */
+const order = (id: string, epoch: number, nodeId: string, frame: Uint8Array): InStatement => ({
+  sql: `insert into node_frames (node_id, frame) select ?1, ?2
+    where exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
+  args: [nodeId, frame, id, epoch],
+})
+
 /** The statements about runs on nodes, each for a transaction of its caller. */
 const remoteRunStatements = {
   /** For the transaction that makes the run; nothing where the run was not made. */
-  insert: (run: NewRemoteRun): InStatement[] => [
+  insert: ({ offer, ...run }: NewRemoteRun): InStatement[] => [
     {
       sql: `insert into remote_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
-          pinned, input_schedule)
-        select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
+          pinned, input_schedule, node_id)
+        select ?1, ?2, ?3, ?4, ?12, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?13 where exists (select 1 from runs where id = ?1)
         on conflict do nothing`,
       args: [
         ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
         ...[run.inputHash, run.genesis, run.pinned ?? null, run.inputSchedule ?? null],
+        ...[offer ? 'offered' : 'queued', offer?.nodeId ?? null],
       ],
     },
-    {
-      sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from remote_runs where run_id = runs.id)',
-      args: [run.id],
-    },
+    ...(offer ? [order(run.id, 1, offer.nodeId, offer.frame)] : []),
   ],
 
   later: (id: string, byMs: number): InStatement => ({
@@ -146,11 +153,7 @@ const remoteRunStatements = {
           and exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
         args: [nodeId, epoch, id],
       },
-      {
-        sql: `insert into node_frames (node_id, frame) select ?1, ?2
-          where exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
-        args: [nodeId, frame, id, epoch],
-      },
+      order(id, epoch, nodeId, frame),
     ]
   },
 
@@ -398,7 +401,11 @@ function usage(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteR
     const key = `${agentId} ${model}`
     const { tokens_in = 0, tokens_out = 0, cost_nano = 0 } = rows.get(key) ?? {}
     rows.set(key, {
-      ...{ agent_id: agentId, day, model, tenant_id: tenantId, agent_name: agentName },
+      agent_id: agentId,
+      day,
+      model,
+      tenant_id: tenantId,
+      agent_name: agentName,
       tokens_in: Number(tokens_in) + tokensIn,
       tokens_out: Number(tokens_out) + tokensOut,
       cost_nano: Number(cost_nano) + costNano,

@@ -104,7 +104,7 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
           day: deps.dayOf(createdMs),
           isolation: manifest.isolation,
           budgetExceeded: exceeded,
-          elsewhere: true,
+          elsewhere: {},
           trigger: { kind: 'subagent', ref: parent.id },
           parentRunId: parent.id,
           depth: parent.depth + 1,
