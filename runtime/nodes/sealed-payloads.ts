@@ -1,3 +1,4 @@
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { PoolCredentialPut } from '../../shared/wire/runtime/node.ts'
 
@@ -47,4 +48,22 @@ export interface RemoteEventText {
 export function refOf(given: PoolCredentialPut): string {
   if ('secret' in given) return `secret/${given.secret.name}`
   return 'provider' in given ? `provider/${given.provider.provider}` : `connector/${given.connector.connectorId}`
+}
+
+/** The events of a journal, a line for each: neither end reads or writes a second layer of JSON. A canonical text holds no line break. */
+export function eventLines(events: readonly RemoteEventText[]): Uint8Array<ArrayBuffer> {
+  return utf8(events.map(({ hash, body }) => `${hash} ${body}\n`).join(''))
+}
+
+/** Undefined: these are no such lines. */
+export function readEventLines(text: string): RemoteEventText[] | undefined {
+  // A node of an older version answers a list in JSON.
+  if (text.startsWith('[')) return undefined
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map(line => {
+      const end = line.indexOf(' ')
+      return { hash: line.slice(0, end), body: line.slice(end + 1) }
+    })
 }

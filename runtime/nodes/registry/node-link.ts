@@ -9,6 +9,8 @@ export interface ReadAsked {
   from?: number
   limit?: number
   box?: Uint8Array<ArrayBuffer>
+  /** Events may come as lines. */
+  lines?: boolean
 }
 
 export interface ReadAnswered {

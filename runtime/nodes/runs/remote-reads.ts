@@ -10,7 +10,7 @@ import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { ReadAsked } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import type { RemoteApproval, RemoteEventText, RemoteRunData } from '../sealed-payloads.ts'
+import { type RemoteApproval, type RemoteEventText, type RemoteRunData, readEventLines } from '../sealed-payloads.ts'
 import { fallbackNode } from './fallback-node.ts'
 import type { RemoteRun, RunPlace } from './remote-run.ts'
 
@@ -32,6 +32,13 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     return readJson(decoder.decode(answer.body)) as T
   }
 
+  async function eventTexts(nodeId: string, asked: ReadAsked): Promise<RemoteEventText[] | undefined> {
+    const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
+    if (answer === undefined || answer.status !== 200) return undefined
+    const text = decoder.decode(answer.body)
+    return readEventLines(text) ?? (readJson(text) as RemoteEventText[])
+  }
+
   return {
     /** Input, output and the words of an error, by run; undefined: the node is away. */
     async of(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteRunData> | undefined> {
@@ -45,7 +52,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       const found: JournalEntry[] = []
       // Its pages may be shorter than the caller's, who takes a short page for the last one.
       for (let from = fromSeq; found.length < most; from += limit) {
-        const page = await ask<RemoteEventText[]>(nodeId, { kind: 'events', id, from, limit })
+        const page = await eventTexts(nodeId, { kind: 'events', id, from, limit, lines: true })
         if (page === undefined) throw offline(`the journal of run ${id}`)
         found.push(...page.map(({ body, hash }) => readEvent(body, hash)))
         if (page.length < limit) break

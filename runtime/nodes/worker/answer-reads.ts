@@ -9,6 +9,7 @@ import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import type { approvals, blobs, events, runData } from '../../schema/tables.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import {
+  eventLines,
   poolKeyAad,
   type RemoteApproval,
   type RemoteEventText,
@@ -38,6 +39,7 @@ export function answerReads({
     from,
     limit,
     box,
+    lines,
   }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
     const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
     if (kind === 'data') {
@@ -54,6 +56,7 @@ export function answerReads({
         args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
       })
       const texts = rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body'>>(found)
+      if (lines) return { status: 200, body: eventLines(texts) }
       return answer(texts.map(({ hash, body }): RemoteEventText => ({ hash, body })))
     }
     if (kind === 'approvals') {
