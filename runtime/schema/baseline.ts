@@ -685,7 +685,8 @@ create table key_leases (
 
 /**
  * Nodes elsewhere, and what a control plane may know of the runs they hold. Texts of runs stand here only sealed to the key of a pool,
- * and only until a node has them. `remote_runs` and `remote_events` stand beside `runs`, `remote_sessions` are conversations that a node
+ * and only until a node has them. `remote_runs` and `remote_events` stand beside `runs`; a row of `remote_events` is what one report said of the
+ * events up to `seq`: a list of kind, step, attempt, time, hash, tokens in and out, and cost. `remote_sessions` are conversations that a node
  * holds; `node_frames` is what waits for a node. `pinned` is the node that alone may execute a run, since its journal is there.
  * `pool_credentials` are sealed to the key of a pool, so that a node that comes later gets them as well and this side cannot read them.
  * The tables `tunnel_*` are the other side, on a node: `tunnel_outbox` is what it has to report, written in the commits that make it so;
@@ -782,14 +783,7 @@ create index remote_runs_deadline on remote_runs (dispatch_by_ms) where dispatch
 create table remote_events (
   run_id text not null,
   seq integer not null,
-  kind text not null,
-  step_id text not null,
-  attempt integer not null,
-  at text not null,
-  hash text not null,
-  tokens_in integer not null,
-  tokens_out integer not null,
-  cost_nano integer not null,
+  events text not null,
   primary key (run_id, seq)
 ) strict, without rowid;
 

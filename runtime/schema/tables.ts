@@ -608,14 +608,7 @@ export const remoteRuns = table('remote_runs', {
 export const remoteEvents = table('remote_events', {
   run_id: text().notNull(),
   seq: integer().notNull(),
-  kind: text().notNull(),
-  step_id: text().notNull(),
-  attempt: integer().notNull(),
-  at: text().notNull(),
-  hash: text().notNull(),
-  tokens_in: integer().notNull(),
-  tokens_out: integer().notNull(),
-  cost_nano: integer().notNull(),
+  events: text().notNull(),
 })
 
 export const tunnelRuns = table('tunnel_runs', {

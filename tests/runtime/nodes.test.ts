@@ -322,7 +322,8 @@ describe('a link that fails', () => {
   /** Each event is streamed once, none is missing, and all of them are of this node. */
   async function once(made: NodeFixture, id: string): Promise<void> {
     const { rows } = await control.db.execute({
-      sql: 'select seq, hash from remote_events where run_id = ?',
+      sql: `select r.seq - json_array_length(r.events) + 1 + e.key as seq, e.value ->> 4 as hash
+        from remote_events as r, json_each(r.events) as e where r.run_id = ? order by r.seq, e.key`,
       args: [id],
     })
     const there = await made.db.execute({ sql: 'select seq, hash from events where run_id = ?', args: [id] })

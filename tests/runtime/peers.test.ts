@@ -246,7 +246,7 @@ describe('what two control planes decide at the same moment', () => {
   })
 
   it('is one: a run is cancelled at one of them while the other one writes down its end', async () => {
-    const writing = held(A, 'insert into receipts')
+    const writing = held(A, 'insert into "receipts"')
     const { id } = await start('hello')
     await writing.came
     expect((await cancel(id)).status).toBe('cancelled')

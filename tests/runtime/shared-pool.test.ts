@@ -54,7 +54,8 @@ async function holds(id: string): Promise<JournalExport> {
   const journal = await control.json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
   expect(journal.events.map(({ seq }) => seq)).toEqual(journal.events.map((_, at) => at + 1))
   const { rows } = await control.db.execute({
-    sql: 'select hash from remote_events where run_id = ? order by seq',
+    sql: `select e.value ->> 4 as hash from remote_events as r, json_each(r.events) as e
+      where r.run_id = ? order by r.seq, e.key`,
     args: [id],
   })
   expect(rows.map(row => row.hash)).toEqual(journal.events.map(({ hash }) => hash))

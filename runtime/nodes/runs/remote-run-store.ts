@@ -46,18 +46,7 @@ export interface RemoteEvent {
 
 const insertRemoteEvents = insertRows(
   'remote_events',
-  {
-    run_id: 'text',
-    seq: 'integer',
-    kind: 'text',
-    step_id: 'text',
-    attempt: 'integer',
-    at: 'text',
-    hash: 'text',
-    tokens_in: 'integer',
-    tokens_out: 'integer',
-    cost_nano: 'integer',
-  },
+  { run_id: 'text', seq: 'integer', events: 'text' },
   { after: 'on conflict do nothing' },
 )
 
@@ -178,20 +167,7 @@ const remoteRunStatements = {
   /** What was streamed, and what was used by it; `day` is the one that usage counts for. */
   told(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
     if (events.length === 0) return []
-    return [
-      insertRemoteEvents.statement(
-        events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
-          ...event,
-          run_id: runId,
-          step_id: stepId,
-          tokens_in: tokensIn,
-          tokens_out: tokensOut,
-          cost_nano: costNano,
-        })),
-      ),
-      ...releaseHolds(events),
-      ...usage(events, runs, day),
-    ]
+    return [...insertRemoteEvents.statements(reported(events)), ...releaseHolds(events), ...usage(events, runs, day)]
   },
 
   /** How far the runs have come whose journals go on. */
@@ -389,6 +365,18 @@ async function inputsOf(db: Db, ids: readonly string[]) {
       { sealed: new Uint8Array(input_sealed), schedule: input_schedule ?? undefined },
     ]),
   )
+}
+
+/** A row for each run, since they were reported together. */
+function reported(events: readonly RemoteEvent[]) {
+  const rows = new Map<string, { seq: number; list: unknown[][] }>()
+  for (const { runId, seq, kind, stepId, attempt, at, hash, tokensIn, tokensOut, costNano } of events) {
+    const row = rows.get(runId) ?? { seq, list: [] }
+    row.seq = seq
+    row.list.push([kind, stepId, attempt, at, hash, tokensIn, tokensOut, costNano])
+    rows.set(runId, row)
+  }
+  return [...rows].map(([run_id, { seq, list }]) => ({ run_id, seq, events: JSON.stringify(list) }))
 }
 
 /** What these events used, by agent and model. */
