@@ -32,8 +32,9 @@ function keyOf(raw: Uint8Array, kind: keyof typeof SPKI): KeyObject {
   return made
 }
 
+/** As a JWK has it: to write the key out in DER takes a fifth of what a box takes. */
 const rawOf = (key: KeyObject): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(key.export({ format: 'der', type: 'spki' }).subarray(-32))
+  Uint8Array.from(Buffer.from(key.export({ format: 'jwk' }).x ?? '', 'base64url'))
 
 /**
  * Node's own, without a promise: WebCrypto hands each operation to another thread, which costs the caller more than the operation (measured:
