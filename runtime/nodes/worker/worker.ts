@@ -258,7 +258,8 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
       ...(copied?.tell ?? []),
     ],
   })
-  side.reportSoon(true)
+  // No caller waits for that, and a short run ends in the same report.
+  side.reportSoon(false)
 }
 
 async function refuseOrder(side: NodeSide, runId: string, reason: string, epoch: bigint): Promise<void> {
