@@ -30,6 +30,8 @@ export interface Admission {
   statements: InStatement[]
   /** A soft limit is passed. */
   exceeded: boolean
+  /** The agent has no budget. */
+  unlimited?: boolean
 }
 
 const NO_FORECAST = { tokens: 0, costNano: 0 }
@@ -56,7 +58,7 @@ export function ledger(deps: LedgerDeps) {
     runId: string,
     create: (admission: Admission) => Promise<T>,
   ): Promise<T> {
-    if (!(await store.get(candidate.agentId))) return create({ statements: [], exceeded: false })
+    if (!(await store.get(candidate.agentId))) return create({ statements: [], exceeded: false, unlimited: true })
     return inTurn(candidate.agentId, async () => {
       for (let tries = 1; ; tries++) {
         const { budget, today, size, refusal, day } = await look(deps, candidate)

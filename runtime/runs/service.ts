@@ -33,7 +33,7 @@ export interface RunCandidate extends AgentVersion {
 export type Admit = <T>(
   candidate: RunCandidate,
   runId: string,
-  create: (admission: { statements: InStatement[]; exceeded: boolean }) => Promise<T>,
+  create: (admission: { statements: InStatement[]; exceeded: boolean; unlimited?: boolean }) => Promise<T>,
 ) => Promise<T>
 
 export interface RunServiceDeps {
@@ -157,22 +157,27 @@ async function createRun(
   const { sealedInput } = given
   const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
   const input = sealedInput ? asLongAs(sealedInput) : run.input
-  const made = await deps.admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
-    const createdMs = deps.now().getTime()
-    return deps.runs.create({
-      ...run,
-      id,
-      agentId,
-      agentName,
-      agentLabels,
-      versionId,
-      isolation: manifest.isolation,
-      budgetExceeded: exceeded,
-      createdMs,
-      day: deps.dayOf(createdMs),
-      also: [...statements, ...(run.also ?? []), ...also(id)],
-    })
-  })
+  const made = await deps.admit(
+    { ...version, tenantId: run.tenantId, input },
+    id,
+    ({ statements, exceeded, unlimited }) => {
+      const createdMs = deps.now().getTime()
+      return deps.runs.create({
+        ...run,
+        id,
+        agentId,
+        agentName,
+        agentLabels,
+        versionId,
+        isolation: manifest.isolation,
+        budgetExceeded: exceeded,
+        unlimited,
+        createdMs,
+        day: deps.dayOf(createdMs),
+        also: [...statements, ...(run.also ?? []), ...also(id)],
+      })
+    },
+  )
   return newRun(made)
 }
 

@@ -36,6 +36,8 @@ export interface NewRun {
   /** The calendar day it counts for. */
   day: string
   budgetExceeded?: boolean
+  /** Its agent had no budget when it was admitted. */
+  unlimited?: boolean | undefined
   parentRunId?: string
   depth?: number
   sessionId?: string

@@ -29,6 +29,9 @@ export interface Ordered
 
 export type AssignFrames = ReturnType<typeof assignFrames>
 
+/** Loaded with the first order, and once: an import costs each time. */
+let encoder: Promise<typeof import('../../../shared/tunnel/control-bytes.ts')> | undefined
+
 /** The orders to execute runs, as the bytes that wait for a node. The manifest of a version is sealed once for each pool. */
 export function assignFrames({ versionOf, sealTo }: AssignFramesDeps) {
   const manifests = new Map<string, Uint8Array>()
@@ -52,7 +55,8 @@ export function assignFrames({ versionOf, sealTo }: AssignFramesDeps) {
 
   return async (run: Ordered, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> => {
     const { input, limit, forkedFrom } = run
-    const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+    encoder ??= import('../../../shared/tunnel/control-bytes.ts')
+    const { controlBytes } = await encoder
     const { box, texts } = await manifestOf(run, poolKey)
     return controlBytes({
       case: 'assign',

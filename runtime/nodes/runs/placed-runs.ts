@@ -69,6 +69,9 @@ interface Placed {
   refused?: { code: RunErrorCode; message: string }
 }
 
+/** Of runs whose journals are being read. */
+const MOST_PLACES = 1000
+
 export type PlacedRuns = ReturnType<typeof placedRuns>
 
 function trialElsewhere(): ApiError {
@@ -82,6 +85,18 @@ function trialElsewhere(): ApiError {
  */
 export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
   const { db, remote, nodes, reachableNodes, data } = deps
+  const places = new Map<string, RunPlace>()
+
+  /** A run stays with the node that has accepted it, or with another one of its store, which is found where that node is away. */
+  async function readable(id: string): Promise<RunPlace | undefined> {
+    const known = places.get(id)
+    if (known !== undefined) return known
+    const found = await placeOf(deps, id)
+    if (found?.nodeId === undefined || found.state === 'queued' || found.state === 'offered') return found
+    if (places.size >= MOST_PLACES) places.delete(places.keys().next().value as string)
+    places.set(id, found)
+    return found
+  }
 
   return {
     ...runs,
@@ -142,7 +157,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     },
 
     async events(runId: string, fromSeq: number, most: number) {
-      const found = await placeOf(deps, runId)
+      const found = await readable(runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
     },
 
@@ -170,6 +185,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
         ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
         ...remote.removal(id),
       ])
+      places.delete(id)
       const removed = await runs.remove(id)
       if (node !== undefined) reachableNodes.wake(node)
       return removed
@@ -286,7 +302,7 @@ async function offerTo(
     return undefined
   }
   try {
-    const limit = (await deps.remote.runLimits([agentId])).get(agentId)
+    const limit = run.unlimited ? undefined : (await deps.remote.runLimits([agentId])).get(agentId)
     const input = { sealed, schedule: inputSchedule }
     const facts = { id, epoch: 1, agentId, agentName, versionId, createdMs, sessionId, parentRunId, depth }
     return { link, frame: await deps.frameOf({ ...facts, input, limit }, poolKey) }
