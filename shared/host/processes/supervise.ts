@@ -116,9 +116,10 @@ export async function supervise<N, F>(options: SupervisionOptions<N, F>): Promis
 
   async function replaceAll(after?: () => Promise<void>): Promise<void> {
     log.info('all processes are being replaced')
-    for (const old of [...serving.values()]) {
+    for (const [id, old] of [...serving]) {
       if (closing) return
-      await replace(old)
+      // One that ended by itself was started anew.
+      if (serving.has(id)) await replace(old)
     }
     if (!closing) await after?.()
     log.info('all processes were replaced', { processes: serving.size })
