@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readEnv } from '../../../shared/env/read-env.ts'
-import { endProcess, forkProcess, programBeside } from '../../../shared/host/processes/child-process.ts'
+import { endProcess, forkProcess, programOf } from '../../../shared/host/processes/child-process.ts'
 import { type Gathering, gathering } from '../../../shared/host/processes/gathering.ts'
 import type { FromProcess, ToProcess } from '../../../shared/host/processes/messages.ts'
 import type { ProcessGroup } from '../../../shared/host/processes/replaced-on-signal.ts'
@@ -20,7 +20,7 @@ type Vars = Record<string, string | undefined>
 
 /** Beyond what the calls of a process are given. */
 const END_GRACE_MS = 20_000
-const program = programBeside(import.meta.url, 'child')
+const program = programOf(import.meta.url, new URL('./child.ts', import.meta.url))
 
 /** A router of several processes at one address: one process writes receipts and keeps budgets, the others answer. */
 export async function serveProcesses(given: Vars, count: number): Promise<ProcessGroup> {

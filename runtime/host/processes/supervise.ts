@@ -1,5 +1,5 @@
 import { readEnv } from '../../../shared/env/read-env.ts'
-import { programBeside } from '../../../shared/host/processes/child-process.ts'
+import { programOf } from '../../../shared/host/processes/child-process.ts'
 import { gathering } from '../../../shared/host/processes/gathering.ts'
 import type { ProcessGroup } from '../../../shared/host/processes/replaced-on-signal.ts'
 import { supervise } from '../../../shared/host/processes/supervise.ts'
@@ -28,7 +28,7 @@ export async function serveProcesses(vars: Vars, count: number): Promise<Runtime
   const tellPeers = () => group.tell({ peers: [...peers.values()] })
   const group = await supervise<RuntimeNotice, RuntimeFacts>({
     service: 'runtime',
-    program: programBeside(import.meta.url, 'child'),
+    program: programOf(import.meta.url, new URL('./child.ts', import.meta.url)),
     args: (process, origin) => [String(process), origin],
     env: vars,
     count,

@@ -4,9 +4,8 @@ import type { Ending, ToProcess } from './messages.ts'
 
 type Vars = Record<string, string | undefined>
 
-/** The path of a program beside a module; where it is published, the same in JavaScript. */
-export function programBeside(module: string, name: string): string {
-  const source = new URL(`./${name}.ts`, module)
+/** The path of a program that a module starts by its source; where it is published, the same in JavaScript. The build looks for such addresses. */
+export function programOf(module: string, source: URL): string {
   return fileURLToPath(module.endsWith('.ts') ? source : new URL(source.href.replace(/\.ts$/, '.js')))
 }
 
