@@ -71,6 +71,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'what a step costs more on a node, a thousand runs over one tunnel, and a partition of ten seconds',
     load: async () => (await import('./tunnel.ts')).tunnelBench,
   },
+  'remote-runs': {
+    about: 'what a run on a node costs its control plane, over one in the embedded node',
+    load: async () => (await import('./remote-runs.ts')).remoteRunsBench,
+  },
   'control-planes': {
     about:
       'runs per second of one, two and three control planes on one libSQL server and of one on a file, and the processor of each run',

@@ -14,8 +14,8 @@ const TURNS = 50
 const STEPS = 2 * TURNS + 1
 const RUNS = 1000
 const PARTITION_MS = 10_000
-const NEAR = 'near'
-const FAR = 'far'
+export const NEAR = 'near'
+export const FAR = 'far'
 const root = new URL('../../', import.meta.url).pathname
 
 /** What a step costs more when its run is on a node, and what one tunnel carries. */
@@ -29,10 +29,7 @@ export const tunnelBench: Bench = {
   roundsWithinMs: 8_000,
   expectations: [{ says: 'the tunnel adds to a step', value: ({ figures }) => figures[0]!.value, atMost: 1 }],
   async prepare() {
-    const tunnelPort = await freePort()
-    const control = await benchRuntime({ PLATFORM_TUNNEL_BIND: `127.0.0.1:${tunnelPort}` })
-    const link = await cable(tunnelPort)
-    const node = await nodeOf(control, link.port)
+    const { control, link, node, close } = await newTunnel()
     await noopAgent(control, NEAR, 'local')
     await noopAgent(control, FAR, 'default')
     const times: Record<string, number[]> = { [NEAR]: [], [FAR]: [] }
@@ -87,13 +84,27 @@ export const tunnelBench: Bench = {
         const name = `${RUNS} runs over one tunnel, the ten seconds not counted, none lost or repeated`
         return [...figures, { name, value: await many(), unit: 'ms' }]
       },
-      async close() {
-        node.kill('SIGKILL')
-        await link.close()
-        await control.close()
-      },
+      close,
     }
   },
+}
+
+/** A control plane with a node that is enrolled and here, and the way between them. */
+export async function newTunnel(vars: Record<string, string> = {}) {
+  const tunnelPort = await freePort()
+  const control = await benchRuntime({ PLATFORM_TUNNEL_BIND: `127.0.0.1:${tunnelPort}`, ...vars })
+  const link = await cable(tunnelPort)
+  const node = await nodeOf(control, link.port)
+  return {
+    control,
+    link,
+    node,
+    async close() {
+      node.kill('SIGKILL')
+      await link.close()
+      await control.close()
+    },
+  }
 }
 
 /** The first round of each is not counted. */

@@ -475,6 +475,42 @@ describe('a large output on a node', () => {
 })
 
 describe('placement', () => {
+  it('offers a new run to a connected node by the commit that makes it, and queues it where there is none', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    await ended((await start('echo', 'first')).id)
+    const stateOf = async (id: string) => {
+      const sql = `select f.state, f.node_id, r.node_id as of_run, r.epoch from remote_runs f join runs r on r.id = f.run_id where f.run_id = ?`
+      const { rows } = await control.db.execute({ sql, args: [id] })
+      return rows[0] && { ...rows[0] }
+    }
+    one.link.meddle.toNode = () => []
+    const seen: unknown[] = []
+    const write = control.db.write.bind(control.db)
+    const orders = async () =>
+      (await control.db.execute('select node_id from node_frames')).rows.map(row => row.node_id)
+    control.db.write = async statements => {
+      const results = await write(statements)
+      if (statements.some(one => typeof one === 'object' && /insert into "runs"/.test(one.sql))) {
+        seen.push(await orders())
+      }
+      return results
+    }
+    const made = await start('echo', 'second')
+    control.db.write = write
+    const { nodeId } = one.identity
+    expect(seen).toEqual([[nodeId]])
+    expect(await stateOf(made.id)).toEqual({ state: 'offered', node_id: nodeId, of_run: nodeId, epoch: 1 })
+    one.link.meddle.toNode = frame => [frame]
+    await one.kill()
+    const status = async () => (await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${nodeId}`)).status
+    await until(async () => (await status()) !== 'online', 'the node is away')
+    const waiting = await start('echo', 'third')
+    expect(await stateOf(waiting.id)).toEqual({ state: 'queued', node_id: null, of_run: null, epoch: 1 })
+    await one.restart()
+    for (const { id } of [made, waiting]) expect(await ended(id)).toMatchObject({ status: 'succeeded', nodeId })
+  })
+
   it('fails a run that no enrolled node can hold, and says what is missing and what there is', async () => {
     await node({ backends: ['wasm', 'runc'] })
     await control.json(201, 'POST', '/v1/agents', { name: 'strict', manifest: { isolation: 'firecracker' } })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { backends, isolationValues } from '../../../shared/wire/runtime/isolation.ts'
 import { satisfies } from '../../agents/isolation.ts'
 import { statusOf } from '../registry/node.ts'
-import { type PlacementFacts, place } from './placement.ts'
+import { type PlacementFacts, place, placeNear } from './placement.ts'
 
 const manifest = (isolation: (typeof isolationValues)[number] = 'shared') => ({ isolation })
 const here = { on: true, backends: [] }
@@ -95,6 +95,9 @@ describe('place', () => {
         if (placed.on === 'here') expect(on && isolation === 'shared' && wanted === undefined).toBe(true)
         else if (placed.on === 'pool') expect(able.map(({ pool }) => pool)).toContain(placed.pool)
         else expect(able).toEqual([])
+        const here = (pool: string) => nodes.filter(one => one.connected && one.pool === pool)
+        const near = placeNear({ manifest: manifest(isolation), wanted, embedded }, here)
+        if (near !== undefined) expect(near).toEqual(placed)
       }),
     )
   })

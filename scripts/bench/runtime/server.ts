@@ -126,10 +126,15 @@ export async function noopAgent({ post }: BenchRuntime, name = 'noop', pool?: st
   })
 }
 
-/** Starts a run of `turns` turns, each a model step and a tool step, and resolves when its stream ends. */
-export async function noopRun({ call, post }: BenchRuntime, turns: number, agentName = 'noop'): Promise<string> {
+/** Starts a run of `turns` turns, each a model step and a tool step, and resolves when its stream ends, which begins with its last event unless said otherwise. */
+export async function noopRun(
+  { call, post }: BenchRuntime,
+  turns: number,
+  agentName = 'noop',
+  fromSeq = turns * 4,
+): Promise<string> {
   const prompt = `/call*${turns} wait {"seconds":0}`
   const { id } = await post<{ id: string }>('/v1/runs', { agentName, input: { prompt } })
-  await call('GET', `/v1/runs/${id}/events?from_seq=${turns * 4}`, undefined, () => {})
+  await call('GET', `/v1/runs/${id}/events?from_seq=${fromSeq}`, undefined, () => {})
   return id
 }
