@@ -58,6 +58,9 @@ const peerUrl = z.string().transform((text, ctx) => {
   return z.NEVER
 })
 
+/** Where nodes dial in once one is announced, unless PLATFORM_TUNNEL_BIND says otherwise. */
+export const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
+
 /** What the runtime process reads from its environment. */
 export const runtimeEnv = z.object({
   PLATFORM_BIND: bindSchema.default({ host: 'localhost', port: 8080 }),

@@ -5,8 +5,7 @@ import type { ProcessGroup } from '../../../shared/host/processes/replaced-on-si
 import { supervise } from '../../../shared/host/processes/supervise.ts'
 import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog } from '../../../shared/log/log.ts'
-import { runtimeEnv } from '../../env.ts'
-import { DEFAULT_TUNNEL } from '../tunnel-address.ts'
+import { DEFAULT_TUNNEL, runtimeEnv } from '../../env.ts'
 import { type RuntimeFacts, type RuntimeNotice, TUNNEL_DOOR } from './messages.ts'
 import { runtimePages } from './runtime-pages.ts'
 
