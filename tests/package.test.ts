@@ -48,6 +48,8 @@ describe('the published package, installed in an empty folder', () => {
     const files = await readdir(join(folder, 'node_modules/waybill'), { recursive: true })
     expect(files.filter(path => /(^|\/)testing\/|\.test\./.test(path) && !path.startsWith('node_modules'))).toEqual([])
     expect(files).toContain('dist/router/router.js')
+    const children = ['router', 'runtime'].map(service => `dist/${service}/host/processes/child.js`)
+    expect(files).toEqual(expect.arrayContaining(children))
   })
 
   it('takes no more than 70 MB, with all that it brings along, and has the licence of what stands inside', async () => {
