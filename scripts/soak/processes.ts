@@ -72,6 +72,8 @@ export async function soakProcesses({ processes, minutes, folder: parent, fault,
         ROUTER_BIND: `127.0.0.1:${port}`,
         ROUTER_CONFIG: config,
         ROUTER_DB: db,
+        // Otherwise what a process answered within its last moment goes with it.
+        ROUTER_RECEIPTS: 'durable',
         ROUTER_UPSTREAM_MESSAGES: `http://127.0.0.1:${remote}`,
         RUST_LOG: 'error',
       },
