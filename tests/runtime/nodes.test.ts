@@ -489,6 +489,7 @@ describe('placement', () => {
     const write = control.db.write.bind(control.db)
     const orders = async () =>
       (await control.db.execute('select node_id from node_frames')).rows.map(row => row.node_id)
+    await until(async () => (await orders()).length === 0, 'the first order was acted on')
     control.db.write = async statements => {
       const results = await write(statements)
       if (statements.some(one => typeof one === 'object' && /insert into "runs"/.test(one.sql))) {
