@@ -77,7 +77,10 @@ async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
   }
   try {
     if (full) await db.execute(needsRoom)
-    const result = await work()
+    const working = work()
+    // On a file a thread writes: before its commit, in the middle of it, or after it.
+    if (kind === 'during-commit' && nth === Number(at)) setTimeout(() => process.kill(process.pid, 'SIGKILL'), nth % 3)
+    const result = await working
     moment('commit', 'after', nth)
     return result
   } catch (error) {

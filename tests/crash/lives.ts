@@ -11,7 +11,7 @@ import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { CrashCase } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
-export const momentKinds = ['before-commit', 'after-commit', 'before-effect', 'after-effect'] as const
+export const momentKinds = ['before-commit', 'during-commit', 'after-commit', 'before-effect', 'after-effect'] as const
 /** What may happen to a process at a commit beside its end; the clock jumps by so many seconds. */
 export const troubles = ['disk-full', 'clock+7200', 'clock-3', 'busy'] as const
 export interface Moment {
