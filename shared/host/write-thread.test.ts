@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
 import type { InStatement } from '@libsql/client/web'
 import fc from 'fast-check'
@@ -113,6 +115,23 @@ it.runIf(isFull)(
   30_000,
 )
 
+it('what is on its way when a process closes its store is written before it ends, and nothing is taken after that', async () => {
+  const path = join(folder, 'closed.db')
+  const program = `
+    import { openWithWriteThread } from ${JSON.stringify(new URL('write-thread.ts', import.meta.url).href)}
+    const db = await openWithWriteThread(${JSON.stringify(path)}, { lost: why => { throw new Error(why) } })
+    await db.ready
+    await db.execute('create table t (id integer primary key)')
+    for (let id = 0; id < 20; id++) void db.write(['insert into t values (' + id + ')'])
+    await db.close()
+    console.log(await db.write(['insert into t values (20)']).catch(error => error.code))`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program])
+  expect(stdout).toBe('CLIENT_CLOSED\n')
+  const db = await openDb(path)
+  expect((await db.execute('select count(*) as n from t')).rows[0]?.n).toBe(20)
+  db.close()
+})
+
 it('when the thread ends by itself that is told, and what was on its way may have been written', async () => {
   const told = Promise.withResolvers<string>()
   let thread: Worker | undefined
@@ -128,5 +147,7 @@ it('when the thread ends by itself that is told, and what was on its way may hav
   const lost = await db.execute('insert into t (id, size) values (1, 1)').catch((error: unknown) => error)
   expect(dbFault(lost)).toBe('unknown')
   expect(await told.promise).toContain('Cannot use')
+  const later = await db.execute('insert into t (id, size) values (1, 1)').catch((error: unknown) => error)
+  expect(later).toMatchObject({ code: 'CLIENT_CLOSED' })
   await db.close()
 })

@@ -44,7 +44,7 @@ export async function openWithWriteThread(
   started(worker)
   const post = (message: ToThread) => worker.postMessage(message)
   // The process ends when nothing but a thread without work is left of it.
-  const writes = writeProxy(post, () => (writes.size > 0 ? worker.ref() : worker.unref()))
+  const writes = writeProxy(post, () => (writes.size > 0 || isClosing ? worker.ref() : worker.unref()))
   worker.unref()
   const ready = Promise.withResolvers<void>()
   let isReady = false
@@ -68,7 +68,11 @@ export async function openWithWriteThread(
 
   return {
     ...forwardingDb(db, {
-      write: statements => (isReady ? writes.write(statements) : db.write(statements)),
+      async write(statements) {
+        // The thread is gone, or about to be: it would not answer.
+        if (isClosing) throw Object.assign(new Error('The client is closed'), { code: 'CLIENT_CLOSED' })
+        return isReady ? writes.write(statements) : db.write(statements)
+      },
       writable: () => (isReady ? inTime(writes.writable()) : db.writable()),
     }),
     ready: ready.promise,

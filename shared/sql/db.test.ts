@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Sqld, sqldAvailable, startSqld } from '../../tests/backends/sqld.ts'
 import { openDb } from '../host/open-libsql.ts'
+import { openWithWriteThread } from '../host/write-thread.ts'
 import type { Db } from './db.ts'
 import { dbFault } from './db-fault.ts'
 import { groupCommit } from './group-commit.ts'
@@ -52,8 +53,8 @@ function conformance(name: string, open: () => Promise<Pair>) {
       view = pair.view
       await migrate(db, 'test', steps)
     })
-    afterAll(() => {
-      db.close()
+    afterAll(async () => {
+      await db.close()
       if (view !== db) view.close()
     })
 
@@ -142,6 +143,12 @@ const same = async (opened: Promise<Db>): Promise<Pair> => {
 }
 
 conformance('file', () => same(openDb(join(folder, 'store.db'))))
+conformance('file with a write thread', async () => {
+  const lost = (why: string) => expect(why).toBe('never')
+  const db = await openWithWriteThread(join(folder, 'threaded.db'), { lost })
+  await db.ready
+  return { db, view: db }
+})
 conformance('memory', () => same(openDb(':memory:')))
 
 if (await sqldAvailable()) {
