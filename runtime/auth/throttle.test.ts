@@ -67,3 +67,18 @@ it('forgets the name that tried longest ago when there are too many', () => {
   expect(refusal(() => door.take('c'))).toBeDefined()
   expect(refusal(() => door.take('a'))).toBeUndefined()
 })
+
+it('of throttles that note the tries of each other all together pass as many as one, and a try that is refused is not passed on', () => {
+  const clock = manualClock()
+  const doors: ReturnType<typeof throttle>[] = []
+  for (let own = 0; own < 3; own++) {
+    const counted = (of: readonly string[]) => {
+      for (const [at, door] of doors.entries()) if (at !== own) door.note(...of)
+    }
+    doors.push(throttle({ tries: 5, windowMs: 1000, monotonic: clock.monotonic, counted }))
+  }
+  const passed = Array.from({ length: 12 }, (_, at) => doors[at % 3]!.hasTaken('a', `address ${at}`))
+  expect(passed.filter(Boolean)).toHaveLength(5)
+  clock.advance(1001)
+  expect(doors.map(door => door.hasTaken('a'))).toEqual([true, true, true])
+})
