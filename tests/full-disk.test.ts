@@ -1,7 +1,7 @@
 import { mkdtemp, open as openFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { api } from './runtime/api.ts'
 
 const ends: (() => Promise<unknown>)[] = []
@@ -9,54 +9,63 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-async function service() {
+async function service(writeThread: boolean) {
   const folder = await mkdtemp(join(tmpdir(), 'full-disk-'))
   ends.push(() => rm(folder, { recursive: true }))
   const path = join(folder, 'x.db')
   // Nothing is executed: what is asked is whether a run is taken at all.
-  const on = await api({ url: path, limits: { maxConcurrent: 0 } })
+  const on = await api({ url: path, writeThread, limits: { maxConcurrent: 0 } })
   ends.push(on.close)
   await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
   const create = () => on.call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'x'.repeat(100_000) } })
   return { ...on, path, create }
 }
 
-it('a full disk refuses a run in words, and the service says that it is not ready', async () => {
-  const { db, create, call, json } = await service()
-  const { rows } = await db.execute('pragma page_count')
-  await db.execute(`pragma max_page_count = ${Number(rows[0]?.[0])}`)
-  let answer = await create()
-  // There may be room for a few in pages that are free.
-  for (let left = 50; answer.status === 201 && left > 0; left--) answer = await create()
-  expect([answer.status, await answer.json()]).toEqual([
-    503,
-    { code: 'store_unavailable', error: 'the disk of the store is full: make room on it, then try again' },
-  ])
-  expect(await json(503, 'GET', '/readyz')).toMatchObject({
-    status: 'failing',
-    checks: { database: expect.stringContaining('disk of the store is full') },
+describe.each([
+  ['a store', false],
+  ['a store that a thread writes', true],
+])('%s', (_, writeThread) => {
+  it('a full disk refuses a run in words, and the service says that it is not ready', async () => {
+    const { db, create, call, json } = await service(writeThread)
+    const { rows } = await db.execute('pragma page_count')
+    await db.execute(`pragma max_page_count = ${Number(rows[0]?.[0])}`)
+    let answer = await create()
+    // There may be room for a few in pages that are free.
+    for (let left = 50; answer.status === 201 && left > 0; left--) answer = await create()
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { code: 'store_unavailable', error: 'the disk of the store is full: make room on it, then try again' },
+    ])
+    expect(await json(503, 'GET', '/readyz')).toMatchObject({
+      status: 'failing',
+      checks: { database: expect.stringContaining('disk of the store is full') },
+    })
+    expect((await call('GET', '/healthz')).status).toBe(200)
+    await db.execute('pragma max_page_count = 1000000')
+    expect((await create()).status).toBe(201)
   })
-  expect((await call('GET', '/healthz')).status).toBe(200)
-  await db.execute('pragma max_page_count = 1000000')
-  expect((await create()).status).toBe(201)
-})
 
-it('a damaged store is not ready once that was met, and says what to do', async () => {
-  const { db, path, create, call, json } = await service()
-  for (let n = 0; n < 20; n++) expect((await create()).status).toBe(201)
-  await db.execute('pragma wal_checkpoint(truncate)')
-  const { rows } = await db.execute("select rootpage from sqlite_master where name = 'run_data'")
-  const page = Number(rows[0]?.[0])
-  const file = await openFile(path, 'r+')
-  await file.write(Buffer.alloc(8192, 0xff), 0, 8192, (page - 1) * 8192)
-  await file.close()
-  await db.execute('pragma shrink_memory')
-  await db.client.reconnect()
-  const answer = await create()
-  expect([answer.status, await answer.json()]).toEqual([
-    503,
-    { code: 'store_unavailable', error: 'the store is damaged: stop the service and restore a backup' },
-  ])
-  expect(await json(503, 'GET', '/readyz')).toMatchObject({ checks: { database: expect.stringContaining('damaged') } })
-  expect((await call('GET', '/healthz')).status).toBe(200)
+  it('a damaged store is not ready once that was met, and says what to do', async () => {
+    const { db, path, create, call, json } = await service(writeThread)
+    for (let n = 0; n < 20; n++) expect((await create()).status).toBe(201)
+    await db.execute('pragma wal_checkpoint(truncate)')
+    const { rows } = await db.execute("select rootpage from sqlite_master where name = 'run_data'")
+    const page = Number(rows[0]?.[0])
+    const file = await openFile(path, 'r+')
+    await file.write(Buffer.alloc(8192, 0xff), 0, 8192, (page - 1) * 8192)
+    await file.close()
+    // Of the connection that reads and of the one that writes.
+    await db.execute('pragma shrink_memory')
+    await db.execute('pragma shrink_memory = 1')
+    await db.client.reconnect()
+    const answer = await create()
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { code: 'store_unavailable', error: 'the store is damaged: stop the service and restore a backup' },
+    ])
+    expect(await json(503, 'GET', '/readyz')).toMatchObject({
+      checks: { database: expect.stringContaining('damaged') },
+    })
+    expect((await call('GET', '/healthz')).status).toBe(200)
+  })
 })

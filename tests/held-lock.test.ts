@@ -61,10 +61,13 @@ function longest(call: () => Promise<unknown>) {
 /** The engine's own wait was five seconds; a busy machine may be slow. */
 const SOON_MS = 1000
 
-describe('a runtime whose store is locked by another process', () => {
+describe.each([
+  ['a runtime', false],
+  ['a runtime with a thread that writes', true],
+])('%s whose store is locked by another process', (_, writeThread) => {
   async function locked() {
     const path = join(await folder(), 'x.db')
-    const on = await api({ url: path })
+    const on = await api({ url: path, writeThread })
     ends.push(on.close)
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
     const letGo = await held(path)

@@ -68,10 +68,11 @@ export async function openWithWriteThread(
 
   return {
     ...forwardingDb(db, {
-      async write(statements) {
+      async write(statements, alone) {
         // The thread is gone, or about to be: it would not answer.
         if (isClosing) throw Object.assign(new Error('The client is closed'), { code: 'CLIENT_CLOSED' })
-        return isReady ? writes.write(statements) : db.write(statements)
+        if (isReady) return writes.write(statements, alone)
+        return alone ? [await db.execute(statements[0]!)] : db.write(statements)
       },
       writable: () => (isReady ? inTime(writes.writable()) : db.writable()),
     }),

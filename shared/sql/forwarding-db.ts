@@ -7,7 +7,8 @@ import { markUnavailable } from './store-unavailable.ts'
 
 /** What another thread does for a database. */
 export interface Writer {
-  write: Db['write']
+  /** `alone`: one statement, as it stands, which may be one that cannot stand in a transaction. */
+  write: (statements: InStatement[], alone?: boolean) => Promise<ResultSet[]>
   writable?: Db['writable']
 }
 
@@ -21,7 +22,7 @@ export function forwardingDb(db: Db, { write, writable }: Writer): Db {
     write: async statements => (statements.length === 0 ? [] : write(statements)),
     async execute(statement) {
       if (reads(typeof statement === 'string' ? statement : statement.sql)) return db.execute(statement)
-      const [result] = await write([statement])
+      const [result] = await write([statement], true)
       return result!
     },
     async writable() {
@@ -37,6 +38,8 @@ export interface WriteRequest {
   write: number
   /** `lock`: whether one could begin, and nothing more. */
   statements: InStatement[] | 'lock'
+  /** The one statement is made as it stands: some cannot stand in a transaction. */
+  alone?: boolean
 }
 export type WriteResult =
   | { written: number; results: { columns: string[]; rows: Value[][]; rowsAffected: number }[] }
@@ -58,12 +61,12 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
     return one
   }
 
-  function order(statements: WriteRequest['statements']): Promise<ResultSet[]> {
+  function order(statements: WriteRequest['statements'], alone = false): Promise<ResultSet[]> {
     const one = Promise.withResolvers<ResultSet[]>()
     open.set(++count, one)
     waits()
     try {
-      post({ write: count, statements })
+      post({ write: count, statements, alone })
     } catch (error) {
       take(count)?.reject(error)
     }
@@ -84,7 +87,7 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
     get size() {
       return open.size
     },
-    write: (statements: InStatement[]): Promise<ResultSet[]> => order(statements),
+    write: (statements: InStatement[], alone?: boolean): Promise<ResultSet[]> => order(statements, alone),
     /** Fails, saying why, where a write would wait. */
     writable: async (): Promise<void> => void (await order('lock')),
     heard(result: WriteResult): void {
@@ -114,13 +117,13 @@ function failure({ message, code, isLocked }: Extract<WriteResult, { failed: unk
 }
 
 /** The far side. Never rejects: a failure is news as well. */
-export async function performWrite(db: Db, { write, statements }: WriteRequest): Promise<WriteResult> {
+export async function performWrite(db: Db, { write, statements, alone }: WriteRequest): Promise<WriteResult> {
   try {
     if (statements === 'lock') {
       await db.writable()
       return { written: write, results: [] }
     }
-    const results = await db.write(statements)
+    const results = alone ? [await db.execute(statements[0]!)] : await db.write(statements)
     return {
       written: write,
       results: results.map(({ columns, rows, rowsAffected }) => ({
