@@ -142,18 +142,8 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
 
     async list(...[tenantId, query, page]: Parameters<RunStore['list']>): Promise<Run[]> {
       const found = await runs.list(tenantId, query, page)
-      if (query.fields === 'summary' || !found.some(run => run.input === undefined)) return found
-      const there = await remote.these(found.filter(run => run.input === undefined).map(({ id }) => id))
-      const byNode = new Map<string, string[]>()
-      for (const { id, nodeId, state } of there.values()) {
-        if (nodeId !== undefined && state !== 'offered') byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
-      }
-      const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.of(nodeId, ids)))
-      const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
-      return found.map(run => {
-        const one = there.get(run.id)
-        return one ? withData(run, one, texts.get(run.id)) : run
-      })
+      const isWhole = query.fields === 'summary' || found.every(run => run.input !== undefined)
+      return isWhole ? found : withTexts(deps, found)
     },
 
     async events(runId: string, fromSeq: number, most: number) {
@@ -191,6 +181,21 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return removed
     },
   }
+}
+
+/** Runs with what their nodes have of them; one that does not answer is left out. */
+async function withTexts({ remote, data }: PlacedRunsDeps, runs: readonly Run[]): Promise<Run[]> {
+  const there = await remote.these(runs.filter(run => run.input === undefined).map(({ id }) => id))
+  const byNode = new Map<string, string[]>()
+  for (const { id, nodeId, state } of there.values()) {
+    if (nodeId !== undefined && state !== 'offered') byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
+  }
+  const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.of(nodeId, ids)))
+  const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
+  return runs.map(run => {
+    const one = there.get(run.id)
+    return one ? withData(run, one, texts.get(run.id)) : run
+  })
 }
 
 /** A fork begins with a part of a journal, so it goes to where that is. */

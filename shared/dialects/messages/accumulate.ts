@@ -37,13 +37,11 @@ export function messagesAccumulator(): Accumulator {
 
   function begin(data: JsonObject): void {
     if (start !== undefined) fail('out_of_order', 'a second message_start')
-    const message = isObject(data.message) ? data.message : fail('bad_frame', 'message_start holds no message')
-    if (!isArray(message.content) || message.content.length > 0) fail('bad_frame', 'message_start has content')
+    start = startOf(data)
     // The official client writes into this object and throws when it is missing.
-    if (isObject(message.usage)) tokens.see(message.usage)
+    if (isObject(start.usage)) tokens.see(start.usage)
     else replayable = false
-    start = message
-    usage = asObject(message.usage)
+    usage = asObject(start.usage)
   }
 
   function openBlock(data: JsonObject): void {
@@ -111,14 +109,7 @@ export function messagesAccumulator(): Accumulator {
     },
 
     get progress() {
-      return {
-        // Appending shares what is there; joining would copy the whole text at every frame.
-        text: blocks.reduce((all, { shell, text }) => (shell.type === 'text' ? all + text : all), ''),
-        toolCalls: blocks.filter(({ shell }) => shell.type === 'tool_use').length,
-        choices: blocks.length > 0 ? 1 : 0,
-        ending: ended || last.stop_reason !== undefined,
-        replayable,
-      }
+      return { ...progressOf(blocks), ending: ended || last.stop_reason !== undefined, replayable }
     },
 
     finish(): Decoded {
@@ -145,6 +136,21 @@ const KNOWN: ReadonlySet<unknown> = new Set([
 /** The counts of a delta overwrite those of the start; null means that a count does not apply, not that it is unknown. */
 function counted(usage: JsonObject): JsonObject {
   return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
+}
+
+function startOf({ message }: JsonObject): JsonObject {
+  if (!isObject(message)) return fail('bad_frame', 'message_start holds no message')
+  if (!isArray(message.content) || message.content.length > 0) fail('bad_frame', 'message_start has content')
+  return message
+}
+
+function progressOf(blocks: readonly OpenBlock[]) {
+  return {
+    // Appending shares what is there; joining would copy the whole text at every frame.
+    text: blocks.reduce((all, { shell, text }) => (shell.type === 'text' ? all + text : all), ''),
+    toolCalls: blocks.filter(({ shell }) => shell.type === 'tool_use').length,
+    choices: blocks.length > 0 ? 1 : 0,
+  }
 }
 
 /** A block that begins, with what its start says already. */
