@@ -535,9 +535,8 @@ export function pause(ms        )                {
 `,
   "db.js": `import { retryBusy, StoreLockedError } from './db-fault.js'
 import { DbOpenError } from './db-open-error.js'
-import { guardedClient } from './guarded-client.js'
+import { guardedClient, reads } from './guarded-client.js'
 import { lockWaits } from './lock-waits.js'
-import { reads } from './read-statement.js'
 import { storeFaults } from './store-faults.js'
 import { markUnavailable } from './store-unavailable.js'
 import { writeQueue } from './write-queue.js'
@@ -595,6 +594,7 @@ export async function prepareDb(client        , options                )        
     },
     write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
+    fault: () => faults.current,
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
       if (options.writes?.stuck) throw new Error(STUCK)
@@ -1058,8 +1058,7 @@ export function flowView({ moves, served_by_rung }                              
   ]
 }
 `,
-  "guarded-client.js": `import { reads } from './read-statement.js'
-export class ReadOnlyDbError extends Error {
+  "guarded-client.js": `export class ReadOnlyDbError extends Error {
            name = 'ReadOnlyDbError'
            code = 'SQLITE_READONLY'
 }
@@ -1146,6 +1145,15 @@ function textOf(statement                                 )         {
 function brief(sql        )         {
   const line = sql.replace(/\\s+/g, ' ').trim()
   return line.length > 80 ? \`\${line.slice(0, 80)}…\` : line
+}
+const quietParts = /--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\`[^\`]*\`|\\[[^\\]]*\\]/g
+export function reads(sql        )          {
+  const words = sql.replace(quietParts, ' ').trim().replace(/;$/, '').toLowerCase()
+  if (words.includes(';')) return false
+  const verb = /^[a-z]+/.exec(words)?.[0]
+  if (verb === 'select' || verb === 'values' || verb === 'explain') return true
+  if (verb === 'with') return !/\\b(insert|update|delete|replace\\s+into)\\b/.test(words)
+  return verb === 'pragma' && !words.includes('=') && !words.includes('(')
 }
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
@@ -3562,16 +3570,6 @@ function unambiguous(value         , written        )       {
     throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
   if (typeof value === 'number' && String(value) !== written)
     throw new ProofTextError('number_form', \`the number \${written.slice(0, 40)} is not written as RFC 8785 writes it\`)
-}
-`,
-  "read-statement.js": `const quietParts = /--[^\\n]*|\\/\\*[\\s\\S]*?\\*\\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\`[^\`]*\`|\\[[^\\]]*\\]/g
-export function reads(sql        )          {
-  const words = sql.replace(quietParts, ' ').trim().replace(/;$/, '').toLowerCase()
-  if (words.includes(';')) return false
-  const verb = /^[a-z]+/.exec(words)?.[0]
-  if (verb === 'select' || verb === 'values' || verb === 'explain') return true
-  if (verb === 'with') return !/\\b(insert|update|delete|replace\\s+into)\\b/.test(words)
-  return verb === 'pragma' && !words.includes('=') && !words.includes('(')
 }
 `,
   "record-chain.js": `import { canonicalize } from './jcs.js'

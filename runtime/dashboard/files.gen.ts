@@ -3428,9 +3428,7 @@ function ownConnector(form                 )       {
   }
   function show({ title, server, operations: found, keys }        )       {
     text.removeAttribute('aria-invalid')
-    said.replaceChildren(
-      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(found.length)} operations.\`),
-    )
+    said.replaceChildren(el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(found.length)} operations.\`))
     rest.hidden = false
     if (id.value === '') id.value = idOf(title)
     address.placeholder = server ?? ''
