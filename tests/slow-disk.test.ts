@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Run } from '../shared/wire/runtime/run.ts'
-import { requireBackend } from './backends/require.ts'
 import { programEnv } from './program-env.ts'
 import { sseReader } from './runtime/sse.ts'
 
@@ -68,55 +67,52 @@ const agentIn = ({ post }: Served) => post('/v1/agents', { name: 'worker', manif
 const traces =
   spawnSync('strace', ['-qq', '-o', '/dev/null', '-e', 'inject=fdatasync:delay_enter=1', 'true']).status === 0
 
-describe.runIf(requireBackend('strace', traces, 'apt-get install strace'))(
-  'a runtime whose disk stalls for seconds at a sync',
-  () => {
-    it('answers what only reads, streams what has happened, and says that it is not ready', async () => {
-      const data = await folder()
-      const calm = await served(data)
-      await agentIn(calm)
-      const { id } = (await (await runOf(calm, 'hello')).json()) as Run
-      await expect.poll(async () => ((await (await calm.get(`/v1/runs/${id}`)).json()) as Run).status).toBe('succeeded')
-      process.kill(calm.child.pid!, 'SIGTERM')
-      expect(await calm.gone).toEqual([0, null])
+describe.runIf(traces)('a runtime whose disk stalls for seconds at a sync', () => {
+  it('answers what only reads, streams what has happened, and says that it is not ready', async () => {
+    const data = await folder()
+    const calm = await served(data)
+    await agentIn(calm)
+    const { id } = (await (await runOf(calm, 'hello')).json()) as Run
+    await expect.poll(async () => ((await (await calm.get(`/v1/runs/${id}`)).json()) as Run).status).toBe('succeeded')
+    process.kill(calm.child.pid!, 'SIGTERM')
+    expect(await calm.gone).toEqual([0, null])
 
-      // At three syncs after the start.
-      const inject = `inject=fdatasync,fsync:delay_enter=${STALL_MS * 1000}:when=40..42`
-      const strace = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync', '-e', inject]
-      const slow = await served(data, strace)
-      // The stall begins with one of these.
-      let waiting = 0
-      const writes = Array.from({ length: 60 }, async (_, n) => {
-        await new Promise(resolve => setTimeout(resolve, n * 20))
-        waiting++
-        const answer = await runOf(slow, 'hello')
-        waiting--
-        return answer.status
-      })
-      await expect.poll(() => waiting, { timeout: 20_000 }).toBeGreaterThan(20)
-      let longest = 0
-      for (const path of ['/healthz', `/v1/runs/${id}`, '/healthz', '/v1/runs', '/healthz']) {
-        const before = performance.now()
-        expect((await slow.get(path)).status).toBe(200)
-        longest = Math.max(longest, performance.now() - before)
-      }
+    // At three syncs after the start.
+    const inject = `inject=fdatasync,fsync:delay_enter=${STALL_MS * 1000}:when=40..42`
+    const strace = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync', '-e', inject]
+    const slow = await served(data, strace)
+    // The stall begins with one of these.
+    let waiting = 0
+    const writes = Array.from({ length: 60 }, async (_, n) => {
+      await new Promise(resolve => setTimeout(resolve, n * 20))
+      waiting++
+      const answer = await runOf(slow, 'hello')
+      waiting--
+      return answer.status
+    })
+    await expect.poll(() => waiting, { timeout: 20_000 }).toBeGreaterThan(20)
+    let longest = 0
+    for (const path of ['/healthz', `/v1/runs/${id}`, '/healthz', '/v1/runs', '/healthz']) {
       const before = performance.now()
-      const stream = sseReader((await slow.get(`/v1/runs/${id}/events`)).body!)
-      expect((await stream.next())?.event).toBeDefined()
+      expect((await slow.get(path)).status).toBe(200)
       longest = Math.max(longest, performance.now() - before)
-      expect(waiting).toBeGreaterThan(20)
-      expect(longest).toBeLessThan(SOON_MS)
-      const ready = await slow.get('/readyz')
-      expect([ready.status, await ready.json()]).toEqual([
-        503,
-        expect.objectContaining({
-          checks: expect.objectContaining({ database: expect.stringContaining('has not taken a write') }),
-        }),
-      ])
-      expect(new Set(await Promise.all(writes))).toEqual(new Set([201]))
-    }, 60_000)
-  },
-)
+    }
+    const before = performance.now()
+    const stream = sseReader((await slow.get(`/v1/runs/${id}/events`)).body!)
+    expect((await stream.next())?.event).toBeDefined()
+    longest = Math.max(longest, performance.now() - before)
+    expect(waiting).toBeGreaterThan(20)
+    expect(longest).toBeLessThan(SOON_MS)
+    const ready = await slow.get('/readyz')
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      expect.objectContaining({
+        checks: expect.objectContaining({ database: expect.stringContaining('has not taken a write') }),
+      }),
+    ])
+    expect(new Set(await Promise.all(writes))).toEqual(new Set([201]))
+  }, 60_000)
+})
 
 it('a runtime whose writing thread ends goes with it, says so, and its run goes on at the next start', async () => {
   const data = await folder()
