@@ -132,7 +132,7 @@ it('what is on its way when a process closes its store is written before it ends
   db.close()
 })
 
-it('when the thread ends by itself that is told, and what was on its way may have been written', async () => {
+it('reports that the thread ended by itself, and fails what was on its way as perhaps written', async () => {
   const told = Promise.withResolvers<string>()
   let thread: Worker | undefined
   const db = await openWithWriteThread(join(folder, 'ends.db'), {

@@ -1,4 +1,4 @@
-/** What is not plain to see in the page of a service: any other gauge says the same in each process, or the worst of them is what matters. */
+/** The gauges of a service that are not merged by their largest value. */
 export interface MergedGauges {
   /** Of these, every process counts its own. */
   summed: readonly string[]

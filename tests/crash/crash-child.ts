@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import { engineFixture } from '../../runtime/execution/testing/engine-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { openWithWriteThread } from '../../shared/host/write-thread.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
+import { openThreaded } from '../open-threaded.ts'
 import { corpus, farActions, remoteRunEnd } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
@@ -87,16 +87,6 @@ async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
     seen.refused++
     throw error
   }
-}
-
-async function openThreaded(path: string): Promise<Db> {
-  const db = await openWithWriteThread(path, {
-    lost(why) {
-      throw new Error(why)
-    },
-  })
-  await db.ready
-  return db
 }
 
 function watched(db: Db): Db {

@@ -1,26 +1,15 @@
 import { nativeCipher } from '../../runtime/host/native-cipher.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { openWithWriteThread } from '../../shared/host/write-thread.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { openThreaded } from '../open-threaded.ts'
 import { sseReader } from './sse.ts'
 
 export const KEY = `wb_live_${'k'.repeat(43)}`
 
-async function threaded(path: string): Promise<Db> {
-  const db = await openWithWriteThread(path, {
-    lost(why) {
-      throw new Error(why)
-    },
-  })
-  await db.ready
-  return db
-}
-
 /** A runtime on a real database, called as a client would. */
 export async function api(options: Partial<RuntimeOptions> & { url?: string; writeThread?: boolean } = {}) {
   const { url = ':memory:', writeThread = false, ...rest } = options
-  const db = rest.db ?? (await (writeThread ? threaded(url) : openDb(url)))
+  const db = rest.db ?? (await (writeThread ? openThreaded(url) : openDb(url)))
   const runtime = createRuntime({ db, bootstrapKey: KEY, cipher: nativeCipher, ...rest })
   await runtime.ready()
 
