@@ -29,7 +29,9 @@ export function answerErrors(log: Log): ErrorHandler {
       const refused = new ApiError('store_unavailable', fault, { headers: { 'retry-after': '30' }, cause: error })
       return refusal(c, refused, 'store_unavailable')
     }
-    log.error('request failed', { error, method: c.req.method, path: c.req.path })
+    const at = { error, method: c.req.method, path: c.req.path }
+    if (c.req.raw.signal.aborted) log.debug('the client left before its answer', at)
+    else log.error('request failed', at)
     return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)
   }
 }

@@ -161,7 +161,11 @@ async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
       if (refusal?.code === 'unauthenticated') access.drop()
       failures = tunnel.welcomed ? 1 : failures + 1
       const waitMs = delay(failures)
-      log.warn('the tunnel is down and is dialled again', { reason: refusal?.code ?? 'error', error, waitMs })
+      log.warn('the tunnel is down and is dialled again', {
+        reason: refusal?.code ?? 'error',
+        error: refusal?.message ?? error,
+        waitMs,
+      })
       await sleep(waitMs, leaving).catch(() => undefined)
     }
   }

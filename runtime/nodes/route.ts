@@ -11,6 +11,7 @@ import type { PoolCredentials } from './credentials/pool-credentials.ts'
 import type { WellKnownDeps } from './gateway/well-known-route.ts'
 import type { ReachableNodes } from './peers/reachable-nodes.ts'
 import { ENROL_MS, newToken } from './registry/enrolment.ts'
+import { joinCommand } from './registry/join-command.ts'
 import { type NodeRow, toNode } from './registry/node.ts'
 import type { NodeStore } from './registry/store.ts'
 import type { RemoteRunCut } from './runs/end-remote-run.ts'
@@ -36,8 +37,7 @@ const MASK = '***'
 export function nodeOperations(deps: NodesDeps): Operation[] {
   const { db, store, reachableNodes, credentials, end, openOn, now, newId, lostMs, endpoint } = deps
   const shown = (row: NodeRow): Node => toNode(row, now().getTime(), lostMs)
-  const commandFor = (token: string) =>
-    `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
+  const commandFor = (token: string) => joinCommand(endpoint()?.endpoint, token)
 
   /** A platform administrator manages the nodes of every tenant. */
   async function find(principal: Principal, id: string): Promise<NodeRow> {

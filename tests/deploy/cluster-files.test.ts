@@ -19,8 +19,9 @@ const SECRETS: Record<string, string> = {
   SQLD_IMAGE: 'sqld:1',
 }
 
-/** As compose replaces `${NAME:?}` and `${NAME:-}`. */
-const filled = (text: string) => text.replaceAll(/\$\{(\w+):[?-]\}/g, (_, name: string) => SECRETS[name] ?? '')
+/** As compose replaces `${NAME:?}` and `${NAME:-otherwise}`. */
+const filled = (text: string) =>
+  text.replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name: string, otherwise: string) => SECRETS[name] ?? otherwise)
 
 /** Every variable that a file sets for a program is one that it reads, with a value that it takes. */
 function checkVariables(vars: Record<string, string>, of: typeof runtimeEnv | typeof nodeRunEnv): void {
@@ -28,6 +29,12 @@ function checkVariables(vars: Record<string, string>, of: typeof runtimeEnv | ty
   for (const name of own) expect(Object.keys(of.shape), name).toContain(name)
   const values = Object.fromEntries(own.map(name => [name, vars[name]!.replace('$(POD_NAME)', 'waybill-0')]))
   expect(() => readEnv(of, values)).not.toThrow()
+}
+
+/** A node or a control plane that would take the tunnel for plain text refuses it without PLATFORM_TUNNEL_INSECURE. */
+function checkTunnel(vars: Record<string, string>): void {
+  const isPlain = vars.PLATFORM_CONTROL_URL?.startsWith('http:') || 'PLATFORM_TUNNEL_BIND' in vars
+  expect(vars.PLATFORM_TUNNEL_INSECURE).toBe(isPlain ? '1' : undefined)
 }
 
 /** The commands of a script that calls the runtime. */
@@ -64,8 +71,9 @@ it('the compose file is two control planes, a pool and a sharded store that fit 
     name,
     { build, environment = {}, volumes: mounted = [], depends_on: after = [], image },
   ] of Object.entries(services)) {
-    expect(build === undefined, name).toBe(image !== undefined)
+    expect(image, name).toBeDefined()
     if (build) expect(targets).toContain(build.target)
+    if (build) checkTunnel(environment)
     if (build) checkVariables(environment, build.target === 'node-agent' ? nodeRunEnv : runtimeEnv)
     for (const volume of mounted) expect(Object.keys(volumes), volume).toContain(volume.split(':')[0])
     for (const other of Array.isArray(after) ? after : Object.keys(after))
@@ -136,6 +144,7 @@ it('the Kubernetes manifest is two control planes, a pool and a sharded store th
     const vars = Object.fromEntries(
       only.env.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value] as const])),
     )
+    if (what !== undefined) checkTunnel(vars)
     if (what !== undefined) checkVariables(vars, what === 'node-agent' ? nodeRunEnv : runtimeEnv)
     // A pod of a set behind its own service, or a service.
     for (const text of [...Object.values(vars), ...only.args]) {
