@@ -12,7 +12,10 @@ export function setupLinks(users: Pick<UserStore, 'hasOwner' | 'addSetupToken'>,
   }
 }
 
+/** Addresses that are listened on and that a browser cannot open. */
+const EVERY_ADDRESS = /(?<=^https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/
+
 /** The token stands behind the `#`, so that no server, proxy or log on the way sees it. */
 export function setupLink(base: string, token: string): string {
-  return `${base.replace(/\/$/, '')}/setup#token=${token}`
+  return `${base.replace(EVERY_ADDRESS, 'localhost').replace(/\/$/, '')}/setup#token=${token}`
 }
