@@ -37,6 +37,17 @@ describe('log', () => {
     expect(parseLogFilter('off')).toEqual({ all: 'off', byTarget: new Map() })
   })
 
+  it('says where in the source an error comes from in faults, and otherwise where debug is asked for', () => {
+    const error = new Error('away', { cause: new Error('refused') })
+    const { log, last } = capture('info,router.store=debug')
+    log.warn('foreseen', { error })
+    expect(last().error).toEqual({ name: 'Error', message: 'away', cause: { name: 'Error', message: 'refused' } })
+    log.error('a fault', { error })
+    expect(last().error).toMatchObject({ stack: expect.any(String), cause: { stack: expect.any(String) } })
+    log.target('router.store').warn('foreseen', { error })
+    expect(last().error).toMatchObject({ stack: expect.any(String) })
+  })
+
   it('keeps line breaks and quotes of a message inside the one line', () => {
     const { log, lines } = capture()
     log.error('a\n"b"', { error: new Error('x\ny') })

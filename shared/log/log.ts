@@ -46,13 +46,22 @@ export function parseLogFilter(text: string): LogFilter | undefined {
   return { all, byTarget }
 }
 
-/** One JSON object per line: time, level, target, message, then the fields, redacted. */
+/**
+ * One JSON object per line: time, level, target, message, then the fields, redacted. Where an error comes from in the source is a matter of
+ * faults of the service: what is foreseen, such as a peer that is away, has its stack only where `debug` is asked for.
+ */
 export function createLog({ filter, write, now = () => new Date(), redact = redactor() }: LogOptions): Log {
   function forTarget(name: string): Log {
     const limit = rank(filter.byTarget.get(name) ?? filter.all)
+    const isDebugged = limit >= rank('debug')
     const at = (level: Level) => (message: string, fields?: Fields) => {
       if (rank(level) > limit) return
-      write(redact.json({ ...fields, time: now().toISOString(), level, target: name, message }))
+      write(
+        redact.json(
+          { ...fields, time: now().toISOString(), level, target: name, message },
+          isDebugged || level === 'error',
+        ),
+      )
     }
     return {
       error: at('error'),

@@ -39,7 +39,11 @@ export function redactor() {
   }
 
   /** What may be written of fields: values by the name of their field, and each text as `clean` leaves it. */
-  function written(fields: Record<string, unknown>, clean: (value: string) => string): Record<string, unknown> {
+  function written(
+    fields: Record<string, unknown>,
+    clean: (value: string) => string,
+    stacks: boolean,
+  ): Record<string, unknown> {
     function field(key: string, value: unknown, depth: number): unknown {
       if (value !== undefined && value !== null && typeof value !== 'number' && isSecretName(key)) return REDACTED
       return any(value, depth)
@@ -64,7 +68,8 @@ export function redactor() {
     }
 
     function error(value: Error, depth: number): object {
-      const own = { name: value.name, message: clean(value.message), stack: value.stack && clean(value.stack) }
+      const stack = stacks ? value.stack : undefined
+      const own = { name: value.name, message: clean(value.message), stack: stack && clean(stack) }
       return value.cause === undefined || depth >= MAX_DEPTH ? own : { ...own, cause: any(value.cause, depth + 1) }
     }
 
@@ -84,10 +89,10 @@ export function redactor() {
       if (secret !== undefined && secret.length >= MIN_SECRET) secrets.set(secret, JSON.stringify(secret).slice(1, -1))
     },
     text,
-    /** An object as JSON, without what is secret in it. */
-    json(fields: Record<string, unknown>): string {
-      const line = JSON.stringify(written(fields, value => value))
-      return isSecret(line) ? JSON.stringify(written(fields, text)) : line
+    /** An object as JSON, without what is secret in it; errors with their stacks, or without. */
+    json(fields: Record<string, unknown>, stacks = true): string {
+      const line = JSON.stringify(written(fields, value => value, stacks))
+      return isSecret(line) ? JSON.stringify(written(fields, text, stacks)) : line
     },
   }
 }
