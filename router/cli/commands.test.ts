@@ -45,6 +45,23 @@ describe('the commands', () => {
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
+  it('backup writes a copy that verifies, over nothing that is there, and compact gives room back', async () => {
+    const file = join(folder, 'copy.db')
+    const made = await router(['backup', file, ...store()])
+    expect([made.code, made.err, made.out]).toEqual([0, '', `${file}  ${(await stat(file)).size} bytes\n`])
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    const verified = await router(['verify', '--db', file, '--json'])
+    expect(JSON.parse(verified.out)).toMatchObject({ valid: true, records: 1 })
+    expect(await router(['backup', file, ...store()])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is there already: name another file'),
+    })
+    const compacted = await router(['compact', '--db', file])
+    expect([compacted.code, compacted.out]).toEqual([0, expect.stringMatching(/^\d+ bytes before, \d+ now\n$/)])
+    const none = await router(['compact', '--db', join(folder, 'none.db')])
+    expect([none.code === 0, none.err]).toEqual([false, expect.stringMatching(/none\.db/)])
+  })
+
   it('demo shows the figures, leaves nothing behind, and needs nothing of its surroundings', async () => {
     const own = join(folder, 'own')
     await mkdir(own)

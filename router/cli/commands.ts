@@ -10,6 +10,7 @@ export const routerProgram: Program = {
     ['See what it did', ['trace', 'explain', 'savings', 'evals']],
     ['Choose how it routes', ['modes', 'calibrate', 'ope']],
     ['Prove', ['verify', 'export', 'mcp']],
+    ['Keep the store', ['backup', 'compact']],
     ['Several stores', ['shards add', 'shards list', 'shards close', 'shards open']],
     ['This program', ['completion']],
   ],
@@ -32,6 +33,8 @@ export const routerProgram: Program = {
       const { ShardsAddCommand, ShardsCloseCommand, ShardsListCommand, ShardsOpenCommand } = await import('./shards.ts')
       return [ShardsAddCommand, ShardsListCommand, ShardsCloseCommand, ShardsOpenCommand]
     },
+    backup: async () => [(await import('./keep.ts')).BackupCommand],
+    compact: async () => [(await import('./keep.ts')).CompactCommand],
     export: async () => [(await import('./export.ts')).ExportCommand],
     completion: async () => [(await import('../../shared/cli/completion-command.ts')).CompletionCommand],
     verify: async () => [(await import('./verify.ts')).VerifyCommand],

@@ -30,7 +30,7 @@ export interface CheckpointerOptions {
 }
 
 const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
-/** Records in one step of a pruning: a longer one would hold the store for too long. */
+/** Rows of each kind in one step of a pruning: a longer one would hold the store for too long. */
 const PRUNE_STEP = 2000
 
 /** Signs the heads of the chains (docs/spec/proof.md). Its calls must not overlap with commits. */
@@ -109,7 +109,9 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
         args: [tenant, feedback_seq, term.holder, term.epoch],
       },
       {
-        sql: `delete from shadows where tenant_id = ? and ts_ms < ? and ${fence}`,
+        sql: `delete from shadows where (tenant_id, trace_id) in (
+            select tenant_id, trace_id from shadows where tenant_id = ? and ts_ms < ? order by ts_ms limit ${PRUNE_STEP})
+          and ${fence}`,
         args: [tenant, before, term.holder, term.epoch],
       },
       dropDaysUpTo(tenant, before, term),
@@ -184,6 +186,7 @@ async function pruneCut(db: Db, tenant: string, before: number) {
     sql: `select seq, hash from feedback where tenant_id = ?1 and seq < coalesce(
         (select min(f.seq) from feedback f left join traces t on t.trace_id = f.trace_id
           where f.tenant_id = ?1 and (t.seq > ?2 or f.ts_ms >= ?3)), 9007199254740991)
+        and seq < (select min(seq) from feedback where tenant_id = ?1) + ${PRUNE_STEP}
       order by seq desc limit 1`,
     args: [tenant, last.seq, before],
   })

@@ -88,6 +88,41 @@ describe('retention', () => {
     expect(await verified()).toMatchObject({ valid: false, tenants: [{ broken_at: null }, { broken_at: 1 }] })
   })
 
+  it('deletes so many rows of each kind in a transaction, and no more', async () => {
+    const most: number[] = []
+    const write: Db['write'] = async statements => {
+      const results = await db.write(statements)
+      most.push(...results.map(({ rowsAffected }) => rowsAffected))
+      return results
+    }
+    const deps = {
+      clock: systemClock,
+      log: silentLog(),
+      metrics: createMetrics(),
+      mode: 'best-effort' as const,
+      sha256,
+    }
+    const writer = traceWriter({ ...deps, db: { ...db, write }, signer: await key() })
+    writer.start()
+    const old = Date.now() - 40 * DAY
+    for (let at = 0; at < 2100; at++) writer.enqueue(sampleTrace({ at: old + at }))
+    await writer.flush()
+    const numbers = 'with recursive n(i) as (select 0 union all select i + 1 from n where i < 3999)'
+    await db.execute(
+      `insert into shadows ${numbers} select 'default', 't' || i, 'r', ${old} + i, 1, 1, 1, 1, 1, 1, 1 from n`,
+    )
+    // Of records that were dropped before.
+    await db.execute(
+      `insert into feedback ${numbers} select 'default', i, 'f' || i, 't' || i, 'g', 'r', 'right', ${old} + i, 'h', '{}' from n`,
+    )
+    most.length = 0
+    expect(await writer.prune('default', new Date(Date.now() - 30 * DAY))).toBe(2100)
+    expect(Math.max(...most)).toBe(2000)
+    const { rows } = await db.execute('select (select count(*) from shadows) + (select count(*) from feedback) as rows')
+    expect(rows[0]).toEqual({ rows: 0 })
+    await writer.close()
+  })
+
   it('goes on to the next tenant when one fails, comes again, and stops when it is closed', async () => {
     const asked: string[] = []
     let ended = 0

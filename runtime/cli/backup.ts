@@ -64,9 +64,8 @@ export class CompactCommand extends Command {
   static override usage = Command.Usage({
     description: 'Make the file of the store as small as what is in it.',
     details: `
-      Works on the store of PLATFORM_DATA_DIR (./data). Room that deleted runs leave is used again without this; it is for a store that
-      will stay smaller than it was. Writes the store anew, which takes as much room once more and holds up a runtime that uses it:
-      stop that one first, or choose a quiet hour.
+      Works on the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: room goes back two megabytes at a time, and runs
+      are made in between. Room that deleted runs leave is used again without this; it is for a store that will stay smaller than it was.
     `,
     examples: [['After an archive was made', '$0 archive --days 90 --to archive --delete && $0 compact']],
   })

@@ -1,11 +1,10 @@
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
-import { RefusedError } from '../../shared/host/refused-error.ts'
+import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
 import { runtimeEnv } from '../env.ts'
 import type { Checked } from './check-receipts.ts'
 import { makeDataFolder, openStore } from './open.ts'
-import { copyOf, restoreTo } from './store-files.ts'
+import { restoreTo } from './store-files.ts'
 
 type Vars = Record<string, string | undefined>
 
@@ -13,7 +12,7 @@ type Vars = Record<string, string | undefined>
 export async function backUp(vars: Vars, file: string): Promise<number> {
   const env = readEnv(runtimeEnv, vars)
   if (env.PLATFORM_DIRECTORY_URL !== undefined) return (await import('./shard-backup.ts')).backUpShards(env, file)
-  if (await stat(file).catch(() => undefined)) throw new RefusedError(`${file} is there already: name another file`)
+  await refuseExisting(file, 'file')
   const db = await openStore(env, { create: false })
   try {
     if (db.kind === 'remote') {

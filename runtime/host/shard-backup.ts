@@ -1,6 +1,7 @@
 import { chmod, copyFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
@@ -8,7 +9,7 @@ import { rowsOf } from '../../shared/sql/db.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import type { Checked } from './check-receipts.ts'
 import { openDirectory, openShardStore } from './open-shards.ts'
-import { copyOf, restoreTo } from './store-files.ts'
+import { restoreTo } from './store-files.ts'
 
 const SERVER = /^(?:https?|libsql|wss?):/i
 const DIRECTORY = 'directory.db'
@@ -20,8 +21,7 @@ const filePath = (url: string): string => url.replace(/^file:(?:\/\/)?/, '')
  * refused: half a backup would look like a whole one. The directory comes last: where a tenant moves meanwhile, both copies of it are there.
  */
 export async function backUpShards(env: RuntimeEnv, folder: string): Promise<number> {
-  if (await stat(folder).catch(() => undefined))
-    throw new RefusedError(`${folder} is there already: name another folder`)
+  await refuseExisting(folder, 'folder')
   const { db: directoryDb, shards } = await openDirectory(env)
   try {
     const all = await shards.shards()

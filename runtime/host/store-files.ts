@@ -1,22 +1,11 @@
 import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
-import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
 
 type Vars = Record<string, string | undefined>
-
-/** A copy of one moment: complete, or not there at all. */
-export async function copyOf(db: Db, file: string): Promise<number> {
-  const part = `${file}.part`
-  await rm(part, { force: true })
-  await db.execute({ sql: 'vacuum into ?', args: [part] })
-  await chmod(part, 0o600)
-  await rename(part, file)
-  return (await stat(file)).size
-}
 
 /** Puts one file in its place, once what is in it holds. */
 export async function restoreTo(

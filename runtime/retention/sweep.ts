@@ -21,8 +21,11 @@ export interface RetentionDeps {
   log: Log
 }
 
-/** The versions of agents with the fewest days that the deployment, the version and the agent's current one ask for. */
-const LIMITED = `with limited as (
+/**
+ * The versions of agents with the fewest days that the deployment, the version and the agent's current one ask for. Joined in this order: what
+ * is over is looked up for each version, while the planner alone would walk through everything that has ended.
+ */
+const LIMITED = `with limited as materialized (
   select v.id as version_id, min(?1,
     coalesce(json_extract(v.manifest, '$.privacy.retentionDays'), ${FOREVER}),
     coalesce(json_extract(c.manifest, '$.privacy.retentionDays'), ${FOREVER})) as days
@@ -30,11 +33,11 @@ const LIMITED = `with limited as (
     left join agent_versions as c on c.id = a.current_version_id)`
 
 const RUNS = `${LIMITED} select r.id from limited as l
-  join runs as r on r.version_id = l.version_id and r.finished_ms <= ?2 - l.days * ${DAY_MS}
+  cross join runs as r on r.version_id = l.version_id and r.finished_ms <= ?2 - l.days * ${DAY_MS}
   where l.days < ${FOREVER} limit ${AT_ONCE}`
 
 const SESSIONS = `${LIMITED} select s.id from limited as l
-  join sessions as s on s.version_id = l.version_id and s.stopped_ms <= ?2 - l.days * ${DAY_MS}
+  cross join sessions as s on s.version_id = l.version_id and s.stopped_ms <= ?2 - l.days * ${DAY_MS}
   where l.days < ${FOREVER} limit ${AT_ONCE}`
 
 /** Tools that an agent version was offered, once no run of it is left. */

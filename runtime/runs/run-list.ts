@@ -4,8 +4,9 @@ import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Position } from '../http/cursor.ts'
 import type { PageOf } from '../http/page.ts'
 import { RUN_COLUMNS } from './run-row.ts'
-import { docNumber } from './search/doc-number.ts'
+import { DOCS_OF_MS, docNumber } from './search/doc-number.ts'
 import { matchExpression } from './search/match-expression.ts'
+import { factsAsked } from './search/search-facts.ts'
 
 /** Of what a list says of a run beside its record. */
 const OF_LISTS = `(select number from agent_versions where id = runs.version_id) as version_number`
@@ -54,13 +55,22 @@ function conditionsOf(tenantId: string, query: RunListQuery): Conditions {
   return { sql: conditions.join(' and '), args }
 }
 
+interface Bound {
+  where: string
+  args: InValue[]
+}
+
+const NO_BOUND: Bound = { where: '', args: [] }
+
 /** Where the runs of a list are found, in the order of the list, and what of them belongs to its next page. */
 interface Source {
   from: string
   where: string
   args: InValue[]
+  /** Where the first page begins. */
+  newest?: Bound | undefined
   /** The place of a run of the page before. */
-  after: (at: Position) => { where: string; args: InValue[] }
+  after: (at: Position) => Bound
   order: string
 }
 
@@ -72,19 +82,29 @@ const byCreation: Source = {
   order: 'created_ms desc, id desc',
 }
 
+/** What of a query the index of words knows. */
+function matchOf(tenantId: string, q: string, query: RunListQuery): string | undefined {
+  const { key, value } = query.label === undefined ? {} : readLabel(query.label)
+  return matchExpression(factsAsked(tenantId, query), q, [query.agentName, query.errorCode, key, value])
+}
+
 /** The index of words, else that of labels, else the list itself: each has the order of creation, so that a page ends where it is full. */
-function sourceOf(tenantId: string, { q, label, agentName, errorCode }: RunListQuery): Source {
+function sourceOf(tenantId: string, query: RunListQuery): Source {
+  const { q, label, from, to } = query
   if (q !== undefined) {
-    const match = matchExpression(tenantId, q, [agentName, errorCode])
+    const match = matchOf(tenantId, q, query)
+    const below = (at: number, number: number) => ({
+      where: `and run_search.rowid < cast(? as integer) * ${DOCS_OF_MS} + cast(? as integer)`,
+      args: [at, number],
+    })
+    const oldest = from === undefined ? '' : `run_search.rowid >= cast(? as integer) * ${DOCS_OF_MS} and `
     return {
       from: 'run_search cross join run_search_docs as d on d.doc = run_search.rowid cross join runs on runs.id = d.run_id',
       // A search for no word finds no run.
-      where: match === undefined ? 'false and ' : 'run_search match ? and ',
-      args: match === undefined ? [] : [match],
-      after: ({ at, id }) => ({
-        where: 'and run_search.rowid < cast(? as integer) * 1048576 + cast(? as integer)',
-        args: [at, docNumber(id)],
-      }),
+      where: `${match === undefined ? 'false and ' : 'run_search match ? and '}${oldest}`,
+      args: [...(match === undefined ? [] : [match]), ...(from === undefined ? [] : [Date.parse(from)])],
+      newest: to === undefined ? undefined : below(Date.parse(to), 0),
+      after: ({ at, id }) => below(at, docNumber(id)),
       order: 'run_search.rowid desc',
     }
   }
@@ -118,8 +138,8 @@ export function listStatement(tenantId: string, query: RunListQuery, page: PageO
     ...(query.subRuns === 'folded' ? [SUB_RUNS] : []),
   ].join(', ')
   if (query.sort === undefined) {
-    const { from, where, args, order, after } = found(tenantId, query)
-    const behind = page.after ? after(page.after) : { where: '', args: [] }
+    const { from, where, args, order, newest = NO_BOUND, after } = found(tenantId, query)
+    const behind = page.after ? after(page.after) : newest
     return {
       sql: `select ${columns} from ${from} where ${where} ${behind.where} order by ${order} limit ?`,
       args: [...args, ...behind.args, page.limit + 1],
@@ -152,7 +172,7 @@ function found(tenantId: string, query: RunListQuery) {
 function sorted(tenantId: string, query: RunListQuery) {
   const conditions = conditionsOf(tenantId, query)
   const beside = labelled(query)
-  const match = query.q === undefined ? undefined : (matchExpression(tenantId, query.q) ?? '')
+  const match = query.q === undefined ? undefined : (matchOf(tenantId, query.q, query) ?? '')
   const searched =
     match === undefined
       ? ''
@@ -171,9 +191,13 @@ export const MOST_COUNTED = 10_000
 
 /** How many runs a query is about, up to one more than the most that are counted. */
 export function countStatement(tenantId: string, query: RunListQuery): InStatement {
-  const { from, where, args } =
+  const { from, where, args, newest }: Pick<Source, 'from' | 'where' | 'args' | 'newest'> =
     query.sort === undefined
       ? found(tenantId, query)
       : { from: 'runs indexed by runs_ended', ...sorted(tenantId, query) }
-  return { sql: `select count(*) as runs from (select 1 from ${from} where ${where} limit ${MOST_COUNTED + 1})`, args }
+  const { where: below, args: at } = newest ?? NO_BOUND
+  return {
+    sql: `select count(*) as runs from (select 1 from ${from} where ${where} ${below} limit ${MOST_COUNTED + 1})`,
+    args: [...args, ...at],
+  }
 }

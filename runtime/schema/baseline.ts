@@ -265,7 +265,8 @@ create index signals_run on signals (run_id, name, id);`
  * What runs are found by. `run_labels` is written and removed by triggers, in the statement that makes or removes a run, and costs a run
  * without labels nothing. `run_search` holds the words of runs that stand in the store in clear, and not their texts; it is written behind
  * the commits of runs. `doc` is the creation of the run and twenty bits of its id, so that entries have the order of the list. `is_final` is
- * 0 until the words of its end are in the index.
+ * 0 until the words of its end are in the index. Beginnings of words have indexes of their own, as a search by one would else gather
+ * every run that it finds before the first is seen.
  */
 const SEARCH = `create table run_labels (
   tenant text not null,
@@ -292,7 +293,8 @@ create table run_search_docs (
 ) strict;
 create index run_search_open on run_search_docs (is_final) where is_final = 0;
 create virtual table run_search using fts5 (
-  tenant, words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+  facts, words, content = '', contentless_delete = 1, prefix = '3 4 5 6 7 8 9 10 11 12',
+  tokenize = 'unicode61 remove_diacritics 2'
 );
 create trigger run_search_gone after delete on runs begin
   delete from run_search where rowid in (select doc from run_search_docs where run_id = old.id);

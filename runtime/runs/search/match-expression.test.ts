@@ -2,30 +2,31 @@ import { createClient } from '@libsql/client'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { docNumber } from './doc-number.ts'
-import { matchExpression, tenantWord } from './match-expression.ts'
+import { matchExpression } from './match-expression.ts'
+import { tenantWord } from './search-facts.ts'
 
 it('asks for all words of one tenant, the longer ones as beginnings, and knows a whole id by its end', () => {
-  expect(matchExpression('t', 'slow "the" NEAR(x') ?? '').toBe(
-    `tenant : "${tenantWord('t')}" AND words : ("slow" * AND """the""" * AND "NEAR(x" *)`,
+  expect(matchExpression([tenantWord('t')], 'slow "the" NEAR(x') ?? '').toBe(
+    `facts : ("${tenantWord('t')}") AND words : ("slow" * AND """the""" * AND "NEAR(x" *)`,
   )
-  expect(matchExpression('t', '01900000-0000-7000-8000-0000000000ab')).toContain('"0000000000ab" *')
+  expect(matchExpression([tenantWord('t')], '01900000-0000-7000-8000-0000000000ab')).toContain('"0000000000ab" *')
   for (const typed of ['', '  ', '*', '" AND "', '--- :']) {
-    const asked = matchExpression('t', typed)
+    const asked = matchExpression([tenantWord('t')], typed)
     expect(asked === undefined || !asked.includes('("" '), typed).toBe(true)
   }
-  expect(matchExpression('t', '* " ( )')).toBe(undefined)
+  expect(matchExpression([tenantWord('t')], '* " ( )')).toBe(undefined)
 })
 
 it('is read by the index whatever is typed, and finds nothing of another tenant', async () => {
   const client = createClient({ url: ':memory:' })
   await client.execute(
-    `create virtual table run_search using fts5 (tenant, words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2')`,
+    `create virtual table run_search using fts5 (facts, words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2')`,
   )
-  const insert = 'insert into run_search (rowid, tenant, words) values (?, ?, ?)'
-  await client.execute({ sql: insert, args: [1, tenantWord('theirs'), 'tenant words near and or not secret'] })
-  await client.execute({ sql: insert, args: [2, tenantWord('own'), 'tenant words near and or not plain'] })
+  const insert = 'insert into run_search (rowid, facts, words) values (?, ?, ?)'
+  await client.execute({ sql: insert, args: [1, tenantWord('theirs'), 'facts words near and or not secret'] })
+  await client.execute({ sql: insert, args: [2, tenantWord('own'), 'facts words near and or not plain'] })
   const find = async (typed: string) => {
-    const match = matchExpression('own', typed)
+    const match = matchExpression([tenantWord('own')], typed)
     if (match === undefined) return []
     const { rows } = await client.execute({
       sql: 'select rowid as id from run_search where run_search match ?',
@@ -50,7 +51,7 @@ it('is read by the index whatever is typed, and finds nothing of another tenant'
     'NOT',
     'AND',
     'NEAR',
-    'tenant',
+    'facts',
     tenantWord('theirs'),
     ' ',
     '\0',

@@ -1,14 +1,8 @@
-import { utf8 } from '../../../shared/sign/bytes.ts'
-import { sha256Hex } from '../../../shared/sign/sha256.ts'
-
 /** What a person types at once; more words than that narrow nothing down. */
 const MOST_WORDS = 12
 /** Shorter words are looked for as they are: as beginnings they would match nearly every run. */
 const SHORTEST_BEGINNING = 3
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-([0-9a-f]{12})$/i
-
-/** The word under which the index keeps the runs of a tenant apart; letters and digits alone, whatever a tenant's id is. */
-export const tenantWord = (tenantId: string): string => `t${sha256Hex(utf8(tenantId)).slice(0, 24)}`
 
 /** The part of a run's id that tells it from others. */
 export const idWord = (id: string): string => id.slice(-12)
@@ -16,10 +10,10 @@ export const idWord = (id: string): string => id.slice(-12)
 /**
  * What is searched for, in the syntax of FTS5; undefined where no word was typed. Each word is a quoted string, so that nothing in it is
  * read as an operator (https://www.sqlite.org/fts5.html#fts5_strings), and all of them have to be there. `known` are whole names that the runs
- * have in the index as well: they narrow the search before a run is read.
+ * have in the index as well: they and `facts` narrow the search before a run is read.
  */
 export function matchExpression(
-  tenantId: string,
+  facts: readonly string[],
   typed: string,
   known: readonly (string | undefined)[] = [],
 ): string | undefined {
@@ -32,8 +26,12 @@ export function matchExpression(
     .filter(word => /[\p{L}\p{N}]/u.test(word))
     .slice(0, MOST_WORDS)
   if (words.length === 0) return undefined
-  const names = known.filter(name => name !== undefined).map(name => quoted(name.toWellFormed().replaceAll('\0', ' ')))
-  return `tenant : ${quoted(tenantWord(tenantId))} AND words : (${[...words.map(asked), ...names].join(' AND ')})`
+  // A name without a word in the index would find nothing there.
+  const names = known
+    .filter(name => name !== undefined)
+    .filter(name => /[a-z0-9]/i.test(name))
+    .map(name => quoted(name.toWellFormed().replaceAll('\0', ' ')))
+  return `facts : (${facts.map(quoted).join(' AND ')}) AND words : (${[...words.map(asked), ...names].join(' AND ')})`
 }
 
 const asked = (word: string): string => quoted(word) + ([...word].length < SHORTEST_BEGINNING ? '' : ' *')

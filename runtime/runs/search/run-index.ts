@@ -2,8 +2,8 @@ import type { Log } from '../../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { nextTurn } from '../../../shared/time/next-turn.ts'
-import { docNumber } from './doc-number.ts'
-import { tenantWord } from './match-expression.ts'
+import { DOCS_OF_MS, docNumber } from './doc-number.ts'
+import { type FactsOfRun, factWords } from './search-facts.ts'
 import { type SearchableRun, searchWords } from './search-words.ts'
 
 const EVERY_MS = 5000
@@ -23,7 +23,7 @@ export interface RunIndexDeps {
 export type RunIndex = ReturnType<typeof runIndex>
 
 /** Of a run for its words; an input of great length is left where it is, as is what is sealed. */
-const COLUMNS = `runs.id, tenant_id, agent_name, error_code, model, labels, finished_ms,
+const COLUMNS = `runs.id, tenant_id, status, trigger_kind, agent_name, error_code, model, labels, finished_ms,
   case when finished_ms is not null and length(input) <= 100000 and substr(input, 1, 5) <> 'wbd1.' then input end as input,
   case when substr(error_message, 1, 5) <> 'wbd1.' then error_message end as error_message`
 
@@ -41,6 +41,8 @@ const ENDED = `select ${COLUMNS} from run_search_docs as d cross join runs on ru
 export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
   let timer: ReturnType<typeof setInterval> | undefined
   let working: Promise<number> | undefined
+  /** What is read at once, of the work that is under way. */
+  let passing: Promise<number> = Promise.resolve(0)
   let mark: string | undefined = fromFirst ? '' : undefined
   let closed = false
 
@@ -49,8 +51,8 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
       await db.execute({ sql: 'select value from runtime_meta where key = ?', args: [MARK] }),
     )[0]?.value
     const from = earlier(mark ?? '')
-    const added = rowsOf<SearchableRun & { tenant_id: string }>(await db.execute({ sql: NEW, args: [from] }))
-    const ended = rowsOf<SearchableRun & { tenant_id: string }>(await db.execute(ENDED))
+    const added = rowsOf<SearchableRun & FactsOfRun>(await db.execute({ sql: NEW, args: [from] }))
+    const ended = rowsOf<SearchableRun & FactsOfRun>(await db.execute(ENDED))
     const runs = [...added, ...ended]
     if (runs.length === 0) return 0
     const last = added.at(-1)?.id
@@ -59,7 +61,7 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
       runs.map(run => ({
         id: run.id,
         n: docNumber(run.id),
-        tenant: tenantWord(run.tenant_id),
+        facts: factWords(run),
         words: searchWords(run),
         final: run.finished_ms === null ? 0 : 1,
       })),
@@ -78,7 +80,8 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
   async function work(turns: number): Promise<number> {
     let read = 0
     for (let turn = 0; turn < turns && !closed; turn++) {
-      const found = await pass()
+      passing = pass()
+      const found = await passing
       read += found
       if (found < AT_ONCE) return read
       // A store in this process answers without letting other work in.
@@ -106,8 +109,8 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
     },
     /** All that is there, for hosts without timers. */
     once: (): Promise<number> => once(Number.POSITIVE_INFINITY),
-    /** The newest runs before a search; a long list of others is left to the clock. */
-    catchUp: (): Promise<number> => once(1),
+    /** The newest runs before a search; a long list of others is left to the clock, also where the clock is at it. */
+    catchUp: (): Promise<number> => (working ? passing.catch(() => 0) : once(1)),
     async close(): Promise<void> {
       closed = true
       clearInterval(timer)
@@ -131,14 +134,14 @@ const of = (member: string) => `json_extract(item.value, '$.${member}')`
 
 /** Entries stand in the order of their runs, so that the newest are found first and a page ends where it is full. */
 const DOCS = `insert into run_search_docs (doc, run_id, is_final)
-  select created_ms * 1048576 + ${of('n')}, runs.id, ${of('final')} from ${ITEMS} cross join runs on runs.id = ${of('id')} where true
+  select created_ms * ${DOCS_OF_MS} + ${of('n')}, runs.id, ${of('final')} from ${ITEMS} cross join runs on runs.id = ${of('id')} where true
   on conflict (run_id) do update set is_final = excluded.is_final`
 
 const OLD_WORDS = `delete from run_search where rowid in
   (select doc from ${ITEMS} cross join run_search_docs on run_id = ${of('id')})`
 
-const NEW_WORDS = `insert into run_search (rowid, tenant, words)
-  select doc, ${of('tenant')}, ${of('words')} from ${ITEMS} cross join run_search_docs on run_id = ${of('id')}`
+const NEW_WORDS = `insert into run_search (rowid, facts, words)
+  select doc, ${of('facts')}, ${of('words')} from ${ITEMS} cross join run_search_docs on run_id = ${of('id')}`
 
 const KEEP_MARK = `insert into runtime_meta (key, value) values (?1, ?2)
   on conflict (key) do update set value = max(value, excluded.value)`

@@ -1,0 +1,64 @@
+import { Command, Option } from 'clipanion'
+import type { Db } from '../../shared/sql/db.ts'
+
+/** What works on the file of a store, beside a router that uses it. */
+abstract class StoreFileCommand extends Command {
+  db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
+
+  protected async withFile<T>(act: (db: Db) => Promise<T>): Promise<T> {
+    const { openStoreToRead, openStoreToWrite } = await import('../host/open-store.ts')
+    const { EnvError } = await import('../../shared/env/read-env.ts')
+    // Opened for writing, one that is not there would be made.
+    await (await openStoreToRead(this.context.env, this.db)).close()
+    const db = await openStoreToWrite(this.context.env, this.db)
+    try {
+      if (db.kind === 'remote') throw new EnvError('the store is on a server: do it with the server’s own means')
+      return await act(db)
+    } finally {
+      await db.close()
+    }
+  }
+}
+
+/** `router backup`: a copy of the store. */
+export class BackupCommand extends StoreFileCommand {
+  static override paths = [['backup']]
+  static override usage = Command.Usage({
+    description: 'Write a copy of the store into one file.',
+    details: `
+      Works also while the router runs: the copy is of one moment and holds everything that was committed by then, checkpoints and public keys
+      included. The key that signs receipts is not in it. Of several stores, name one with --db.
+    `,
+    examples: [['A backup of today, and whether it is whole', '$0 backup today.db && $0 verify --db today.db']],
+  })
+
+  file = Option.String({ name: 'file' })
+
+  override async execute(): Promise<number> {
+    const { copyOf, refuseExisting } = await import('../../shared/host/copy-file.ts')
+    await refuseExisting(this.file, 'file')
+    const bytes = await this.withFile(db => copyOf(db, this.file))
+    this.context.stdout.write(`${this.file}  ${bytes} bytes\n`)
+    return 0
+  }
+}
+
+/** `router compact`: the room of what was dropped goes back to the disk. */
+export class CompactCommand extends StoreFileCommand {
+  static override paths = [['compact']]
+  static override usage = Command.Usage({
+    description: 'Make the file of the store as small as what is in it.',
+    details: `
+      Works also while the router runs: room goes back two megabytes at a time, and receipts are written in between. Room that retention_days
+      leaves is used again without this; it is for a store that will stay smaller than it was.
+    `,
+    examples: [['After retention_days was lowered', '$0 compact --db data/router.db']],
+  })
+
+  override async execute(): Promise<number> {
+    const { compactFile } = await import('../../shared/host/compact-file.ts')
+    const { before, after } = await this.withFile(db => compactFile(db))
+    this.context.stdout.write(`${before} bytes before, ${after} now\n`)
+    return 0
+  }
+}
