@@ -56,9 +56,14 @@ async function* checked(
   try {
     // Two jobs for each thread are under way: one in work, one at hand.
     const open: Promise<CheckedStretch>[] = []
+    /** Of the chain that is at hand, the newest first: each is looked at once, and there is one in 256 records. */
+    let asked: { tenant: string; left: number[] } | undefined
     for (const [index, span] of spans.entries()) {
-      const { from, to } = span
-      const inside = [...wanted(span.tenant).keys()].filter(seq => seq >= from && seq <= to)
+      if (asked?.tenant !== span.tenant) {
+        asked = { tenant: span.tenant, left: [...wanted(span.tenant).keys()].sort((a, b) => b - a) }
+      }
+      const inside: number[] = []
+      while ((asked.left.at(-1) ?? Number.POSITIVE_INFINITY) <= span.to) inside.push(asked.left.pop()!)
       const job = threads[index % threads.length]!.check({ span, wanted: inside })
       // What failed is said when its turn comes.
       job.catch(() => undefined)

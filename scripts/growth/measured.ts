@@ -1,12 +1,23 @@
 import { availableParallelism, cpus, loadavg } from 'node:os'
 
-/** What one operation cost at each size, in milliseconds; the sizes are the same for all. */
+/** What was measured of one operation at one size, in milliseconds unless it says otherwise. */
+export type Figure = [operation: string, value: number, unit?: 's' | 'MiB']
+
+/** What one operation cost at each size; the sizes are the same for all. */
 export interface Growth {
   title: string
   sizes: number[]
   /** Bytes of the file for each row, with all of its indexes. */
   bytesPerRow: number[]
-  operations: { name: string; ms: number[] }[]
+  operations: { name: string; unit: 'ms' | 's' | 'MiB'; values: number[] }[]
+}
+
+export function note(growth: Growth, figures: readonly Figure[]): void {
+  for (const [name, value, unit = 'ms'] of figures) {
+    const known = growth.operations.find(one => one.name === name)
+    if (known) known.values.push(value)
+    else growth.operations.push({ name, unit, values: [value] })
+  }
 }
 
 /** The median of `times` tries, after a tenth of them that do not count. */
@@ -26,7 +37,7 @@ export function machine(): string {
 }
 
 export function table({ sizes, bytesPerRow, operations }: Growth): string {
-  const shown = (ms: number) => (ms >= 10 ? ms.toFixed(0) : ms >= 1 ? ms.toFixed(1) : ms.toFixed(2))
+  const shown = (value: number) => (value >= 10 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toFixed(2))
   const cells = (name: string, values: string[]) => `| ${[name, ...values].join(' | ')} |`
   return [
     cells(
@@ -41,10 +52,10 @@ export function table({ sizes, bytesPerRow, operations }: Growth): string {
       'the file, bytes for each',
       bytesPerRow.map(bytes => Math.round(bytes).toLocaleString('en-US')),
     ),
-    ...operations.map(({ name, ms }) =>
+    ...operations.map(({ name, unit, values }) =>
       cells(
-        `${name}, ms`,
-        ms.map(value => shown(value)),
+        `${name}, ${unit}`,
+        values.map(value => shown(value)),
       ),
     ),
   ].join('\n')

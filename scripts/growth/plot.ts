@@ -4,7 +4,8 @@ const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [760, 420, 64, 210, 44, 48]
 const COLOURS = ['#1b6ca8', '#c0392b', '#2e8b57', '#8e44ad', '#d68910', '#117a8b', '#7f8c8d', '#34495e', '#a04000']
 
 /** A plot of times over sizes, both logarithmic: what does not depend on the size is level, what is linear rises by 45 degrees. */
-export function plot({ title, sizes, operations }: Growth): string {
+export function plot({ title, sizes, operations: measured }: Growth): string {
+  const operations = measured.flatMap(({ name, unit, values }) => (unit === 'ms' ? [{ name, ms: values }] : []))
   const all = operations.flatMap(({ ms }) => ms)
   const [low, high] = [Math.floor(Math.log10(Math.min(...all))), Math.ceil(Math.log10(Math.max(...all)))]
   const [from, to] = [Math.log10(sizes[0]!), Math.log10(sizes.at(-1)!)]

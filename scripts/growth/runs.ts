@@ -1,14 +1,17 @@
-import { stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { openDb } from '../../shared/host/open-libsql.ts'
+import { openWithWriteThread } from '../../shared/host/write-thread.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import { type Growth, medianMs } from './measured.ts'
+import { keepingOfRuns, searches } from './keep-runs.ts'
+import { type Figure, type Growth, medianMs, note } from './measured.ts'
 
 const KEY = `wb_live_${'g'.repeat(43)}`
 const DAY_MS = 86_400_000
 const SPREAD_DAYS = 90
+/** Runs that are deleted: the retention goes from one to the next. */
+const OLD = 5000
 /** Rows in one statement of the copying. */
 const CHUNK = 50_000
 
@@ -16,23 +19,25 @@ const CHUNK = 50_000
 export async function growthOfRuns(folder: string, sizes: number[], say: (line: string) => void): Promise<Growth> {
   const growth: Growth = { title: 'Runs: time of one operation', sizes, bytesPerRow: [], operations: [] }
   for (const size of sizes) {
-    const path = `${folder}/runs-${size}.db`
-    const db = await openDb(path, { synchronous: 'normal' })
+    const data = `${folder}/runs-${size}`
+    const path = `${data}/waybill.db`
+    await mkdir(data)
+    const lost = (why: string) => say(`the thread for commits ended: ${why}`)
+    const db = await openWithWriteThread(path, { lost })
+    await db.ready
     // Without a master key: a text that was sealed for one run opens in no copy of it.
     const receiptSeed = new Uint8Array(32).fill(3)
-    const runtime = createRuntime({
-      db,
-      receiptSeed,
-      sha256: nativeSha256,
-      bootstrapKey: KEY,
-      timers: false,
-    })
+    const options = { db, receiptSeed, sha256: nativeSha256, bootstrapKey: KEY, timers: false }
+    const runtime = createRuntime(options)
     await runtime.ready()
     const call = caller(runtime.fetch)
     await call(201, 'POST', '/v1/agents', { name: 'grown', manifest: { model: 'demo/echo' } })
     await call(200, 'PUT', '/v1/agents/grown/budget', { maxRunsPerDay: 10_000_000, maxTokensPerDay: 1_000_000_000_000 })
     const start = async (): Promise<Run> => {
-      const { id } = await call<Run>(201, 'POST', '/v1/runs', { agentName: 'grown', input: { prompt: 'hello' } })
+      const { id } = await call<Run>(201, 'POST', '/v1/runs', {
+        agentName: 'grown',
+        input: { prompt: 'hello topic0 order0' },
+      })
       await runtime.advance(10_000)
       return call<Run>(200, 'GET', `/v1/runs/${id}`)
     }
@@ -41,16 +46,20 @@ export async function growthOfRuns(folder: string, sizes: number[], say: (line: 
     const emptyBytes = await pages(db)
     const began = performance.now()
     await copies(db, template.id, size - 1)
+    say(`${size} runs written in ${Math.round((performance.now() - began) / 1000)} s`)
+
+    const indexed = performance.now()
+    await runtime.scheduled()
+    const indexMs = ((performance.now() - indexed) / size) * 1000
     await db.execute('pragma wal_checkpoint(truncate)')
     growth.bytesPerRow.push(((await stat(path)).size - emptyBytes) / size)
-    say(`${size} runs written in ${Math.round((performance.now() - began) / 1000)} s`)
 
     const answer = await db.execute({
       sql: 'select id from runs order by created_ms limit 1 offset ?',
       args: [size >> 1],
     })
     const middle = rowsOf<{ id: string }>(answer)[0]!.id
-    const figures: [string, number][] = [
+    const figures: Figure[] = [
       ['list of 50, newest', await medianMs(40, () => call(200, 'GET', '/v1/runs?limit=50'))],
       ['list of 50, by status', await medianMs(40, () => call(200, 'GET', '/v1/runs?limit=50&status=succeeded'))],
       ['get', await medianMs(100, () => call(200, 'GET', `/v1/runs/${middle}`))],
@@ -61,18 +70,22 @@ export async function growthOfRuns(folder: string, sizes: number[], say: (line: 
       ['sweep', await medianMs(40, () => runtime.scheduled())],
     ]
     note(growth, figures)
+    const retaining = createRuntime({ ...options, retentionDays: SPREAD_DAYS * (1 - OLD / size) })
+    const store = {
+      old: OLD.toLocaleString('en-US'),
+      folder: data,
+      call,
+      start,
+      retain: async () => void (await retaining.scheduled()),
+    }
+    note(growth, [['indexing 1,000 for the search', indexMs], ...(await searches(store, size >> 1))])
+    note(growth, await keepingOfRuns(store))
+    await retaining.close()
     await runtime.close()
-    db.close()
+    await db.close()
+    await rm(data, { recursive: true })
   }
   return growth
-}
-
-export function note(growth: Growth, figures: readonly [string, number][]): void {
-  for (const [name, ms] of figures) {
-    const known = growth.operations.find(one => one.name === name)
-    if (known) known.ms.push(ms)
-    else growth.operations.push({ name, ms: [ms] })
-  }
 }
 
 async function pages(db: Db): Promise<number> {
@@ -96,14 +109,18 @@ async function copies(db: Db, id: string, count: number): Promise<void> {
       return { ...table, columns: rowsOf<{ name: string }>(answer).map(({ name }) => name) }
     }),
   )
-  const copyId = `printf('01000000-%04x-7%03x-8000-%012x', n.i >> 12, n.i & 4095, n.i)`
+  const at = `(${firstMs} + n.i * ${step})`
+  // Of the time that the run was made at, as its id says it: the index of the search goes by it.
+  const copyId = `printf('%08x-%04x-7000-8000-%012x', ${at} >> 16, ${at} & 65535, n.i)`
   for (let from = 1; from <= count; from += CHUNK) {
     const to = Math.min(count, from + CHUNK - 1)
     await db.write(
       described.map(({ name, key, columns }) => {
         const values = columns.map(column => {
           if (column === key) return copyId
-          if (/^(?:created|updated|started|finished|issued)_ms$/.test(column)) return `${firstMs} + n.i * ${step}`
+          if (/^(?:created|updated|started|finished|issued)_ms$/.test(column)) return at
+          if (column === 'input')
+            return "json_set(t.input, '$.prompt', printf('hello topic%d order%d', n.i % 1000, n.i))"
           return `t.${column}`
         })
         return {

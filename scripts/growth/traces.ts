@@ -1,34 +1,55 @@
-import { stat } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { createRouter } from '../../router/router.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
+import { signCheckpoint } from '../../router/traces/checkpoint.ts'
 import { insertBatch } from '../../router/traces/insert-batch.ts'
+import { publishKey } from '../../router/traces/keys.ts'
 import { savingsByDay } from '../../router/traces/savings-days.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { rowOf } from '../../router/traces/trace-row.ts'
+import { traceWriter } from '../../router/traces/writer.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/metrics.ts'
+import { type Signer, signer } from '../../shared/sign/ed25519.ts'
+import { GENESIS } from '../../shared/sign/record-chain.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
-import { type Growth, medianMs } from './measured.ts'
-import { note } from './runs.ts'
+import { keepingOfTraces } from './keep-traces.ts'
+import { type Growth, medianMs, note } from './measured.ts'
 
 const DAY_MS = 86_400_000
 const SPREAD_MS = 90 * DAY_MS
 const BATCH = 256
 
+async function sign(db: Db, key: Signer, head: ChainHead, prev: string): Promise<string> {
+  const at = { ...head, feedback_seq: -1, feedback_hash: GENESIS, ts: new Date().toISOString(), prev_checkpoint: prev }
+  const { checkpoint, digest } = await signCheckpoint({ kind: 'head', tenant_id: 'default', ...at }, key, nativeSha256)
+  await db.execute({
+    sql: "insert into checkpoints (tenant_id, kind, seq, digest, body) values ('default', 'head', ?, ?, ?)",
+    args: [head.seq, digest, JSON.stringify(checkpoint)],
+  })
+  return digest
+}
+
 /** Stores with that many traces in one tenant's chain, written as the writer writes them, and what using them costs. */
 export async function growthOfTraces(folder: string, sizes: number[], say: (line: string) => void): Promise<Growth> {
   const growth: Growth = { title: 'Traces: time of one operation', sizes, bytesPerRow: [], operations: [] }
+  const key = await signer(new Uint8Array(32).fill(9))
   for (const size of sizes) {
     const path = `${folder}/traces-${size}.db`
     const db = await openDb(path, { synchronous: 'normal' })
     await migrate(db, 'router', routerSteps)
     await db.execute("insert into writer_lease (name, holder, epoch, expires_ms) values ('traces', 'bench', 1, 0)")
+    await publishKey(db, key, new Date())
     const firstMs = Date.now() - SPREAD_MS
     let head: ChainHead | undefined
     let made = 0
     let middle = ''
+    let digest = GENESIS
     async function append(count: number): Promise<void> {
       const run = sealedRun(nativeSha256)
       const rows = Array.from({ length: count }, () => {
@@ -43,6 +64,8 @@ export async function growthOfTraces(folder: string, sizes: number[], say: (line
         return { cells: rowOf(record, seq), at, bytes }
       })
       await db.execute(insertBatch(rows, run.bytes(), { holder: 'bench', epoch: 1 }))
+      // As often as a router does it.
+      if (head) digest = await sign(db, key, head, digest)
     }
     const began = performance.now()
     while (made < size) await append(Math.min(BATCH, size - made))
@@ -72,7 +95,14 @@ export async function growthOfTraces(folder: string, sizes: number[], say: (line
       ['savings of all 90 days', await medianMs(9, () => get('/-/savings'))],
     ])
     await router.close()
-    db.close()
+    const log = silentLog()
+    const deps = { db, clock: systemClock, log, metrics: createMetrics(), sha256: nativeSha256, signer: key }
+    const writer = traceWriter({ ...deps, mode: 'durable' })
+    writer.start()
+    note(growth, await keepingOfTraces({ db, path, writer, before: new Date(firstMs + SPREAD_MS / 9) }))
+    await writer.close()
+    await db.close()
+    for (const end of ['', '-wal', '-shm']) await rm(path + end, { force: true })
   }
   return growth
 }
