@@ -137,7 +137,7 @@ async function enrolledIdentity(
   if (known !== undefined) return known
   if (env.PLATFORM_ENROL_TOKEN === undefined) {
     throw new EnvError(
-      'PLATFORM_ENROL_TOKEN: this node is not enrolled yet; POST /v1/nodes on the control plane gives a token',
+      'PLATFORM_ENROL_TOKEN: this node is not enrolled yet; `runtime nodes create <name>`, or POST /v1/nodes on the control plane, gives a token',
     )
   }
   const identity = await enrol(path, env.PLATFORM_ENROL_TOKEN, hostname(), transport)

@@ -25,7 +25,9 @@ export class OnboardCommand extends Command {
     description: 'messages, chat or both; default: what the agents found here speak.',
   })
   agent = Option.String('--agent', { description: 'Only this agent: claude-code, codex, aider or opencode.' })
-  port = Option.String('--port', { description: 'Port of the router (that of ROUTER_BIND, 8080).' })
+  port = Option.String('--port', {
+    description: 'Port of the router (that of ROUTER_BIND, else of the router at 8080 or 8090, else 8080).',
+  })
   yes = Option.Boolean('--yes', false, { description: 'Do not ask again on a terminal.' })
   json = Option.Boolean('--json', false, { description: 'Print JSON.' })
 

@@ -43,6 +43,7 @@ export class TraceCommand extends Command {
 }
 
 async function listed(traces: readonly TraceRecord[]): Promise<string> {
+  if (traces.length === 0) return 'No call is recorded here yet.\n'
   const { toTable, usdText } = await import('../../shared/cli/text-table.ts')
   const head = ['time', 'trace', 'mode', 'served', 'from', 'status', 'attempts', 'cost USD', 'saved USD']
   const rows = traces.map(({ ts, trace_id, mode, attempts, final }) => [

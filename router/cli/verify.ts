@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -175,11 +176,11 @@ export class VerifyCommand extends Command {
       const state = broken_at === null ? whole : `BROKEN at index ${broken_at} (${reason})`
       const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
       stdout.write(
-        `${tenant_id || 'a line without a tenant'}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`,
+        `${tenant_id || 'a line without a tenant'}: ${counted(records, 'record')}, ${state}, ${signed}, ${unanchored_tail} after it\n`,
       )
     }
     const verdict = report.reason === undefined ? 'BROKEN' : `NOT VALID (${report.reason})`
-    stdout.write(`${report.valid ? 'valid' : verdict}: ${report.records} records\n`)
+    stdout.write(`${report.valid ? 'valid' : verdict}: ${counted(report.records, 'record')}\n`)
     for (const note of notes) stderr.write(`note: ${note}\n`)
   }
 }

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
-import { bindSchema } from '../../shared/http/bind.ts'
+import { bindSchema, toOrigin } from '../../shared/http/bind.ts'
 import { nearest } from '../../shared/wire/nearest.ts'
 import { inboundApis } from '../../shared/wire/router/conventions.ts'
 import { AGENTS, agentNamed, baseUrls } from '../onboard/agents.ts'
 import { ownService, serviceAad } from './own-service.ts'
-import { probeRouter, reachableOrigin } from './probe-router.ts'
+import { probeRouter, reachableOrigin, USUAL_ROUTERS, usualRouter } from './probe-router.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
 
@@ -22,7 +22,7 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
   if ((await probeRouter(origin)) !== 'router') {
     return {
       code: 3,
-      failure: `No router answers at ${origin}: start one with \`router serve\` or \`router onboard --apply\`.`,
+      failure: `No router answers at ${vars.ROUTER_BIND ? origin : looked(origin)}: start one with \`router serve\` or \`router onboard --apply\`.`,
     }
   }
   const known = agentNamed(agent)
@@ -54,6 +54,12 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
   }
 }
 
+/** Where a router was looked for in vain. */
+function looked(origin: string): string {
+  const usual = USUAL_ROUTERS.map(toOrigin)
+  return origin === usual[0] ? usual.join(' or ') : origin
+}
+
 /** The agent whose name was mistyped. */
 function meantAgent(given: string): string {
   const meant = nearest(
@@ -64,7 +70,7 @@ function meantAgent(given: string): string {
 }
 
 async function routerOrigin(vars: Vars): Promise<string | undefined> {
-  if (!vars.ROUTER_BIND) return (await ownService(serviceAad(vars)))?.origin ?? 'http://127.0.0.1:8080'
+  if (!vars.ROUTER_BIND) return (await ownService(serviceAad(vars)))?.origin ?? toOrigin(await usualRouter())
   const bind = bindSchema.safeParse(vars.ROUTER_BIND)
   if (!bind.success) return undefined
   return reachableOrigin(bind.data)

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { bindSchema, toOrigin } from '../../shared/http/bind.ts'
+import { type Bind, bindSchema, toOrigin } from '../../shared/http/bind.ts'
 import { type InboundApi, inboundApis } from '../../shared/wire/router/conventions.ts'
 import { AGENTS, type Agent, baseUrls } from '../onboard/agents.ts'
 import { BlockError, withBlock, withoutBlock } from '../onboard/marked-block.ts'
 import { linesThatSet, type Shell, shellLines, type Variable } from '../onboard/shell-lines.ts'
 import { ownService, type ServiceAad, serviceAad } from './own-service.ts'
-import { probeRouter, reachableOrigin } from './probe-router.ts'
+import { probeRouter, reachableOrigin, USUAL_ROUTERS, usualRouter } from './probe-router.ts'
 import { detectShell, findProgram, startUpPath } from './shell-places.ts'
 import { readStartUpFile, type StartUpFile } from './start-up-file.ts'
 
@@ -97,11 +97,10 @@ async function plannedService(place: ServiceAad, vars: Vars, port: number | unde
   if (vars.ROUTER_KEYS)
     throw new OnboardError('ROUTER_KEYS is set, and a base address carries no key: unset it to onboard this shell.')
   const own = await ownService(place)
-  const given = bindSchema.safeParse(vars.ROUTER_BIND || '127.0.0.1:8080')
-  if (!given.success) throw new OnboardError('ROUTER_BIND: expected host:port or [v6]:port.')
-  const { host } = given.data
+  const given = await givenBind(vars, own !== undefined || port !== undefined)
+  const { host } = given
   const keeps = own !== undefined && port === undefined && !vars.ROUTER_BIND
-  const number = keeps ? Number(new URL(own.origin).port) : (port ?? given.data.port)
+  const number = keeps ? Number(new URL(own.origin).port) : (port ?? given.port)
   const bind = { host, port: number }
   const origin = reachableOrigin(bind)
   if (own !== undefined && own.origin !== origin) {
@@ -116,6 +115,13 @@ async function plannedService(place: ServiceAad, vars: Vars, port: number | unde
     throw new OnboardError(`The router at ${origin} is not ready: try again in a moment, or run \`router offboard\`.`)
   const service = listener === 'nobody' ? ('start' as const) : own === undefined ? ('other' as const) : ('own' as const)
   return { bind: toOrigin(bind).slice('http://'.length), origin, service }
+}
+
+async function givenBind({ ROUTER_BIND }: Vars, isElsewhere: boolean): Promise<Bind> {
+  if (!ROUTER_BIND) return isElsewhere ? USUAL_ROUTERS[0] : usualRouter()
+  const bind = bindSchema.safeParse(ROUTER_BIND)
+  if (!bind.success) throw new OnboardError('ROUTER_BIND: expected host:port or [v6]:port.')
+  return bind.data
 }
 
 /** The service observes, whatever this shell says, and finds its files from a folder of its own. */

@@ -20,6 +20,18 @@ export async function probeRouter(origin: string): Promise<Listener> {
   return answer.ok ? 'router' : 'router not ready'
 }
 
+/** Where a router listens by default, alone and beside a runtime (`npm start`). */
+export const USUAL_ROUTERS = [
+  { host: '127.0.0.1', port: 8080 },
+  { host: '127.0.0.1', port: 8090 },
+] as const satisfies Bind[]
+
+/** Where no setting names the router: the usual address at which one answers, else the first. */
+export async function usualRouter(usual: readonly [Bind, ...Bind[]] = USUAL_ROUTERS): Promise<Bind> {
+  for (const bind of usual) if ((await probeRouter(toOrigin(bind))) === 'router') return bind
+  return usual[0]
+}
+
 /** No listener. A program that takes the connection and then says nothing, or nothing of HTTP, is another listener. */
 function refused(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined

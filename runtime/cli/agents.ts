@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
+import { fileProblem } from '../../shared/cli/file-problem.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { AgentCreate, AgentCreated } from '../../shared/wire/runtime/agent.ts'
@@ -142,8 +143,9 @@ async function apply(client: RuntimeClient, file: string, agent: AgentCreate): P
 }
 
 async function readAgents(file: string): Promise<AgentCreate[]> {
-  const text = await readFile(file, 'utf8').catch(() => {
-    throw new UsageError(`${file} cannot be read`)
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    const isThere = error.code !== 'ENOENT' && error.code !== 'ENOTDIR'
+    throw new UsageError(fileProblem(error, file) ?? `${file} ${isThere ? 'cannot be read' : 'is not there'}`)
   })
   const found = await parse(file, text).catch((error: unknown) => {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`)

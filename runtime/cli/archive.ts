@@ -3,6 +3,7 @@ import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Command, Option, UsageError } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { ProofTextError, readProof } from '../../shared/proof/read-proof.ts'
@@ -84,7 +85,7 @@ export class ArchiveCommand extends ServiceCommand {
     if (written.length > 0) {
       await rename(`${path}.part`, path)
       await synced(this.to)
-      this.say(`${written.length} runs in ${path}, each verified`)
+      this.say(`${counted(written.length, 'run')} in ${path}, each verified`)
     } else this.say(`no run to archive ended more than ${this.days} days ago`)
     if (this.remove) {
       const going = written.filter(({ sessionId }) => sessionId === undefined || !inUse.has(sessionId))

@@ -1,4 +1,5 @@
 import { UsageError } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
 import { usdText } from '../../shared/cli/text-table.ts'
 import type { Budget, BudgetPut } from '../../shared/wire/runtime/budget.ts'
 import { listVerb, membersText, oneOf, verb, wholeNumber } from './verb.ts'
@@ -102,7 +103,7 @@ function budgetText(budget: Budget): string {
     'runs per day': budget.maxRunsPerDay ?? 'no limit',
     'at the limit': budget.hardFail ? 'stop' : 'notify',
     'notify at': `${budget.notifyAtPct} %`,
-    today: `${usdText(today.costUsd)} USD, ${today.tokens} tokens, ${today.runs} runs`,
+    today: `${usdText(today.costUsd)} USD, ${today.tokens} tokens, ${counted(today.runs, 'run')}`,
     reserved: `${usdText(today.reserved.costUsd)} USD, ${today.reserved.tokens} tokens`,
   })
 }

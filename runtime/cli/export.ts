@@ -1,6 +1,7 @@
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -53,8 +54,11 @@ export class ExportCommand extends ServiceCommand {
         }
       }
     }
-    this.say(`${written} runs written to ${this.to}`)
-    if (open > 0) this.context.stderr.write(`${open} runs have not ended and were left out\n`)
+    this.say(`${counted(written, 'run')} written to ${this.to}`)
+    if (open > 0)
+      this.context.stderr.write(
+        `${counted(open, 'run')} ${open === 1 ? 'has' : 'have'} not ended and ${open === 1 ? 'was' : 'were'} left out\n`,
+      )
     return open > 0 && !this.all ? 1 : 0
   }
 

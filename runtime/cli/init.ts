@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, UsageError } from 'clipanion'
 
-const STARTER = `# An agent. \`runtime agents apply helper.yaml\` publishes it; every member is in docs/runtime.md.
+const STARTER = `# An agent. \`runtime agents apply helper.yaml\` publishes it; docs/spec/runtime.md (Manifest) has every member, as does /docs of the runtime.
 name: helper
 description: Answers in a sentence or two.
 manifest:

@@ -2,8 +2,10 @@
 import { endWithReader } from '../../shared/host/closed-output.ts'
 import { keepCompiled } from '../../shared/host/keep-compiled.ts'
 import { shutInspector } from '../../shared/host/shut-inspector.ts'
+import { refuseOldNode } from '../../shared/version.ts'
 
 // Before anything else is loaded.
+refuseOldNode(process)
 shutInspector()
 keepCompiled()
 endWithReader({ isService: process.argv[2] === 'serve' })

@@ -166,7 +166,7 @@ describe('runtime export', () => {
     const to = join(fixture.folder, 'audit')
     const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'one' } })
     await fixture.call('GET', `/v1/runs/${id}/events`)
-    expect((await fixture.run('export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
+    expect((await fixture.run('export', id, '--to', to)).out).toBe(`1 run written to ${to}\n`)
     const file = (what: string) => join(to, `${id}.${what}.json`)
     const args = ['verify', file('receipt'), '--journal', file('journal'), '--key', join(to, 'keys.json')]
     const verified = await fixture.run(...args)

@@ -6,6 +6,7 @@ import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
+import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/replica-lag.ts'
 import { readProviders } from '../providers/environment.ts'
@@ -24,7 +25,6 @@ export interface Finding extends Told {
 
 type Vars = Record<string, string | undefined>
 
-const OLDEST_NODE = [22, 18] as const
 const LITTLE_SPACE = 1024 ** 3
 
 /** What a runtime started with this environment would find, and what stands in its way. Changes nothing. */
@@ -75,10 +75,8 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
 }
 
 function nodeVersion(): Told {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  const enough = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
-  if (enough) return { is: 'ok', says: process.version }
-  return { is: 'fail', says: `${process.version} is too old: use Node ${OLDEST_NODE.join('.')} or newer` }
+  const says = saysTooOld(process.versions.node)
+  return says === undefined ? { is: 'ok', says: process.version } : { is: 'fail', says }
 }
 
 async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: url }: RuntimeEnv): Promise<Told> {

@@ -89,7 +89,15 @@ describe('a command line that does not read', () => {
       ['keys', 'make', '--until', 'x'],
       'runtime keys make needs <name>. Usage: runtime keys make <name> -t,--tenant <tenant> [options]\n',
     ],
-    [['run', 'too', 'much'], 'runtime run does not read like that. Usage: runtime run\n'],
+    [
+      ['keys', 'make', 'a'],
+      'runtime keys make needs -t. Usage: runtime keys make <name> -t,--tenant <tenant> [options]\n',
+    ],
+    [
+      ['keys', 'make', 'a', 'b', '--tenant=x'],
+      'runtime keys make does not take "b". Usage: runtime keys make <name> -t,--tenant <tenant> [options]\n',
+    ],
+    [['run', 'too', 'much'], 'runtime run does not take "too". Usage: runtime run\n'],
   ])('%j is answered with what to type', (argv, wanted) => {
     expect(said(...argv)).toBe(wanted)
   })

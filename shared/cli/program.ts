@@ -1,6 +1,6 @@
 import { type BaseContext, Builtins, Cli, type Command, type CommandClass } from 'clipanion'
 import { VERSION } from '../version.ts'
-import { exitCodeOf, USAGE } from './exit-code.ts'
+import { exitCodeOf, REFUSED, USAGE } from './exit-code.ts'
 import { commandHelp, groupHelp, type HelpWords, programHelp } from './help.ts'
 import { styleOf } from './style.ts'
 import { usageProblem } from './usage-problem.ts'
@@ -76,9 +76,11 @@ function answering(command: Command, stderr: { write(text: string): unknown }): 
       return await execute()
     } catch (error) {
       const code = exitCodeOf(error)
-      if (code === undefined || !(error instanceof Error)) throw error
-      stderr.write(error.message + '\n')
-      return code
+      const { fileProblem } = await import('./file-problem.ts')
+      const problem = code === undefined ? fileProblem(error) : error instanceof Error && error.message
+      if (!problem) throw error
+      stderr.write(problem + '\n')
+      return code ?? REFUSED
     }
   }
   return command

@@ -53,18 +53,30 @@ function optionProblem(words: readonly string[], options: readonly KnownOption[]
 }
 
 function argumentProblem(words: readonly string[], options: readonly KnownOption[], command: Definition) {
-  let given = 0
+  const given: string[] = []
   for (let at = 0; at < words.length; at++) {
     const word = words[at]!
     const known = options.find(one => one.names.includes(word))
     if (known?.takesValue) at++
-    else if (!word.startsWith('-') || word === '-') given++
+    else if (!word.startsWith('-') || word === '-') given.push(word)
   }
   const needed = [...command.usage.matchAll(/<([^<>]+)>/g)].map(match => match[1]!)
-  const missing = needed[given]
-  return missing === undefined
-    ? `does not read like that. Usage: ${usageOf(command)}`
-    : `needs <${missing}>. Usage: ${usageOf(command)}`
+  const missing = needed[given.length]
+  const usage = `Usage: ${usageOf(command)}`
+  if (missing !== undefined) return `needs <${missing}>. ${usage}`
+  const without = command.options.find(one => one.required && !words.some(word => isOneOf(word, one.definition)))
+  if (without !== undefined) return `needs ${without.definition.trim().split(/[ ,]/, 1)[0]}. ${usage}`
+  const taken = [...command.usage.matchAll(/<[^<>]+>|\[[^[\]]+\]/g)].length
+  const beyond = command.usage.includes('...') ? undefined : given[taken]
+  return beyond === undefined ? `does not read like that. ${usage}` : `does not take "${beyond}". ${usage}`
+}
+
+/** Whether a word of the line gives the option that a definition such as `-t,--tenant #0` is of. */
+function isOneOf(word: string, definition: string): boolean {
+  return definition
+    .split(/[ ,]/)
+    .filter(name => name.startsWith('-'))
+    .includes(word.split('=', 1)[0]!)
 }
 
 /** A word that begins several commands is answered with them. */

@@ -1,4 +1,4 @@
-import { enableCompileCache } from 'node:module'
+import module from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,5 +11,5 @@ export function keepCompiled(): void {
   const own = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '../..' : '../../..', import.meta.url))
   const above = dirname(own)
   const modules = basename(above) === 'node_modules' ? above : join(own, 'node_modules')
-  enableCompileCache(join(modules, '.cache/waybill/compiled'))
+  module.enableCompileCache(join(modules, '.cache/waybill/compiled'))
 }

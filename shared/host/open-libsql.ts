@@ -130,7 +130,11 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
   const found = await stat(path).catch((error: unknown) => {
     const code = errnoOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new DbOpenError('no_permission', `Cannot look at the database ${path}: ${reason(error)}.`, { cause: error })
+    throw new DbOpenError(
+      'no_permission',
+      `Cannot look at the database ${path} (${reason(error)}): change the owner or mode of its folder, or choose another path.`,
+      { cause: error },
+    )
   })
   const folder = dirname(path)
   if (found === undefined) {

@@ -394,7 +394,7 @@ describe('the directory of a router', () => {
       const cut = await verified()
       expect(cut).toMatchObject({
         code: 1,
-        stdout: expect.stringMatching(new RegExp(`^${lost}: 1 records, BROKEN`, 'm')),
+        stdout: expect.stringMatching(new RegExp(`^${lost}: 1 record, BROKEN`, 'm')),
       })
       for (const tenant of TENANTS.filter(one => one !== lost))
         expect(cut.stdout).toMatch(new RegExp(`^${tenant}: 3 records, valid`, 'm'))

@@ -1,0 +1,21 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { fileProblem } from './file-problem.ts'
+
+const errorOf = (path: string) => readFile(path).catch((error: unknown) => error)
+
+it('says what is to be done about a file, and nothing of a fault of the program', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-file-problem-'))
+  await writeFile(join(folder, 'file'), '')
+  expect(fileProblem(await errorOf(join(folder, 'file', 'below')))).toBe(
+    `${folder}/file/below: it lies below a file, not a folder: name another path (ENOTDIR)`,
+  )
+  expect(fileProblem(await errorOf('/proc/self/task/'))).toContain('name a file (EISDIR)')
+  expect(fileProblem(Object.assign(new Error('write'), { code: 'ENOSPC' }))).toContain('A file: no room is left')
+  expect(fileProblem(await errorOf(join(folder, 'absent')))).toBeUndefined()
+  expect(fileProblem(new Error('a fault'))).toBeUndefined()
+  expect(fileProblem(Object.assign(new Error('odd'), { code: 'constructor' }))).toBeUndefined()
+  await rm(folder, { recursive: true })
+})

@@ -1,0 +1,17 @@
+/** What the operator can mend about a file, by the code of the system's error. */
+const SAYS: Readonly<Record<string, string>> = {
+  EACCES: 'this account may not use it: name another path, or change its owner or mode',
+  EPERM: 'this account may not use it: name another path, or change its owner or mode',
+  EISDIR: 'it is a folder: name a file',
+  ENOTDIR: 'it lies below a file, not a folder: name another path',
+  EROFS: 'its file system takes no writes: name another path',
+  ENOSPC: 'no room is left on the disk: make room, or name a path on another one',
+}
+
+/** The sentence for an error of the file system that is the operator's to mend; undefined for a fault of this program. */
+export function fileProblem(error: unknown, named = 'A file'): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  const says = Object.hasOwn(SAYS, String(error.code)) ? SAYS[String(error.code)] : undefined
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : named
+  return says && `${path}: ${says} (${String(error.code)})`
+}
