@@ -3954,7 +3954,7 @@ nav .within {
     margin-left: auto;
   }
   #theme {
-    max-width: 6rem;
+    max-width: calc(100vw - 14rem);
   }
   .top {
     flex-wrap: nowrap;

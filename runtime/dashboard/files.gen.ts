@@ -1035,8 +1035,11 @@ td {
 th {
   overflow-wrap: normal;
 }
-td > div {
+td:not(.num) > div {
   min-width: 6rem;
+}
+td.num > div {
+  white-space: nowrap;
 }
 time {
   white-space: nowrap;
@@ -1902,6 +1905,9 @@ th a {
   color: var(--quiet);
   font-size: var(--font-2);
 }
+form .scroll {
+  margin-bottom: var(--space-4);
+}
 .plot details[open] .scroll {
   max-height: 16rem;
   overflow: auto;
@@ -2166,6 +2172,11 @@ dialog.palette {
   -webkit-box-orient: vertical;
   -webkit-line-clamp: 3;
 }
+@media (min-width: 64rem) {
+  td .clamped {
+    min-width: 14rem;
+  }
+}
 .composer {
   position: sticky;
   bottom: 0;
@@ -2372,6 +2383,12 @@ a.label:hover {
 }
 .filter .grow > input {
   width: 100%;
+}
+.cards.two td:not(.num) > div {
+  min-width: 4.5rem;
+}
+.cards.two td a {
+  overflow-wrap: anywhere;
 }
 `,
   "figures.js": `export function usd(value                           )         {
@@ -5065,7 +5082,7 @@ nav .within {
     margin-left: auto;
   }
   #theme {
-    max-width: 6rem;
+    max-width: calc(100vw - 14rem);
   }
   .top {
     flex-wrap: nowrap;

@@ -29,7 +29,7 @@ export const agentsPage: Page = {
     const used = new Map(usage.map(one => [one.agentName, one]))
     const rows = agents.items.map(({ name, description = '', labels, createdAt }) => [
       html`<a href="${root}agents/${name}">${name}</a>`,
-      description,
+      description === '' ? '' : html`<span class="clamped" dir="auto">${description}</span>`,
       html`<a href="${root}runs?${new URLSearchParams({ agentName: name, since: '7d' })}">${count(used.get(name)?.runs ?? 0)}</a>`,
       count((used.get(name)?.tokensIn ?? 0) + (used.get(name)?.tokensOut ?? 0)),
       price(used.get(name)?.costUsd ?? 0),
