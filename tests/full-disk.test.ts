@@ -1,4 +1,4 @@
-import { mkdtemp, open as openFile, rm } from 'node:fs/promises'
+import { mkdtemp, open as openFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -67,5 +67,24 @@ describe.each([
       checks: { database: expect.stringContaining('damaged') },
     })
     expect((await call('GET', '/healthz')).status).toBe(200)
+  })
+
+  it('a store whose file is moved away takes no run that its next start would not know, and goes on once it is back', async () => {
+    const { path, create, call, json } = await service(writeThread)
+    const before = (await (await create()).json()) as { id: string }
+    await rename(path, `${path}.away`)
+    await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
+    const answer = await create()
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { code: 'store_unavailable', error: expect.stringContaining('put the right file in its place') },
+    ])
+    expect(await json(503, 'GET', '/readyz')).toMatchObject({
+      checks: { database: expect.stringContaining('was moved, removed or replaced') },
+    })
+    expect((await call('GET', '/healthz')).status).toBe(200)
+    expect(await json(200, 'GET', `/v1/runs/${before.id}`)).toMatchObject({ id: before.id })
+    await rename(`${path}.away`, path)
+    expect((await create()).status).toBe(201)
   })
 })

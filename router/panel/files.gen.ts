@@ -537,7 +537,7 @@ export function pause(ms        )                {
 import { DbOpenError } from './db-open-error.js'
 import { guardedClient, reads } from './guarded-client.js'
 import { lockWaits } from './lock-waits.js'
-import { storeFaults } from './store-faults.js'
+import { storeFault, storeFaults } from './store-faults.js'
 import { markUnavailable } from './store-unavailable.js'
 import { writeQueue } from './write-queue.js'
 export const COMMIT_MS = 20
@@ -606,7 +606,14 @@ export async function prepareDb(client        , options                )        
       const tooLong = new Promise       ((_, reject) => {
         late = setTimeout(() => reject(new StoreLockedError()), ASKED_MS)
       })
-      await Promise.race([taken, tooLong]).finally(() => clearTimeout(late))
+      try {
+        await Promise.race([taken, tooLong])
+      } catch (error) {
+        const sentence = storeFault(error)
+        throw sentence === undefined ? error : new Error(sentence, { cause: error })
+      } finally {
+        clearTimeout(late)
+      }
     },
     async sync() {
       if (kind === 'replica') await guarded.sync()
@@ -1076,11 +1083,11 @@ export function guardedClient(inner        , { settings, refuseWrites, waits, fa
   const run =    (act                  , onlyReads                = () => false)             =>
     waits ? waits.run(() => once(act), onlyReads) : once(act)
   async function once   (act                  )             {
-    if (doubtful) {
-      restoring ??= restore()
-      await restoring
-    }
     try {
+      if (doubtful) {
+        restoring ??= restore()
+        await restoring
+      }
       return await act()
     } catch (error) {
       doubtful = settings.length > 0
@@ -3992,10 +3999,19 @@ export function unsigned({ tenants }              )                     {
 }
 `,
   "store-faults.js": `const DAMAGED = 'the store is damaged: stop the service and restore a backup'
+const UNREADABLE =
+  'the disk of the store fails, or its file system has become read-only: look at the log of the machine that it belongs to'
+export const STORE_MOVED = 'STORE_MOVED'
 const SENTENCES = new Map([
   ['SQLITE_FULL', 'the disk of the store is full: make room on it, then try again'],
   ['SQLITE_CORRUPT', DAMAGED],
   ['SQLITE_NOTADB', DAMAGED],
+  ['SQLITE_IOERR', UNREADABLE],
+  ['SQLITE_READONLY', UNREADABLE],
+  [
+    STORE_MOVED,
+    'the file of the store was moved, removed or replaced while it was open: stop the service, put the right file in its place, and start it again',
+  ],
 ])
 export function storeFault(error         )                     {
   for (let one = error; one instanceof Error; one = one.cause) {

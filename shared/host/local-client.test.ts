@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Client } from '@libsql/client/web'
@@ -41,6 +41,19 @@ describe('a local client', () => {
     const first = await db.execute('select 1 as x, 2 as y')
     const again = await db.execute('select 1 as x, 2 as y')
     expect(Object.getPrototypeOf(again.rows[0])).toBe(Object.getPrototypeOf(first.rows[0]))
+  })
+
+  it('never opens another file anew than the one that it wrote to', async () => {
+    const path = join(folder, 'x.db')
+    await db.batch(["insert into t (b) values ('one')"], 'write')
+    await db.execute('pragma wal_checkpoint(truncate)')
+    await copyFile(path, join(folder, 'copy.db'))
+    await rename(path, join(folder, 'away.db'))
+    await expect(db.reconnect()).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    await rename(join(folder, 'copy.db'), path)
+    await expect(db.execute('select * from t')).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    await rename(join(folder, 'away.db'), path)
+    expect((await db.execute('select b from t')).rows).toMatchObject([{ b: 'one' }])
   })
 
   it('leaves no read open behind a statement, so that a checkpoint can finish', async () => {

@@ -1,7 +1,9 @@
 import { type Client, type InArgs, type InStatement, LibsqlBatchError, LibsqlError } from '@libsql/client/sqlite3'
 import type { ResultSet, Transaction, TransactionMode, Value } from '@libsql/client/web'
 import Database from 'libsql'
+import { reads } from '../sql/guarded-client.ts'
 import { isSql, rowMaker, type ToRow, toResult, toSql } from '../sql/sql-values.ts'
+import { fileInPlace } from './file-in-place.ts'
 import { toLibsqlError } from './libsql-error.ts'
 
 /** Statements kept ready; the texts of a process are few, so this bounds only what a program makes up as it goes. */
@@ -25,6 +27,7 @@ interface Prepared {
 export function localClient(path: string, { timeout }: { timeout: number }): Client {
   let db = new Database(path, { timeout })
   let closed = false
+  const place = /^(:memory:|file:)/.test(path) ? undefined : fileInPlace(path)
   /** Held by an interactive transaction. */
   let held: object | undefined
   let prepared = new Map<string, Prepared>()
@@ -81,6 +84,8 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     if (held !== undefined && held !== by) {
       throw new LibsqlError('An open transaction holds the only connection: come back later', 'TRANSACTION_ACTIVE')
     }
+    // It could not be opened when it was to be.
+    if (!db.open) reopen()
   }
 
   /** Nothing stays open after a failure: the next caller must not find itself in another caller's transaction. */
@@ -102,11 +107,13 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     } catch {
       // It was closed by what broke it.
     }
+    place?.check()
     db = new Database(path, { timeout })
   }
 
   function runAll(stmts: readonly (InStatement | [string, InArgs?])[], mode: TransactionMode): ResultSet[] {
     try {
+      if (mode === 'write') place?.checkSometimes()
       run(begin(mode))
       const results = stmts.map((stmt, index) => {
         try {
@@ -125,6 +132,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
         }
       })
       run('commit')
+      if (mode === 'write') place?.remember()
       return results
     } catch (error) {
       rollBack()
@@ -146,6 +154,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     async execute(stmt: InStatement, args?: InArgs) {
       usable()
       try {
+        place?.checkSometimes(() => writesRows(normal(stmt).sql))
         return run(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
       } catch (error) {
         rollBack()
@@ -248,6 +257,11 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   // A path that is no database shows here and not at the first use.
   run('select 1')
   return client
+}
+
+/** A setting of the connection is none of the file. */
+function writesRows(sql: string): boolean {
+  return !reads(sql) && !/^\s*pragma\b/i.test(sql)
 }
 
 function begin(mode: TransactionMode): string {

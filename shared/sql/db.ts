@@ -4,7 +4,7 @@ import { DbOpenError } from './db-open-error.ts'
 import { guardedClient, reads } from './guarded-client.ts'
 import type { WriteHealth } from './hrana/write-watch.ts'
 import { lockWaits } from './lock-waits.ts'
-import { storeFaults } from './store-faults.ts'
+import { storeFault, storeFaults } from './store-faults.ts'
 import { markUnavailable } from './store-unavailable.ts'
 import { writeQueue } from './write-queue.ts'
 
@@ -142,7 +142,14 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
       const tooLong = new Promise<never>((_, reject) => {
         late = setTimeout(() => reject(new StoreLockedError()), ASKED_MS)
       })
-      await Promise.race([taken, tooLong]).finally(() => clearTimeout(late))
+      try {
+        await Promise.race([taken, tooLong])
+      } catch (error) {
+        const sentence = storeFault(error)
+        throw sentence === undefined ? error : new Error(sentence, { cause: error })
+      } finally {
+        clearTimeout(late)
+      }
     },
     async sync() {
       if (kind === 'replica') await guarded.sync()

@@ -40,11 +40,11 @@ export function guardedClient(inner: Client, { settings, refuseWrites, waits, fa
     waits ? waits.run(() => once(act), onlyReads) : once(act)
 
   async function once<T>(act: () => Promise<T>): Promise<T> {
-    if (doubtful) {
-      restoring ??= restore()
-      await restoring
-    }
     try {
+      if (doubtful) {
+        restoring ??= restore()
+        await restoring
+      }
       return await act()
     } catch (error) {
       doubtful = settings.length > 0

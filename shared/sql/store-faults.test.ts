@@ -3,9 +3,11 @@ import { storeFault, storeFaults } from './store-faults.ts'
 
 const coded = (code: string) => Object.assign(new Error('no'), { code })
 
-it('has a sentence for a full disk and a damaged file, also where another error wraps them, and for nothing else', () => {
+it('has a sentence for a disk that is full, failing or read-only and a damaged file, also where another error wraps them, and for nothing else', () => {
   expect(storeFault(coded('SQLITE_FULL'))).toMatch(/disk of the store is full/)
   expect(storeFault(new Error('outer', { cause: coded('SQLITE_CORRUPT') }))).toMatch(/damaged/)
+  for (const code of ['SQLITE_IOERR', 'SQLITE_READONLY'])
+    expect(storeFault(coded(code))).toMatch(/has become read-only/)
   for (const other of [coded('SQLITE_BUSY'), coded('SQLITE_CONSTRAINT'), new Error('no'), undefined]) {
     expect(storeFault(other)).toBeUndefined()
   }

@@ -1,8 +1,18 @@
 const DAMAGED = 'the store is damaged: stop the service and restore a backup'
+const UNREADABLE =
+  'the disk of the store fails, or its file system has become read-only: look at the log of the machine that it belongs to'
+/** The code of an error: the path of a store is not that of the open file any more. */
+export const STORE_MOVED = 'STORE_MOVED'
 const SENTENCES = new Map([
   ['SQLITE_FULL', 'the disk of the store is full: make room on it, then try again'],
   ['SQLITE_CORRUPT', DAMAGED],
   ['SQLITE_NOTADB', DAMAGED],
+  ['SQLITE_IOERR', UNREADABLE],
+  ['SQLITE_READONLY', UNREADABLE],
+  [
+    STORE_MOVED,
+    'the file of the store was moved, removed or replaced while it was open: stop the service, put the right file in its place, and start it again',
+  ],
 ])
 
 /** The message to an operator about a statement that failed for a reason of the disk; undefined for every other error. */
