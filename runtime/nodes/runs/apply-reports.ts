@@ -207,8 +207,12 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
         return
       }
       if (run.state === 'offered') {
+        // The next node would begin the journal anew.
+        if (run.eventSeq > 0) return drop(deps, 'bad_refusal', frame, batch.node)
         batch.statements.push(...deps.store.refused(run.id))
-        batch.requeued.push(run)
+        batch.requeued.push({ ...run })
+        // What it says of the run from now on is of no run of its own.
+        run.nodeId = undefined
       } else if (run.state === 'ending') {
         // Ended here before the node had it: nothing was executed.
         const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? deps.now().getTime() }
@@ -242,10 +246,15 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
 function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
   const seq = Number(told.eventSeq)
   if (seq <= run.eventSeq) return
+  // Its head is signed.
+  if (run.state === 'done') {
+    drop(deps, 'run_ended', frame, batch.node)
+    return
+  }
   const kind = eventKinds.find(known => known === told.kind)
   const atMs = Date.parse(told.at)
   const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
-  const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isCount)
+  const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isUseOfCall)
   if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
     drop(deps, 'bad_event', frame, batch.node)
     return
@@ -263,21 +272,32 @@ function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Ev
     costNano: Number(told.costNanoUsd),
     model: told.model === '' ? undefined : plain(told.model),
   }
+  const moved = movedBy(made, atMs, batch.moved.get(run.id))
+  const { spent } = run
+  const used = [moved.tokensIn + spent.tokensIn, moved.tokensOut + spent.tokensOut, moved.costNano + spent.costNano]
+  if (used.some(total => total > MOST_OF_RUN)) {
+    drop(deps, 'bad_event', frame, batch.node)
+    return
+  }
   batch.events.push(made)
   batch.tips.add(run)
   batch.parked.delete(run.id)
   run.eventSeq = seq
   run.tip = made.hash
-  const before = batch.moved.get(run.id)
-  batch.moved.set(run.id, {
-    runId: run.id,
-    status: kind === 'step_waiting' ? 'waiting' : 'running',
+  batch.moved.set(run.id, moved)
+}
+
+/** How far a run has come by one event more. */
+function movedBy(made: RemoteEvent, atMs: number, before: Moved | undefined): Moved {
+  return {
+    runId: made.runId,
+    status: made.kind === 'step_waiting' ? 'waiting' : 'running',
     atMs: before?.atMs ?? atMs,
     tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
     tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
     costNano: made.costNano + (before?.costNano ?? 0),
     model: made.model ?? before?.model,
-  })
+  }
 }
 
 async function addComplete(
@@ -287,7 +307,7 @@ async function addComplete(
   told: Complete,
   frame: NodeFrame,
 ): Promise<void> {
-  if (run.state === 'done') return
+  if (run.state === 'done' || batch.sealing.some(one => one.run === run)) return
   const { $typeName: _, nodeSignature, ...said } = told
   const key = batch.node.signKey
   const signed =
@@ -322,7 +342,8 @@ async function sealRun(
       streamed: run.tip,
     })
   }
-  const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
+  const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
+  const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash && counts.every(isUseOfRun)
   const end: RemoteRunEnd = fine
     ? {
         status,
@@ -434,6 +455,11 @@ function isOfRun(
 
 /** The range that a number of the wire must be in. */
 const isCount = (value: bigint): boolean => value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)
+/** Far beyond any call and any run, in tokens and in billionths of a dollar: what is added up over days and agents stays exact. */
+const MOST_OF_CALL = 2 ** 42
+const MOST_OF_RUN = 2 ** 45
+const isUseOfCall = (value: bigint): boolean => value >= 0n && value <= BigInt(MOST_OF_CALL)
+const isUseOfRun = (value: bigint): boolean => value >= 0n && value <= BigInt(MOST_OF_RUN)
 /** Within the years that have four digits. */
 const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000
 

@@ -114,7 +114,7 @@ const remoteRunStatements = {
     {
       sql: `insert into remote_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
           pinned, input_schedule, node_id)
-        select ?1, ?2, ?3, ?4, ?12, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?13 where exists (select 1 from runs where id = ?1)
+        select ?1, ?2, ?3, ?4, ?12, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?13 where exists (select 1 from runs where id = ?1 and tenant_id = ?2)
         on conflict do nothing`,
       args: [
         ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],

@@ -46,6 +46,11 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
     links.get(parent.nodeId)?.wake()
   }
 
+  /** Asked before, or a run that is none of this node's: the node chooses the number. */
+  async function isTaken(id: string): Promise<boolean> {
+    return (await db.execute({ sql: 'select 1 from runs where id = ?', args: [id] })).rows.length > 0
+  }
+
   /** The version that is called, or why it cannot be. */
   async function called(parent: RemoteRun, name: string): Promise<VersionRow | { code: string; message: string }> {
     const code = 'subagent_failed'
@@ -69,7 +74,7 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
   }
 
   return async (parent: RemoteRun, { childId: id, agentName, inputSealed, inputHash, inputLength }: ChildAsk) => {
-    if (!/^[0-9a-f-]{36}$/.test(id) || inputHash.length !== 32 || (await remote.get(id)) !== undefined) return
+    if (!/^[0-9a-f-]{36}$/.test(id) || inputHash.length !== 32 || (await isTaken(id))) return
     const version = await called(parent, agentName)
     if ('code' in version) return refuse(parent, id, version.code, version.message)
     const { tenantId, pool, nodeId } = parent

@@ -21,7 +21,7 @@ export function gathering({ mergePages, countersOf }: PageMerger) {
   let ended = ''
   let count = 0
 
-  async function ask(member: Member, question: string): Promise<string> {
+  async function ask(member: Member, question: string): Promise<void> {
     const number = ++count
     const answer = new Promise<string>(resolve => {
       member.waiting.set(number, resolve)
@@ -32,13 +32,14 @@ export function gathering({ mergePages, countersOf }: PageMerger) {
     const page = await answer
     member.waiting.delete(number)
     if (page !== '') member.page = page
-    return member.page
   }
 
   async function gather(asker: Member, { gather: number, question, page }: Extract<Gathered, { gather: number }>) {
     if (question === 'page') asker.page = page
     const others = [...members].filter(one => one !== asker)
-    const pages = await Promise.all(others.map(one => ask(one, question)))
+    await Promise.all(others.map(one => ask(one, question)))
+    // One that ended meanwhile is counted by what those that ended have counted.
+    const pages = others.filter(one => members.has(one)).map(one => one.page)
     asker.send({ gathered: number, pages: question === 'page' ? [...pages, ended] : [] })
   }
 
