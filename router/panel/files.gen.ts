@@ -624,6 +624,7 @@ export async function prepareDb(client        , options                )        
 async function useWal(client        , name        ) {
   await client.execute('pragma busy_timeout = 5000')
   await client.execute('pragma page_size = 8192')
+  await client.execute('pragma auto_vacuum = incremental')
   const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
   const mode = rowsOf                          (result)[0]?.journal_mode
   if (mode !== 'wal') {
