@@ -79,7 +79,7 @@ describe('creating an agent', () => {
       'connector slack is not installed',
       'connector github is not installed',
       'sub-agent ghost does not exist',
-      'no node offers isolation microvm',
+      'no node offers isolation microvm yet: runs end isolation_unavailable unless one does when they start',
     ])
   })
 

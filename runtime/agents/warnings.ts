@@ -23,7 +23,9 @@ export function warningsOf(manifest: Manifest, { connectors, agents, nodes, unse
   return [
     ...missing.map(id => `connector ${id} is not installed`),
     ...away.map(name => `sub-agent ${name} does not exist`),
-    ...(nodes.some(({ backends }) => satisfies(isolation, backends)) ? [] : [`no node offers isolation ${isolation}`]),
+    ...(nodes.some(({ backends }) => satisfies(isolation, backends))
+      ? []
+      : [`no node offers isolation ${isolation} yet: runs end isolation_unavailable unless one does when they start`]),
     ...(isolation === 'shared' &&
     needsSandbox(manifest) &&
     !nodes.some(({ backends }) => satisfies('microvm', backends))

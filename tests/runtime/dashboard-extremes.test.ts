@@ -199,6 +199,17 @@ if (hasChromium()) {
       })
     }, 90_000)
 
+    it('with every column of the overview in sight on a screen of 1280', async () => {
+      await page.setViewportSize({ width: 1280, height: 900 })
+      await page.goto(at(''))
+      await page.waitForSelector('h2:text("Models")')
+      const cut = await page.$$eval('main .cards .scroll', tables =>
+        tables.filter(table => table.scrollWidth > table.clientWidth).map(table => table.getAttribute('aria-label')),
+      )
+      expect(cut).toEqual([])
+      expect(await page.isVisible('td:has-text("demo/echo") >> nth=0')).toBe(true)
+    })
+
     it('with texts that are written from right to left, each in its own direction and beside ours', async () => {
       for (const text of [ARABIC, HEBREW]) {
         const id = await ended('echo', text)

@@ -56,7 +56,7 @@ if (hasChromium()) {
       const command = (await page.textContent('.once code')) ?? ''
       expect(command).toMatch(/^PLATFORM_CONTROL_URL=http:\/\/127\.0\.0\.1:\d+ PLATFORM_ENROL_TOKEN=wb_node_\S{43} /)
       await page.waitForSelector('#nodes .badge:text("pending")')
-      // As it stands there, in the place of `npx node-agent` what that starts.
+      // As it stands there, in the place of `npx --no-install node-agent` what that starts.
       const vars = Object.fromEntries(
         [...command.matchAll(/(PLATFORM_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
       )

@@ -28,7 +28,7 @@ ${
 }
 ${card(
   'Isolation',
-  html`<p class="hint">What the manifest of an agent may ask for, from the weakest to the strongest, and where it can be had now.</p>${table(
+  html`<p class="hint">What the manifest of an agent may ask for, from the weakest to the strongest, and where it can be had now. This service tries backends of its own at its start where it has a guest image, else when a run asks.</p>${table(
     'Isolation',
     ['Value', 'Satisfied by', { num: 'Nodes' }],
     isolation.map(({ value, satisfiedBy, availableOn }) => [

@@ -4,7 +4,7 @@ const EVERY_ADDRESS = ['0.0.0.0', '[::]']
 
 /** What starts a node with its enrolment token, for a person to paste; an address that only the person knows is left to fill in. */
 export function joinCommand(endpoint: string | undefined, token: string): string {
-  return `${control(endpoint)} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
+  return `${control(endpoint)} PLATFORM_ENROL_TOKEN=${token} npx --no-install node-agent run`
 }
 
 function control(endpoint: string | undefined): string {

@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+
+const PROGRAM = `
+  const { untilSignal } = await import(${JSON.stringify(new URL('until-signal.ts', import.meta.url).href)})
+  const timer = setInterval(() => undefined, 1000)
+  const stop = untilSignal()
+  console.log('ready')
+  console.log(await stop)
+  clearInterval(timer)
+`
+
+it('takes SIGUSR2 for a sentence and SIGTERM for the end', async () => {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let out = ''
+  child.stdout.on('data', chunk => (out += chunk))
+  await once(child.stdout, 'data')
+  child.kill('SIGUSR2')
+  const [said] = (await once(child.stderr, 'data')) as [Buffer]
+  expect(String(said)).toContain('restart it')
+  const ended = once(child, 'close')
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
+  expect(out).toBe('ready\nSIGTERM\n')
+})
