@@ -15,6 +15,7 @@ import { type NodeEnv, nodeEnv } from './env.ts'
 import { buildImage } from './guest/build-image.ts'
 import { INPUTS_FOLDER } from './guest/image-inputs.ts'
 import { openImage } from './guest/image-manifest.ts'
+import { describe as describeDiagnosis, examine } from './isolation/doctor.ts'
 import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 
@@ -248,6 +249,42 @@ describe.runIf(here)('an agent that names an image', () => {
     },
     240_000,
   )
+
+  it('that is built anew is another one, in its calls and in what is on record of them, and a command in the old one goes on', async () => {
+    const [files, image] = [join(folder, 'files'), join(folder, 'images/anew')]
+    const build = async (note: string) => {
+      await writeFile(join(files, 'usr/local/share/note'), note)
+      await buildImage(INPUTS_FOLDER, image, { added: files })
+      return (await openImage(image))!.digest
+    }
+    const first = await build('first\n')
+    const made = await room({ ...named, image: 'anew', isolation: 'runc' })
+    const before = await ran(made, [read])
+    expect(before.outputs).toMatchObject([{ stdout: 'first\n' }])
+    const slow = ran(made, [exec('sleep 6; cat /usr/local/share/note')])
+    await new Promise(resolve => setTimeout(resolve, 2000))
+    const second = await build('second\n')
+    const after = await ran(made, [read])
+    expect(after.outputs).toMatchObject([{ stdout: 'second\n' }])
+    const imageOf = ({ done }: typeof after) => done[0]!.meta
+    expect([imageOf(before), imageOf(after)]).toMatchObject([
+      { image: { digest: first } },
+      { image: { digest: second } },
+    ])
+    const meanwhile = await slow
+    expect(meanwhile.outputs).toMatchObject([{ stdout: 'first\n', exitCode: 0 }])
+    expect(imageOf(meanwhile)).toMatchObject({ image: { digest: first } })
+  }, 60_000)
+
+  it('is not run where its manifest is damaged, which doctor says', async () => {
+    await mkdir(join(folder, 'images/broken'), { recursive: true })
+    await writeFile(join(folder, 'images/broken/manifest.json'), '{')
+    const made = await room({ ...named, image: 'broken', isolation: 'runc' })
+    const { run } = await ran(made, [read])
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'isolation_unavailable' } })
+    const said = describeDiagnosis(await examine(env, 1000, []))
+    expect(said).toContain(`${join(folder, 'images/broken/manifest.json')} is damaged`)
+  })
 
   it('is not run in another image where the node has none of that name', async () => {
     const made = await room({ ...named, image: 'missing', isolation: 'runc' })

@@ -47,7 +47,7 @@ interface Machine {
 /** Those of the usual image; with a name of that one, undefined where it is not on this node. */
 type MachineOf = (name?: string) => Promise<Machine | undefined>
 
-/** The usual image and those that are asked for by name, each with drivers of its own, opened when it is first wanted. */
+/** The usual image and those that are asked for by name, each with drivers of its own, opened when it is first wanted. One that was built anew is another one. */
 function imagesOf({ env, log }: Pick<NodeSandboxesOptions, 'env' | 'log'>) {
   let usual: Promise<Machine> | undefined
   const named = new Map<string, Machine>()
@@ -59,17 +59,22 @@ function imagesOf({ env, log }: Pick<NodeSandboxesOptions, 'env' | 'log'>) {
     if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
     return { drivers, image }
   }
+  /** Undefined: there is none that can be used. */
+  const openNamed = (name: string) =>
+    openImage(join(env.NODE_AGENT_IMAGES_DIR, name)).catch((error: unknown) => {
+      log.warn('a guest image cannot be used', { image: name, error })
+      return undefined
+    })
   const of: MachineOf = async name => {
     usual ??= begin()
     // What an earlier process left is gone before anything is started.
     const machine = await usual
     if (name === undefined) return machine
-    const there = named.get(name)
-    if (there) return there
-    const image = IMAGE_NAME.test(name) ? await openImage(join(env.NODE_AGENT_IMAGES_DIR, name)) : undefined
+    const image = IMAGE_NAME.test(name) ? await openNamed(name) : undefined
     if (image === undefined) return undefined
-    const made = named.get(name) ?? { drivers: driversOf(env, image), image }
-    named.set(name, made)
+    const key = `${name} ${image.digest}`
+    const made = named.get(key) ?? { drivers: driversOf(env, image), image }
+    named.set(key, made)
     return made
   }
 
@@ -120,7 +125,7 @@ function backendOffers({
     const found: Offered[] = []
     // One after another: each probe starts something.
     for (const backend of backends) {
-      const key = `${backend} ${name ?? ''}`
+      const key = name === undefined ? backend : `${backend} ${name} ${machine.image?.digest}`
       let known = tried.get(key)
       if (known === undefined) {
         known = probe(backend, machine, name).catch((error: unknown) => {
@@ -156,6 +161,11 @@ export function nodeSandboxes({
 
   async function driverOf({ backend, image }: Offered): Promise<Driver> {
     const machine = await images.of(image?.name)
+    if (image !== undefined && machine?.image?.digest !== image.digest)
+      throw new StepFailure(
+        'sandbox_failed',
+        `the guest image ${image.name} was built anew meanwhile: start the run again`,
+      )
     const driver = machine?.drivers.find(one => one.backend === backend)
     if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${backend}`)
     return driver

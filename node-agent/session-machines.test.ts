@@ -4,17 +4,43 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SandboxFor } from '../runtime/execution/sandbox/sandboxes.ts'
-import { createLog } from '../shared/log/log.ts'
+import { createLog, silentLog } from '../shared/log/log.ts'
 import { manifest } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
 import { nodeEnv } from './env.ts'
+import type { Driver, Sandbox } from './isolation/driver.ts'
 import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
 import { nodeSandboxes } from './sandboxes.ts'
+import { sessionMachines } from './session-machines.ts'
 
 const isRoot = process.getuid?.() === 0
 const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).status === 0
 const here =
   hasGuestInputs() && requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
+
+it('a session begins anew from its workspace where its image is another one by then, once no turn uses the old one', async () => {
+  const stopped: string[] = []
+  const driverOf = (name: string): Driver => {
+    const sandbox: Partial<Sandbox> = {
+      pooled: false,
+      ended: new Promise(() => undefined),
+      stop: async () => void stopped.push(name),
+    }
+    const driver: Partial<Driver> = { backend: 'qemu', start: async () => sandbox as Sandbox }
+    return driver as Driver
+  }
+  const machines = sessionMachines({ log: silentLog() })
+  const limits = { memoryMb: 64, cpus: 1, pids: 10, diskMb: 64 }
+  const [old, anew] = ['old', 'new'].map(name => ({ driver: driverOf(name), limits, idleMs: 60_000 }))
+  const first = await machines.use('one', old!)
+  await expect(machines.use('one', anew!)).rejects.toThrow('is in use by another turn')
+  first.done()
+  const second = await machines.use('one', anew!)
+  expect([second.fresh, second.sandbox === first.sandbox, stopped]).toEqual([true, false, ['old']])
+  second.done()
+  expect((await machines.use('one', anew!)).fresh).toBe(false)
+  await machines.close()
+})
 
 describe.runIf(here)('a session with a machine of its own', () => {
   let folder: string

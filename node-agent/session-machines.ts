@@ -23,10 +23,11 @@ interface Held extends Wanted {
 }
 
 const START_MS = 30_000
+const OTHER = 'the machine of this session is in use by another turn, and of another image: start the turn again later'
 
 /**
  * One machine for each session: it stays between turns, is saved when the session is idle for a while, and resumes with
- * the next turn. What can neither stay nor be written down begins anew from the workspace as it was kept.
+ * the next turn. What can neither stay nor be written down, and what is of another image by then, begins anew from the workspace as it was kept.
  */
 export function sessionMachines({ log }: { log: Log }) {
   const all = new Map<string, Held>()
@@ -77,6 +78,11 @@ export function sessionMachines({ log }: { log: Log }) {
 
     /** The machine for a turn; `done` is called at its end. */
     async use(id: string, wanted: Wanted): Promise<{ sandbox: Sandbox; fresh: boolean; done: () => void }> {
+      const before = all.get(id)
+      if (before && before.driver !== wanted.driver) {
+        if (before.uses > 0) throw new IsolationError('start_failed', OTHER)
+        await release(id)
+      }
       const held = hold(id, wanted)
       held.uses++
       clearTimeout(held.timer)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { addedMembers, withAdded } from './added-members.ts'
+import { buildImage } from './build-image.ts'
 import { cpioOf, type Member } from './cpio.ts'
 
 let from: string
@@ -48,6 +49,16 @@ it('refuses a socket, a file as its folder, and a folder that is not there', asy
   await expect(addedMembers(from)).rejects.toThrow('socket cannot be added: only files, folders and links can')
   server.close()
   await expect(addedMembers(join(from, 'none'))).rejects.toThrow('is not a folder')
+})
+
+it('names what cannot be read, as a name that is no text', async () => {
+  await writeFile(Buffer.concat([Buffer.from(`${from}/a`), Buffer.from([0xff])]), '')
+  await expect(addedMembers(from)).rejects.toThrow(/cannot be read \(ENOENT\): rename it, or give this account/)
+})
+
+it('refuses a folder that the image would be written into', async () => {
+  const refused = expect(buildImage(from, join(from, 'images/data'), { added: from })).rejects
+  await refused.toThrow('would then be part of itself')
 })
 
 it('replaces nothing of the image and puts nothing behind its links', () => {

@@ -18,21 +18,33 @@ export async function addedMembers(from: string): Promise<Member[]> {
 
   async function under(path: string): Promise<Member[]> {
     const found: Member[] = []
-    for (const entry of await readdir(join(from, path), { withFileTypes: true })) {
+    const folderAt = join(from, path)
+    for (const entry of await readdir(folderAt, { withFileTypes: true }).catch(unreadable(folderAt))) {
       const name = path === '' ? entry.name : `${path}/${entry.name}`
       const at = join(from, name)
+      const refused = unreadable(at)
       if (NOT_FOR_FILES.test(name))
         throw new ImageInputError(`${at} cannot be added: /${name.split('/')[0]} is not for files of an image.`)
       if (entry.isDirectory()) {
         found.push(folder(name), ...(await under(name)))
       } else if (entry.isSymbolicLink()) {
-        found.push({ path: name, kind: 'link', mode: 0o777, content: new TextEncoder().encode(await readlink(at)) })
+        found.push({
+          path: name,
+          kind: 'link',
+          mode: 0o777,
+          content: new TextEncoder().encode(await readlink(at).catch(refused)),
+        })
       } else if (entry.isFile()) {
-        const { mode, size } = await stat(at)
+        const { mode, size } = await stat(at).catch(refused)
         left -= size
         if (left < 0)
           throw new ImageInputError(`The files in ${from} are more than 1 GiB, which is the most that an image takes.`)
-        found.push({ path: name, kind: 'file', mode: mode & 0o111 ? 0o755 : 0o644, content: await readFile(at) })
+        found.push({
+          path: name,
+          kind: 'file',
+          mode: mode & 0o111 ? 0o755 : 0o644,
+          content: await readFile(at).catch(refused),
+        })
       } else {
         throw new ImageInputError(`${at} cannot be added: only files, folders and links can.`)
       }
@@ -41,6 +53,11 @@ export async function addedMembers(from: string): Promise<Member[]> {
   }
 
   return under('')
+}
+
+const unreadable = (at: string) => (cause: NodeJS.ErrnoException) => {
+  const how = 'rename it, or give this account the right to read it'
+  throw new ImageInputError(`${at} cannot be read (${cause.code}): ${how}.`, { cause })
 }
 
 /** Added files beside those of the image. Nothing of the image is replaced by one, and none is put behind a link. */

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
@@ -34,6 +34,11 @@ export async function buildImage(
   into: string,
   { interpreters = false, browser = false, added }: { interpreters?: boolean; browser?: boolean; added?: string } = {},
 ): Promise<ImageManifest> {
+  if (added !== undefined && !relative(resolve(added), resolve(into)).startsWith('..')) {
+    throw new ImageInputError(
+      `${into} lies in ${added}, whose files are to be added: the image would then be part of itself.`,
+    )
+  }
   const inputs = await readInputs(inputsFolder)
   const input = (name: string) => inputs.get(name)!.content
   await makeFolder(dirname(into))
@@ -103,14 +108,21 @@ export async function buildImage(
   }
 }
 
-/** An equal image that stands there stays, as sandboxes may be running from it. */
+/**
+ * An equal image that stands there stays, as sandboxes may be running from it. For the same reason another one is put aside, until the next one is
+ * built.
+ */
 async function replaceFolder(built: string, into: string, manifest: string): Promise<void> {
   const standing = await readFile(join(into, 'manifest.json'), 'utf8').catch(() => undefined)
   if (standing !== undefined && JSON.stringify(readJson(standing)) === manifest) {
     await rm(built, { recursive: true })
     return
   }
-  await rm(into, { recursive: true, force: true })
+  const before = join(dirname(into), `.${basename(into)}-before`)
+  await rm(before, { recursive: true, force: true })
+  await rename(into, before).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
   await rename(built, into)
 }
 

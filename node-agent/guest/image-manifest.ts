@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
+import { EnvError } from '../../shared/env/read-env.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { IMAGE_NAME } from '../../shared/wire/runtime/isolation.ts'
 
@@ -46,7 +47,7 @@ export const NO_IMAGE: GuestImage = {
 export async function openImage(folder: string): Promise<GuestImage | undefined> {
   const written = await readFile(join(folder, 'manifest.json'), 'utf8').catch(() => undefined)
   if (written === undefined) return undefined
-  const { outputs, programs, rootMb } = imageManifest.parse(readJson(written))
+  const { outputs, programs, rootMb } = readManifest(folder, written)
   return {
     rootfs: join(folder, 'rootfs'),
     vmlinux: join(folder, 'vmlinux'),
@@ -57,18 +58,37 @@ export async function openImage(folder: string): Promise<GuestImage | undefined>
   }
 }
 
+function readManifest(folder: string, written: string): ImageManifest {
+  try {
+    return imageManifest.parse(readJson(written))
+  } catch (cause) {
+    throw new EnvError(`${join(folder, 'manifest.json')} is damaged: remove the folder, and build the image again`, {
+      cause,
+    })
+  }
+}
+
 export interface NamedImage {
   name: string
   digest: string
   programs: readonly string[]
+  /** Why it cannot be used. */
+  damaged?: string
 }
 
 /** Those in a folder, each under the name of its own, in order of names. */
 export async function namedImages(folder: string): Promise<NamedImage[]> {
   const names = (await readdir(folder).catch((): string[] => [])).filter(name => IMAGE_NAME.test(name)).toSorted()
-  const images = await Promise.all(names.map(name => openImage(join(folder, name))))
+  const images = await Promise.all(names.map(name => openImage(join(folder, name)).catch(damaged)))
   return names.flatMap((name, at) => {
     const image = images[at]
-    return image === undefined ? [] : [{ name, digest: image.digest, programs: image.programs }]
+    if (image === undefined) return []
+    if ('damaged' in image) return [{ name, digest: '', programs: [], ...image }]
+    return [{ name, digest: image.digest, programs: image.programs }]
   })
+}
+
+function damaged(error: unknown): { damaged: string } {
+  if (!(error instanceof EnvError)) throw error
+  return { damaged: error.message }
 }

@@ -116,8 +116,8 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
     `guest image: ${host.image ?? 'none'}`,
     ...(host.image === undefined ? [] : additions(host.programs)),
     ...host.images.map(
-      ({ name, digest, programs }) =>
-        `guest image ${name}: ${digest}${programs.length === 0 ? '' : `, with ${programs.join(', ')}`}`,
+      ({ name, digest, programs, damaged }) =>
+        `guest image ${name}: ${damaged ?? digest}${programs.length === 0 ? '' : `, with ${programs.join(', ')}`}`,
     ),
     `kvm: ${host.kvm}`,
     ...(reaped === 0 ? [] : [`removed ${reaped} sandboxes that an earlier process left behind`]),
