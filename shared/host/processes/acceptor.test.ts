@@ -63,6 +63,30 @@ it('gives nothing more to a process that leaves, and takes nothing back of what 
   expect(one.sent).toEqual([])
 })
 
+it('gives what comes to other processes while one confirms nothing, and to it again once it does', async () => {
+  let nowMs = 0
+  door = await acceptor({ host: '127.0.0.1', port: 0 }, () => nowMs)
+  const [stopped, other] = [taker(), taker()]
+  const connected = async (count: number) => {
+    for (let made = 0; made < count; made++) client()
+    await eventually(() => expect(stopped.sent.length + other.sent.length).toBe(clients.length))
+    for (const [number] of other.sent) other.took(number)
+  }
+  await connected(2)
+  expect([stopped.sent.length, other.sent.length]).toEqual([1, 1])
+  nowMs = 1001
+  await connected(4)
+  expect([stopped.sent.length, other.sent.length]).toEqual([1, 5])
+  stopped.took(stopped.sent[0]![0])
+  await connected(2)
+  expect([stopped.sent.length, other.sent.length]).toEqual([2, 6])
+  // Where none confirms anything, they go on in turn.
+  nowMs = 5000
+  other.leave()
+  await connected(2)
+  expect(stopped.sent.length).toBe(4)
+})
+
 it('closes what no process has taken', async () => {
   door = await acceptor({ host: '127.0.0.1', port: 0 })
   const one = client()

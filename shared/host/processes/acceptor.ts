@@ -4,9 +4,12 @@ import { listenAt } from '../serve.ts'
 
 interface Taker {
   send: (connection: number, socket: Socket) => void
-  /** What it has not confirmed. */
-  pending: Map<number, Socket>
+  /** What it has not confirmed, the oldest first. */
+  pending: Map<number, { socket: Socket; sinceMs: number }>
 }
+
+/** A process that has not confirmed a connection for so long is stopped, or computes: others are given what comes. */
+const LATE_MS = 1000
 
 /** Connections that wait for a process to be started, at most. */
 const WAITING = 1024
@@ -20,7 +23,7 @@ export type Acceptor = Awaited<ReturnType<typeof acceptor>>
  * Accepts the connections of a service and hands each to the next of its processes. Each is held open here until its process confirms it, before
  * that process reads any of it; where a process ends first, another one gets the connection.
  */
-export async function acceptor(bind: Bind) {
+export async function acceptor(bind: Bind, monotonic: () => number = () => performance.now()) {
   const takers: Taker[] = []
   const waiting: Socket[] = []
   let next = 0
@@ -30,14 +33,29 @@ export async function acceptor(bind: Bind) {
   })
   const origin = await listenAt(server, bind)
 
+  function isLate({ pending }: Taker): boolean {
+    const [oldest] = pending.values()
+    return oldest !== undefined && monotonic() - oldest.sinceMs > LATE_MS
+  }
+
+  /** The next in turn that confirms what it is sent; where none does, the next in turn. */
+  function nextTaker(): Taker | undefined {
+    const first = takers[next++ % Math.max(1, takers.length)]
+    for (let tried = 1, one = first; one !== undefined && tried <= takers.length; tried++) {
+      if (!isLate(one)) return one
+      one = takers[next++ % takers.length]
+    }
+    return first
+  }
+
   function hand(socket: Socket): void {
-    const taker = takers[next++ % Math.max(1, takers.length)]
+    const taker = nextTaker()
     if (taker === undefined) {
       if (waiting.length < WAITING) waiting.push(socket)
       else socket.destroy()
       return
     }
-    taker.pending.set(++count, socket)
+    taker.pending.set(++count, { socket, sinceMs: monotonic() })
     taker.send(count, socket)
   }
 
@@ -54,7 +72,7 @@ export async function acceptor(bind: Bind) {
       }
       return {
         took(connection: number): void {
-          taker.pending.get(connection)?.destroy()
+          taker.pending.get(connection)?.socket.destroy()
           taker.pending.delete(connection)
         },
         /** It gets no more. */
@@ -64,7 +82,7 @@ export async function acceptor(bind: Bind) {
           leave()
           const left = [...taker.pending.values()]
           taker.pending.clear()
-          for (const socket of left) hand(socket)
+          for (const { socket } of left) hand(socket)
         },
       }
     },
