@@ -31,7 +31,7 @@ export interface CheckpointerOptions {
 
 const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
 /** Rows of each kind in one step of a pruning: a longer one would hold the store for too long. */
-const PRUNE_STEP = 2000
+const PRUNE_STEP = 500
 
 /** Signs the heads of the chains (docs/spec/proof.md). Its calls must not overlap with commits. */
 export function checkpointer({ db, clock, log, signer, sha256, sinks, committer, made }: CheckpointerOptions) {

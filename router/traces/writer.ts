@@ -289,7 +289,9 @@ export function traceWriter(options: TraceWriterOptions) {
       return await act()
     } finally {
       running = false
-      schedule(0)
+      // At once: by a timer, the next of many steps would be there before.
+      if (queue.length > 0) run()
+      else schedule(0)
     }
   }
 

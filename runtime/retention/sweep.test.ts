@@ -1,3 +1,4 @@
+import type { ResultSet } from '@libsql/client/web'
 import { expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -27,4 +28,19 @@ it('looks up what is over by its time, and never at what is kept', async () => {
     expect(plan, sql).toEqual([expect.stringMatching(/^SEARCH [rs] USING .*\(version_id=\? AND \w+_ms<\?\)$/)])
   }
   db.close()
+})
+
+it('deletes eight at a time', async () => {
+  let [under, most, gone] = [0, 0, 0]
+  const lots = [Array.from({ length: 200 }, (_, at) => ({ id: `run-${at}` })), [{ id: 'last' }], [], []]
+  const execute = async () => ({ rows: lots.shift() ?? [] }) as unknown as ResultSet
+  async function remove(): Promise<boolean> {
+    most = Math.max(most, ++under)
+    await new Promise(resolve => setImmediate(resolve))
+    under--
+    return ++gone > 0
+  }
+  const sessions = { remove: () => Promise.reject(new Error('there is none')) }
+  await retention({ db: { execute }, runs: { remove }, sessions, days: 1, clock: systemClock, log: silentLog() }).once()
+  expect([most, gone]).toEqual([8, 201])
 })

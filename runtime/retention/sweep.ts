@@ -6,8 +6,9 @@ import type { SessionStore } from '../sessions/store.ts'
 
 const DAY_MS = 86_400_000
 const EVERY_MS = 60_000
-/** Each deletion is a commit of its own, so that runs which are under way come in between. */
-const AT_ONCE = 200
+const FOUND = 200
+/** Each deletion is a commit of its own, so that runs which are under way come in between; each of those waits for so many at most. */
+const AT_ONCE = 8
 /** Longer than any setting: ended runs are kept. */
 const FOREVER = 1_000_000
 
@@ -34,11 +35,11 @@ const LIMITED = `with limited as materialized (
 
 const RUNS = `${LIMITED} select r.id from limited as l
   cross join runs as r on r.version_id = l.version_id and r.finished_ms <= ?2 - l.days * ${DAY_MS}
-  where l.days < ${FOREVER} limit ${AT_ONCE}`
+  where l.days < ${FOREVER} limit ${FOUND}`
 
 const SESSIONS = `${LIMITED} select s.id from limited as l
   cross join sessions as s on s.version_id = l.version_id and s.stopped_ms <= ?2 - l.days * ${DAY_MS}
-  where l.days < ${FOREVER} limit ${AT_ONCE}`
+  where l.days < ${FOREVER} limit ${FOUND}`
 
 /** Tools that an agent version was offered, once no run of it is left. */
 const UNUSED_TOOLS = `delete from tool_lists
@@ -66,13 +67,13 @@ export function retention({ db, runs, sessions, days, clock, log }: RetentionDep
     for (;;) {
       const ids = await due(sql)
       let moved = false
-      for (const id of ids) {
+      for (let at = 0; at < ids.length; at += AT_ONCE) {
         if (closed) return removed
-        if (!(await remove(id))) continue
-        removed++
-        moved = true
+        const gone = await Promise.all(ids.slice(at, at + AT_ONCE).map(remove))
+        removed += gone.filter(Boolean).length
+        moved ||= gone.some(Boolean)
       }
-      if (ids.length < AT_ONCE || !moved) return removed
+      if (ids.length < FOUND || !moved) return removed
     }
   }
 

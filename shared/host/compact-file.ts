@@ -48,6 +48,7 @@ export async function compactFile(
 /** The copy is made beside the file: in memory, where temporary tables are, it would take as much as the store. */
 async function writeAnew(db: Db): Promise<void> {
   const found = await db.execute("select file from pragma_database_list where name = 'main'")
-  process.env.SQLITE_TMPDIR ??= dirname(rowsOf<{ file: string }>(found)[0]!.file)
+  // SQLite's own variable, unless the operator has set it.
+  Object.assign(process.env, { SQLITE_TMPDIR: dirname(rowsOf<{ file: string }>(found)[0]!.file), ...process.env })
   await db.client.executeMultiple('pragma temp_store = file; pragma auto_vacuum = incremental; vacuum')
 }
