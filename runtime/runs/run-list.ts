@@ -4,9 +4,8 @@ import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Position } from '../http/cursor.ts'
 import type { PageOf } from '../http/page.ts'
 import { RUN_COLUMNS } from './run-row.ts'
-import { DOCS_OF_MS, docNumber } from './search/doc-number.ts'
 import { matchExpression } from './search/match-expression.ts'
-import { factsAsked } from './search/search-facts.ts'
+import { DOCS_OF_MS, docNumber, factsAsked } from './search/search-facts.ts'
 
 /** Of what a list says of a run beside its record. */
 const OF_LISTS = `(select number from agent_versions where id = runs.version_id) as version_number`

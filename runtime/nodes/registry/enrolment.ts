@@ -1,3 +1,4 @@
+import { isLoopback } from '../../../shared/http/bind.ts'
 import { toBase64Url, toHex } from '../../../shared/sign/bytes.ts'
 import { verifySignature } from '../../../shared/sign/ed25519.ts'
 import { sha256Hex } from '../../../shared/sign/sha256.ts'
@@ -121,4 +122,21 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
       throw new TunnelRefusal('unauthenticated', 'the access token is not valid: it is missing, unknown or expired')
     },
   }
+}
+
+const EVERY_ADDRESS = ['0.0.0.0', '[::]']
+
+/** What starts a node with its enrolment token, for a person to paste; an address that only the person knows is left to fill in. */
+export function joinCommand(endpoint: string | undefined, token: string): string {
+  return `${control(endpoint)} PLATFORM_ENROL_TOKEN=${token} npx --no-install node-agent run`
+}
+
+function control(endpoint: string | undefined): string {
+  if (endpoint === undefined) return `PLATFORM_CONTROL_URL='<the tunnel address of the control plane>'`
+  const { protocol, hostname } = new URL(endpoint)
+  const url = EVERY_ADDRESS.includes(hostname)
+    ? `'${endpoint.replace(hostname, '<address of the control plane>')}'`
+    : endpoint
+  const isPlain = protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  return `PLATFORM_CONTROL_URL=${url}${isPlain ? ' PLATFORM_TUNNEL_INSECURE=1' : ''}`
 }

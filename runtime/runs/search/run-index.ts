@@ -2,8 +2,7 @@ import type { Log } from '../../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { nextTurn } from '../../../shared/time/next-turn.ts'
-import { DOCS_OF_MS, docNumber } from './doc-number.ts'
-import { type FactsOfRun, factWords } from './search-facts.ts'
+import { DOCS_OF_MS, docNumber, type FactsOfRun, factWords } from './search-facts.ts'
 import { type SearchableRun, searchWords } from './search-words.ts'
 
 const EVERY_MS = 5000
