@@ -66,6 +66,7 @@ export class ShardsCloseCommand extends Command {
   override async execute(): Promise<number> {
     const { setShardState } = await import('../host/shards/shard-admin.ts')
     await setShardState(this.context.env, this.name, 'closed')
+    this.context.stdout.write(`shard ${this.name} gets no new tenants\n`)
     return 0
   }
 }
@@ -83,6 +84,7 @@ export class ShardsOpenCommand extends Command {
   override async execute(): Promise<number> {
     const { setShardState } = await import('../host/shards/shard-admin.ts')
     await setShardState(this.context.env, this.name, 'open')
+    this.context.stdout.write(`shard ${this.name} gets new tenants\n`)
     return 0
   }
 }

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 
@@ -24,7 +25,7 @@ export class ShardsAddCommand extends Command {
     const { addShard } = await import('../host/shard-admin.ts')
     const { tenants } = await addShard(this.context.env, { name: this.name, url: this.url })
     this.context.stdout.write(
-      `shard ${this.name} is in the directory${tenants > 0 ? `, with ${tenants} tenants` : ''}\n`,
+      `shard ${this.name} is in the directory${tenants > 0 ? `, with ${counted(tenants, 'tenant')}` : ''}\n`,
     )
     return 0
   }
@@ -66,6 +67,7 @@ export class ShardsCloseCommand extends Command {
   override async execute(): Promise<number> {
     const { setShardState } = await import('../host/shard-admin.ts')
     await setShardState(this.context.env, this.name, 'closed')
+    this.context.stdout.write(`shard ${this.name} gets no new tenants\n`)
     return 0
   }
 }
@@ -83,6 +85,7 @@ export class ShardsOpenCommand extends Command {
   override async execute(): Promise<number> {
     const { setShardState } = await import('../host/shard-admin.ts')
     await setShardState(this.context.env, this.name, 'open')
+    this.context.stdout.write(`shard ${this.name} gets new tenants\n`)
     return 0
   }
 }

@@ -5,13 +5,16 @@ const SAYS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder: name a file',
   ENOTDIR: 'it lies below a file, not a folder: name another path',
   EROFS: 'its file system takes no writes: name another path',
+  SQLITE_FULL: 'no room is left on the disk: make room, or name a path on another one',
   ENOSPC: 'no room is left on the disk: make room, or name a path on another one',
 }
 
 /** The sentence for an error of the file system that is the operator's to mend; undefined for a fault of this program. */
-export function fileProblem(error: unknown, named = 'A file'): string | undefined {
+export function fileProblem(error: unknown, named?: string): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   const says = Object.hasOwn(SAYS, String(error.code)) ? SAYS[String(error.code)] : undefined
   const path = 'path' in error && typeof error.path === 'string' ? error.path : named
-  return says && `${path}: ${says} (${String(error.code)})`
+  if (says === undefined) return undefined
+  const text = path === undefined ? says[0]!.toUpperCase() + says.slice(1) : `${path}: ${says}`
+  return `${text} (${String(error.code)})`
 }
