@@ -33,6 +33,36 @@ it('every file that a document names is there', async () => {
   expect(missing).toEqual([])
 })
 
+/** What GitHub makes of a heading. */
+const anchorOf = (heading: string) =>
+  heading
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_\- ]/gu, '')
+    .replaceAll(' ', '-')
+
+it('every heading that a link leads to is there', async () => {
+  const anchors = new Map<string, Set<string>>()
+  const pages = await documents()
+  for (const page of pages) {
+    const text = (await readFile(join(root, page), 'utf8')).replace(/^```[\s\S]*?^```/gm, '')
+    anchors.set(page, new Set(Array.from(text.matchAll(/^#{1,6} (.*)$/gm), ([, heading]) => anchorOf(heading!.trim()))))
+  }
+  const missing: string[] = []
+  let followed = 0
+  for (const page of pages) {
+    const text = await readFile(join(root, page), 'utf8')
+    for (const [, path, anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)#([^)]+)\)/g)) {
+      const known = anchors.get(path === '' ? page : join(dirname(page), path!))
+      if (known === undefined) continue
+      followed++
+      if (!known.has(anchor!)) missing.push(`${page}: ${path}#${anchor}`)
+    }
+  }
+  expect(followed).toBeGreaterThan(50)
+  expect(missing).toEqual([])
+})
+
 it('every section of a specification that a comment cites is there', async () => {
   const listed = String(execFileSync('git', ['ls-files', '*.ts'], { cwd: root })).split('\n')
   const sections = new Map<string, Set<string>>()
