@@ -61,6 +61,12 @@ interface Bound {
 
 const NO_BOUND: Bound = { where: '', args: [] }
 
+/** Entries of the index of words below one of a millisecond. */
+const belowDoc = (at: number, number: number): Bound => ({
+  where: `and run_search.rowid < cast(? as integer) * ${DOCS_OF_MS} + cast(? as integer)`,
+  args: [at, number],
+})
+
 /** Where the runs of a list are found, in the order of the list, and what of them belongs to its next page. */
 interface Source {
   from: string
@@ -92,18 +98,14 @@ function sourceOf(tenantId: string, query: RunListQuery): Source {
   const { q, label, from, to } = query
   if (q !== undefined) {
     const match = matchOf(tenantId, q, query)
-    const below = (at: number, number: number) => ({
-      where: `and run_search.rowid < cast(? as integer) * ${DOCS_OF_MS} + cast(? as integer)`,
-      args: [at, number],
-    })
     const oldest = from === undefined ? '' : `run_search.rowid >= cast(? as integer) * ${DOCS_OF_MS} and `
     return {
       from: 'run_search cross join run_search_docs as d on d.doc = run_search.rowid cross join runs on runs.id = d.run_id',
       // A search for no word finds no run.
       where: `${match === undefined ? 'false and ' : 'run_search match ? and '}${oldest}`,
       args: [...(match === undefined ? [] : [match]), ...(from === undefined ? [] : [Date.parse(from)])],
-      newest: to === undefined ? undefined : below(Date.parse(to), 0),
-      after: ({ at, id }) => below(at, docNumber(id)),
+      newest: to === undefined ? undefined : belowDoc(Date.parse(to), 0),
+      after: ({ at, id }) => belowDoc(at, docNumber(id)),
       order: 'run_search.rowid desc',
     }
   }
@@ -144,13 +146,12 @@ export function listStatement(tenantId: string, query: RunListQuery, page: PageO
       args: [...args, ...behind.args, page.limit + 1],
     }
   }
-  const { where, args } = sorted(tenantId, query)
+  const { from, where, args } = sorted(tenantId, query)
   const value = SORTED_BY[query.sort]
   const { after, limit } = page
-  // The index has all that is compared, so that rows are read for this page alone.
   return {
     sql: `select ${columns} from runs where id in (
-        select id from runs indexed by runs_ended where ${where} ${after ? `and (${value}, id) < (?, ?)` : ''}
+        select id from ${from} where ${where} ${after ? `and (${value}, id) < (?, ?)` : ''}
         order by ${value} desc, id desc limit ?)
       order by ${value} desc, id desc`,
     args: [...args, ...(after ? [after.at, after.id] : []), limit + 1],
@@ -168,32 +169,34 @@ function found(tenantId: string, query: RunListQuery) {
   }
 }
 
-function sorted(tenantId: string, query: RunListQuery) {
+/** The runs of a sorted list, which is of those that ended; of a search, the newest that it finds. */
+function sorted(tenantId: string, query: RunListQuery): Pick<Source, 'from' | 'where' | 'args'> {
   const conditions = conditionsOf(tenantId, query)
   const beside = labelled(query)
-  const match = query.q === undefined ? undefined : (matchOf(tenantId, query.q, query) ?? '')
-  const searched =
-    match === undefined
-      ? ''
-      : match === ''
-        ? ' and false'
-        : ` and runs.id in (select run_id from run_search cross join run_search_docs as d on d.doc = run_search.rowid
-            where run_search match ?)`
+  const where = conditions.sql + beside.sql
+  const args = [...conditions.args, ...beside.args]
+  // The index has all that is compared, so that rows are read for one page alone.
+  if (query.q === undefined) return { from: 'runs indexed by runs_ended', where, args }
+  const match = matchOf(tenantId, query.q, query)
+  if (match === undefined) return { from: 'runs', where: `false and ${where}`, args }
+  // What ended before a moment was made before it.
+  const below = query.to === undefined ? NO_BOUND : belowDoc(Date.parse(query.to), 0)
+  const hits = `select run_id from run_search cross join run_search_docs as d on d.doc = run_search.rowid
+    where run_search match ? ${below.where} order by run_search.rowid desc limit ${MOST_COUNTED + 1}`
   return {
-    where: conditions.sql + beside.sql + searched,
-    args: [...conditions.args, ...beside.args, ...(match ? [match] : [])],
+    from: `(${hits}) as hit cross join runs on runs.id = hit.run_id`,
+    where,
+    args: [match, ...below.args, ...args],
   }
 }
 
-/** Nothing counts further. */
+/** Nothing counts further, and of what a search finds no more are put in order, the newest. */
 export const MOST_COUNTED = 10_000
 
 /** How many runs a query is about, up to one more than the most that are counted. */
 export function countStatement(tenantId: string, query: RunListQuery): InStatement {
   const { from, where, args, newest }: Pick<Source, 'from' | 'where' | 'args' | 'newest'> =
-    query.sort === undefined
-      ? found(tenantId, query)
-      : { from: 'runs indexed by runs_ended', ...sorted(tenantId, query) }
+    query.sort === undefined ? found(tenantId, query) : sorted(tenantId, query)
   const { where: below, args: at } = newest ?? NO_BOUND
   return {
     sql: `select count(*) as runs from (select 1 from ${from} where ${where} ${below} limit ${MOST_COUNTED + 1})`,

@@ -1,6 +1,6 @@
 import type { Growth } from './measured.ts'
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [760, 420, 64, 210, 44, 48]
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [860, 480, 76, 310, 44, 60]
 const COLOURS = ['#1b6ca8', '#c0392b', '#2e8b57', '#8e44ad', '#d68910', '#117a8b', '#7f8c8d', '#34495e', '#a04000']
 
 /** A plot of times over sizes, both logarithmic: what does not depend on the size is level, what is linear rises by 45 degrees. */

@@ -181,6 +181,7 @@ it('searches 100,000 runs for at most 30 ms of a core, whatever is asked', async
     'label=team:t4',
     'label=team:t4&status=failed',
     'q=summarise&label=team:t4',
+    'q=summarise&sort=costUsd&count=true',
   ]) {
     const times: number[] = []
     for (let turn = 0; turn < 3; turn++) {
