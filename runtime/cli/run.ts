@@ -110,14 +110,17 @@ export class RunCommand extends ServiceCommand {
   }
 }
 
-/** Whether nothing goes on until a human decides; other steps of the run may still be at work. */
+/**
+ * Whether nothing goes on until a human decides; other steps of the run may still be at work. A run whose question was just answered is
+ * waiting for a moment more, and goes on.
+ */
 async function waits(client: RuntimeClient, id: string): Promise<boolean> {
   const params = { id }
   for (;;) {
-    const { status } = await client.runs.get({ params, query: { fields: 'summary' } })
-    if (status === 'waiting') return true
     const approvals = await client.approvals.ofRun({ params })
-    if (status !== 'running' || !approvals.some(one => one.status === 'pending')) return false
+    if (!approvals.some(one => one.status === 'pending')) return false
+    const { status } = await client.runs.get({ params, query: { fields: 'summary' } })
+    if (status !== 'running') return status === 'waiting'
     await new Promise(resolve => setTimeout(resolve, 100))
   }
 }
