@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts docs/deploy/compose-cluster.yaml with `docker compose`, sends runs to its nodes, kills a control plane and takes a shard away.
 # It needs an engine that `docker compose` reaches (DOCKER_HOST; podman is one), caddy:2, SQLD_IMAGE, and the images that scripts/image-test.sh
-# builds, or RUNTIME_IMAGE and NODE_IMAGE. Where one is missing it says so and succeeds.
+# builds, or RUNTIME_IMAGE and AGENT_IMAGE. Where one is missing it says so and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,8 +13,8 @@ docker compose version >/dev/null 2>&1 || not_run 'docker compose is not install
 docker info >/dev/null 2>&1 || not_run 'no engine answers docker compose: set DOCKER_HOST'
 [ -n "${SQLD_IMAGE:-}" ] || not_run 'SQLD_IMAGE names no image of a libSQL server'
 
-export RUNTIME_IMAGE="${RUNTIME_IMAGE:-localhost/waybill-runtime:test}" NODE_IMAGE="${NODE_IMAGE:-localhost/waybill-node-agent:test}"
-for image in "$SQLD_IMAGE" "$RUNTIME_IMAGE" "$NODE_IMAGE"; do
+export RUNTIME_IMAGE="${RUNTIME_IMAGE:-localhost/waybill-runtime:test}" AGENT_IMAGE="${AGENT_IMAGE:-localhost/waybill-node-agent:test}"
+for image in "$SQLD_IMAGE" "$RUNTIME_IMAGE" "$AGENT_IMAGE"; do
   docker image inspect "$image" >/dev/null 2>&1 || not_run "there is no image $image"
 done
 export MASTER_KEY BOOTSTRAP_KEY ENROL_TOKEN_1='' ENROL_TOKEN_2=''
