@@ -18,7 +18,7 @@ const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).statu
 const here =
   hasGuestInputs() && requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
 
-it('a session begins anew from its workspace where its image is another one by then, once no turn uses the old one', async () => {
+it('a session whose image was replaced gets a new machine from its workspace, once no turn uses the old one', async () => {
   const stopped: string[] = []
   const driverOf = (name: string): Driver => {
     const sandbox: Partial<Sandbox> = {

@@ -27,7 +27,7 @@ const OTHER = 'the machine of this session is in use by another turn, and of ano
 
 /**
  * One machine for each session: it stays between turns, is saved when the session is idle for a while, and resumes with
- * the next turn. What can neither stay nor be written down, and what is of another image by then, begins anew from the workspace as it was kept.
+ * the next turn. A machine that can neither stay nor be saved, or whose image was replaced, is started again from the saved workspace.
  */
 export function sessionMachines({ log }: { log: Log }) {
   const all = new Map<string, Held>()

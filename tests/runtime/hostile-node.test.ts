@@ -154,7 +154,7 @@ it('gives a run that was refused to the next node as it was, and hears no more o
   expect(rows).toMatchObject([{ epoch: 2, event_seq: 0 }])
 })
 
-it('takes no refusal of a run that has begun', async () => {
+it('ignores a refusal of a run after its first event', async () => {
   const order = await ordered()
   say(event(order, 1n), accept(order, false))
   await until(async () => (await dropped('bad_refusal')) === 1, 'it is dropped')

@@ -116,7 +116,7 @@ describe('a store in clear', () => {
   })
 })
 
-it('does not keep a search waiting for all that the clock has begun to read', async () => {
+it('a search does not wait for the whole of an index pass that is under way', async () => {
   here = await fixture({ embeddedNode: false })
   await publish('a')
   for (let at = 0; at < 5; at++) await start('a', 'queued')
