@@ -186,7 +186,8 @@ async function insisting<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (!full) throw error
+      // The disk may have room again by the time the refusal is heard.
+      if (!(error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL')) throw error
       await new Promise(resolve => setTimeout(resolve, 20))
     }
   }
