@@ -13,6 +13,7 @@ const ALONE = [
   'tests/runtime/dashboard-run.test.ts',
   'tests/runtime/dashboard-long-run.test.ts',
   'node-agent/session-machines.test.ts',
+  'shared/sql/hrana/stuck-writes.test.ts',
   'tests/crash/thousand-fires.test.ts',
   'tests/scale/*.test.ts',
 ]
