@@ -151,3 +151,25 @@ it('reports that the thread ended by itself, and fails what was on its way as pe
   expect(later).toMatchObject({ code: 'CLIENT_CLOSED' })
   await db.close()
 })
+
+it('a text is sent once, and what could not be sent leaves the numbers of both sides alike', async () => {
+  const { db } = await threaded()
+  const insert = 'insert into t (id, size) values (?, ?)'
+  const remove = 'delete from t where id = ? returning size'
+  const unsendable = { sql: 'update t set raw = ? where id = 1', args: [(() => 0) as unknown as string] }
+  await expect(db.write([{ sql: insert, args: [1, 10] }, unsendable])).rejects.toThrow('could not be cloned')
+  // Some of more texts than are numbered, in two orders.
+  const many = Array.from({ length: 1200 }, (_, n) => `insert into t (id, size) values (?, ${n})`)
+  for (const texts of [many, many.toReversed()]) {
+    await db.write(texts.map((sql, place) => ({ sql, args: [1000 + place] })))
+    const { rows } = await db.execute('select size from t order by id')
+    expect(rows.map(row => `insert into t (id, size) values (?, ${row.size})`)).toEqual(texts)
+    await db.write(['delete from t'])
+  }
+  await db.write([
+    { sql: insert, args: [1, 10] },
+    { sql: insert, args: [2, 20] },
+  ])
+  const [removed] = await db.write([{ sql: remove, args: [2] }, 'delete from t'])
+  expect(removed?.rows[0]?.size).toBe(20)
+})

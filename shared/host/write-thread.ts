@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import type { Db } from '../sql/db.ts'
-import { forwardingDb, performWrite, type WriteRequest, type WriteResult, writeProxy } from '../sql/forwarding-db.ts'
+import { forwardingDb, type WriteRequest, type WriteResult, writePerformer, writeProxy } from '../sql/forwarding-db.ts'
 import { keepCompiled } from './keep-compiled.ts'
 import { openDb } from './open-libsql.ts'
 
@@ -103,6 +103,7 @@ async function inTime(answer: Promise<void>): Promise<void> {
 function serveWrites(port: MessagePort): void {
   const say = (message: FromThread) => port.postMessage(message)
   const underWay = new Set<Promise<void>>()
+  const perform = writePerformer()
   let db: Db | undefined
 
   async function begin(path: string): Promise<void> {
@@ -118,7 +119,7 @@ function serveWrites(port: MessagePort): void {
 
   function write(order: WriteRequest): Promise<void> {
     if (db === undefined) throw new Error('an order came before its store')
-    const one = performWrite(db, order).then(say)
+    const one = perform(db, order).then(say)
     underWay.add(one)
     return one.finally(() => underWay.delete(one))
   }

@@ -1,4 +1,4 @@
-import type { InStatement, ResultSet, Value } from '@libsql/client/web'
+import type { InArgs, InStatement, ResultSet, Value } from '@libsql/client/web'
 import type { Db } from './db.ts'
 import { StoreLockedError } from './db-fault.ts'
 import { reads } from './guarded-client.ts'
@@ -33,17 +33,25 @@ export function forwardingDb(db: Db, { write, writable }: Writer): Db {
   }
 }
 
+/** A text that was sent before goes as its number: copying texts was most of what a transaction cost its sender. */
+type Sent = [text: string | number, args: InArgs | undefined]
+
 /** One transaction for another thread's connection, and what came of it. */
 export interface WriteRequest {
   write: number
   /** `lock`: whether one could begin, and nothing more. */
-  statements: InStatement[] | 'lock'
+  statements: Sent[] | 'lock'
   /** The one statement is made as it stands: some cannot stand in a transaction. */
   alone?: boolean
 }
+/** A number: the statement gives no rows, and changed so many. */
+type Came = number | { columns: string[]; rows: Value[][]; rowsAffected: number }
 export type WriteResult =
-  | { written: number; results: { columns: string[]; rows: Value[][]; rowsAffected: number }[] }
+  | { written: number; results: Came[] }
   | { written: number; failed: { message: string; code: string | undefined; isLocked: boolean } }
+
+/** The texts of a process are few; those beyond go as they stand. */
+const MOST_TEXTS = 1000
 
 /** A few hundred statements have rows to answer with; each names the same columns every time. */
 const MOST_SHAPES = 1000
@@ -52,6 +60,8 @@ const MOST_SHAPES = 1000
 export function writeProxy(post: (order: WriteRequest) => void, waits: () => void) {
   const open = new Map<number, PromiseWithResolvers<ResultSet[]>>()
   const shapes = new Map<string, ToRow>()
+  /** In the order in which they were sent, which is the order in which the far side numbers them. */
+  const texts = new Map<string, number>()
   let count = 0
 
   function take(written: number): PromiseWithResolvers<ResultSet[]> | undefined {
@@ -61,16 +71,26 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
     return one
   }
 
-  function order(statements: WriteRequest['statements'], alone = false): Promise<ResultSet[]> {
+  function order(statements: InStatement[] | 'lock', alone = false): Promise<ResultSet[]> {
     const one = Promise.withResolvers<ResultSet[]>()
     open.set(++count, one)
     waits()
+    const known = texts.size
     try {
-      post({ write: count, statements, alone })
+      post({ write: count, statements: statements === 'lock' ? 'lock' : statements.map(sent), alone })
     } catch (error) {
+      // The far side has not heard of the new texts either.
+      for (const [text, number] of texts) if (number >= known) texts.delete(text)
       take(count)?.reject(error)
     }
     return one.promise
+  }
+
+  function sent(statement: InStatement): Sent {
+    const { sql, args } = typeof statement === 'string' ? { sql: statement } : statement
+    const number = texts.get(sql)
+    if (number === undefined && texts.size < MOST_TEXTS) texts.set(sql, texts.size)
+    return [number ?? sql, args]
   }
 
   function shapeOf(columns: string[]): ToRow {
@@ -95,9 +115,11 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
       if ('failed' in result) one?.reject(failure(result.failed))
       else
         one?.resolve(
-          result.results.map(({ columns, rows, rowsAffected }) =>
-            toResult(columns, [], rows.length === 0 ? [] : rows.map(shapeOf(columns)), rowsAffected, undefined),
-          ),
+          result.results.map(came => {
+            if (typeof came === 'number') return toResult([], [], [], came, undefined)
+            const { columns, rows, rowsAffected } = came
+            return toResult(columns, [], rows.length === 0 ? [] : rows.map(shapeOf(columns)), rowsAffected, undefined)
+          }),
         )
     },
     /** What was on its way may have been written or not, like everything that a connection held when it broke. */
@@ -116,25 +138,34 @@ function failure({ message, code, isLocked }: Extract<WriteResult, { failed: unk
   return error
 }
 
-/** The far side. Never rejects: a failure is news as well. */
-export async function performWrite(db: Db, { write, statements, alone }: WriteRequest): Promise<WriteResult> {
-  try {
-    if (statements === 'lock') {
-      await db.writable()
-      return { written: write, results: [] }
-    }
-    const results = alone ? [await db.execute(statements[0]!)] : await db.write(statements)
-    return {
-      written: write,
-      results: results.map(({ columns, rows, rowsAffected }) => ({
-        columns,
-        rowsAffected,
-        rows: rows.map(row => columns.map((_, place) => row[place] as Value)),
-      })),
-    }
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
-    const message = error instanceof Error ? error.message : String(error)
-    return { written: write, failed: { message, code, isLocked: error instanceof StoreLockedError } }
+/** The far side of one sender. Never rejects: a failure is news as well. */
+export function writePerformer(): (db: Db, request: WriteRequest) => Promise<WriteResult> {
+  const texts: string[] = []
+
+  function received([text, args]: Sent): InStatement {
+    const sql = typeof text === 'number' ? texts[text]! : text
+    if (typeof text === 'string' && texts.length < MOST_TEXTS) texts.push(text)
+    return args === undefined ? sql : { sql, args }
   }
+
+  return async (db, { write, statements, alone }) => {
+    try {
+      if (statements === 'lock') {
+        await db.writable()
+        return { written: write, results: [] }
+      }
+      const all = statements.map(received)
+      const results = alone ? [await db.execute(all[0]!)] : await db.write(all)
+      return { written: write, results: results.map(came) }
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : undefined
+      const message = error instanceof Error ? error.message : String(error)
+      return { written: write, failed: { message, code, isLocked: error instanceof StoreLockedError } }
+    }
+  }
+}
+
+function came({ columns, rows, rowsAffected }: ResultSet): Came {
+  if (columns.length === 0) return rowsAffected
+  return { columns, rowsAffected, rows: rows.map(row => columns.map((_, place) => row[place] as Value)) }
 }

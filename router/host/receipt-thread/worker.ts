@@ -4,7 +4,7 @@ import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Level, Log } from '../../../shared/log/log.ts'
 import { redactor } from '../../../shared/log/redact.ts'
 import { loadBuiltinPrices } from '../../../shared/prices/builtin.ts'
-import { performWrite, type WriteRequest, type WriteResult } from '../../../shared/sql/forwarding-db.ts'
+import { type WriteRequest, type WriteResult, writePerformer } from '../../../shared/sql/forwarding-db.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
 import { metricsRelay } from '../../metrics/metrics-relay.ts'
 import { unpackCalls } from '../../observe/packed-calls.ts'
@@ -54,6 +54,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
   const { receiptStorage, close } = await openReceiptStorage(place)
   const relay = metricsRelay()
   const current = { settings }
+  const perform = writePerformer()
   const hashing = { sha256: nativeSha256, salt }
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
   const kept = keepHere({
@@ -72,7 +73,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
     kept,
     hashing,
     say,
-    write: order => performWrite(db, order),
+    write: order => perform(db, order),
     durable: place.durable,
     deltas: relay.take,
     spillBytes: () => receiptStorage.spill?.bytes() ?? 0,
