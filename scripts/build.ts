@@ -4,6 +4,7 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { oneFileForTheSameUsers } from './build/chunks.ts'
+import './generate.ts'
 
 /**
  * `npm run build`: the published form under dist/. Declarations stand file by file; the JavaScript of modules that are
