@@ -39,7 +39,9 @@ function conditionsOf(tenantId: string, query: RunListQuery): Conditions {
   filter('agent_name', query.agentName)
   filter('status', query.status)
   filter('error_code', query.errorCode)
-  filter('trigger_kind', query.trigger)
+  // As a text of its own: an index holds the turns of conversations alone.
+  if (query.trigger === 'session') conditions.push("trigger_kind = 'session'")
+  else filter('trigger_kind', query.trigger)
   filter('session_id', query.sessionId)
   filter('schedule_id', query.scheduleId)
   filter('parent_run_id', query.parentRunId)
@@ -79,8 +81,15 @@ interface Source {
   order: string
 }
 
-const byCreation: Source = {
-  from: 'runs',
+/** Runs that succeeded are most of all; of the others an index finds few, whatever else is asked of them. */
+function byCreation(query: RunListQuery): Source {
+  const { status, agentName, errorCode, sessionId, scheduleId, parentRunId } = query
+  const isNarrower = [agentName, errorCode, sessionId, scheduleId, parentRunId].some(one => one !== undefined)
+  const isFew = status !== undefined && status !== 'succeeded' && !isNarrower
+  return { ...inOrder, from: isFew ? 'runs indexed by runs_status' : 'runs' }
+}
+
+const inOrder: Omit<Source, 'from'> = {
   where: '',
   args: [],
   after: ({ at, id }) => ({ where: 'and (created_ms, id) < (?, ?)', args: [at, id] }),
@@ -109,7 +118,7 @@ function sourceOf(tenantId: string, query: RunListQuery): Source {
       order: 'run_search.rowid desc',
     }
   }
-  if (label === undefined) return byCreation
+  if (label === undefined) return byCreation(query)
   const { key, value } = readLabel(label)
   return {
     from: 'run_labels as l cross join runs on runs.id = l.run_id',
@@ -121,8 +130,8 @@ function sourceOf(tenantId: string, query: RunListQuery): Source {
 }
 
 /** Labels beside another source. */
-function labelled({ q, sort, label }: RunListQuery): Conditions {
-  if (label === undefined || (q === undefined && sort === undefined)) return { sql: '', args: [] }
+function labelled({ q, label }: RunListQuery): Conditions {
+  if (label === undefined || q === undefined) return { sql: '', args: [] }
   const { key, value } = readLabel(label)
   return {
     sql: ` and exists (select 1 from run_labels as l where l.tenant = runs.tenant_id and l.name = ? and l.value = ?
@@ -169,28 +178,51 @@ function found(tenantId: string, query: RunListQuery) {
   }
 }
 
-/** The runs of a sorted list, which is of those that ended; of a search, the newest that it finds. */
+/** The runs of a sorted list, which is of those that ended: the newest, so that no list grows with history. */
 function sorted(tenantId: string, query: RunListQuery): Pick<Source, 'from' | 'where' | 'args'> {
-  const conditions = conditionsOf(tenantId, query)
+  const { sql: where, args } = conditionsOf(tenantId, query)
+  if (query.q === undefined && query.label === undefined) {
+    const { from, to } = query
+    const times = [from, to].flatMap(moment => (moment === undefined ? [] : [Date.parse(moment)]))
+    // The index has all that is compared, so that rows are read for one page alone.
+    const newest = `select tenant_id, finished_ms, trigger_kind, status, error_code, agent_name, cost_nano, started_ms, id
+      from runs indexed by runs_ended where tenant_id = ? and finished_ms is not null ${from === undefined ? '' : 'and finished_ms >= ?'}
+      ${to === undefined ? '' : 'and finished_ms < ?'} order by finished_ms desc limit ${MOST_SORTED}`
+    return { from: `(${newest})`, where, args: [tenantId, ...times, ...args] }
+  }
+  const hits = query.q === undefined ? labelledRuns(tenantId, query) : searchedRuns(tenantId, query, query.q)
   const beside = labelled(query)
-  const where = conditions.sql + beside.sql
-  const args = [...conditions.args, ...beside.args]
-  // The index has all that is compared, so that rows are read for one page alone.
-  if (query.q === undefined) return { from: 'runs indexed by runs_ended', where, args }
-  const match = matchOf(tenantId, query.q, query)
-  if (match === undefined) return { from: 'runs', where: `false and ${where}`, args }
-  // What ended before a moment was made before it.
-  const below = query.to === undefined ? NO_BOUND : belowDoc(Date.parse(query.to), 0)
-  const hits = `select run_id from run_search cross join run_search_docs as d on d.doc = run_search.rowid
-    where run_search match ? ${below.where} order by run_search.rowid desc limit ${MOST_COUNTED + 1}`
   return {
-    from: `(${hits}) as hit cross join runs on runs.id = hit.run_id`,
-    where,
-    args: [match, ...below.args, ...args],
+    from: `(${hits.sql} limit ${MOST_COUNTED + 1}) as hit cross join runs on runs.id = hit.run_id`,
+    where: where + beside.sql,
+    args: [...hits.args, ...args, ...beside.args],
   }
 }
 
-/** Nothing counts further, and of what a search finds no more are put in order, the newest. */
+/** The newest first. What ended before a moment was made before it. */
+function searchedRuns(tenantId: string, query: RunListQuery, q: string): Conditions {
+  const match = matchOf(tenantId, q, query)
+  const below = query.to === undefined ? NO_BOUND : belowDoc(Date.parse(query.to), 0)
+  return {
+    sql: `select run_id from run_search cross join run_search_docs as d on d.doc = run_search.rowid
+      where ${match === undefined ? 'false' : 'run_search match ?'} ${below.where} order by run_search.rowid desc`,
+    args: [...(match === undefined ? [] : [match]), ...below.args],
+  }
+}
+
+function labelledRuns(tenantId: string, { label = '', to }: RunListQuery): Conditions {
+  const { key, value } = readLabel(label)
+  return {
+    sql: `select run_id from run_labels where tenant = ? and name = ? and value = ? ${to === undefined ? '' : 'and made_ms < ?'}
+      order by made_ms desc, run_id desc`,
+    args: [tenantId, key.toWellFormed(), value.toWellFormed(), ...(to === undefined ? [] : [Date.parse(to)])],
+  }
+}
+
+/** Of what ended, no more are put in order. */
+const MOST_SORTED = 50_000
+
+/** Nothing counts further, and of what a search or a label finds no more are put in order, the newest. */
 export const MOST_COUNTED = 10_000
 
 /** How many runs a query is about, up to one more than the most that are counted. */

@@ -146,7 +146,7 @@ it('keeps in a sealed store what is clear, and nothing of what is sealed', async
   expect(await find({ q: 'weather north' })).toEqual([id])
 })
 
-it('searches 100,000 runs for at most 30 ms of a core, whatever is asked', async () => {
+it('lists and searches 100,000 runs for at most 30 ms of a core, whatever is asked', async () => {
   here = await fixture({ embeddedNode: false })
   const numbers = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)'
   const id = `printf('%08x-%04x-7000-8000-%012x', (${FIRST_MS} + i * 1000) >> 16, (${FIRST_MS} + i * 1000) & 65535, i)`
@@ -156,7 +156,7 @@ it('searches 100,000 runs for at most 30 ms of a core, whatever is asked', async
           error_code, labels, trigger_kind, isolation)
         ${numbers} select ${id}, 'default', 'agent-' || (i % 20), 'i', 'v', iif(i % 10 = 0, 'failed', 'succeeded'),
           ${FIRST_MS} + i * 1000, 0, 0, ${FIRST_MS} + i * 1000, iif(i % 10 = 0, 'model_error', null),
-          iif(i % 4 = 0, json_object('team', 't' || (i % 8)), '{}'), 'api', 'shared' from n`,
+          iif(i % 4 = 0, json_object('team', 't' || (i % 8)), '{}'), iif(i % 20 = 7, 'session', 'api'), 'shared' from n`,
       args: [],
     },
     {
@@ -182,6 +182,14 @@ it('searches 100,000 runs for at most 30 ms of a core, whatever is asked', async
     'label=team:t4&status=failed',
     'q=summarise&label=team:t4',
     'q=summarise&sort=costUsd&count=true',
+    'sort=costUsd&count=true',
+    'sort=durationMs&agentName=agent-3&status=failed',
+    'sort=costUsd&label=team:t4',
+    'status=queued&trigger=api',
+    'agentName=agent-3',
+    // An agent that has nothing but conversations.
+    'agentName=agent-7',
+    'agentName=agent-7&trigger=session&status=failed',
   ]) {
     const times: number[] = []
     for (let turn = 0; turn < 3; turn++) {
