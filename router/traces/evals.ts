@@ -1,9 +1,10 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { sleep } from '../../shared/time/sleep.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'
-import { days, type Window } from './savings.ts'
+import { stretches, type Window } from './savings.ts'
 import type { StoredChain } from './stored-records.ts'
 
 /** What the store knows of `GET /-/evals`; which gates are disabled and the calibration are the running router's. */
@@ -44,7 +45,7 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
   const gates = new Map<string, GateRuns>()
   const outcomes = { reported: 0, failed: 0 }
   for (const { db, tenant } of chains) {
-    for await (const { since, until } of days(db, tenant, window)) {
+    for await (const { since, until } of stretches(db, tenant, window)) {
       const args = [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER]
       const [sums, runs, moved] = await db.read([
         { sql: countsSql, args },
@@ -73,14 +74,18 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
       }
     }
     const whole = [tenant, window.since?.getTime() ?? 0, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER]
-    const [ended, newest] = await db.read([
-      { sql: outcomesSql, args: whole },
-      { sql: wallsSql, args: whole },
-    ])
-    for (const { wall } of rowsOf<{ wall: unknown }>(newest!)) if (typeof wall === 'number') walls.push(wall)
-    const sum = rowsOf<typeof outcomes>(ended!)[0]!
-    outcomes.reported += sum.reported
-    outcomes.failed += sum.failed
+    const newest = await db.execute({ sql: wallsSql, args: whole })
+    for (const { wall } of rowsOf<{ wall: unknown }>(newest)) if (typeof wall === 'number') walls.push(wall)
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const last = await db.execute({ sql: lastReportedSql, args: [tenant, after] })
+      const upTo = rowsOf<{ trace_id: string }>(last)[0]?.trace_id
+      const ended = await db.execute({ sql: outcomesSql, args: [...whole, after, upTo ?? null] })
+      const sum = rowsOf<typeof outcomes>(ended)[0]!
+      outcomes.reported += sum.reported
+      outcomes.failed += sum.failed
+      after = upTo
+      if (after !== undefined) await sleep(0)
+    }
   }
   const { reported, failed } = outcomes
   return {
@@ -136,11 +141,15 @@ const wallsSql = `select case when json_valid(body) then json_extract(body, '$.f
 
 // A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (docs/spec/router.md §2.4).
 const outcomesSql = `with latest as (
-    select trace_id, verdict, max(seq) from feedback where tenant_id = ?1 group by trace_id, gate_id, reporter),
+    select trace_id, verdict, max(seq) from feedback indexed by feedback_trace
+    where tenant_id = ?1 and trace_id > ?4 and (?5 is null or trace_id <= ?5) group by trace_id, gate_id, reporter),
   outcome as (
     select trace_id, max(verdict = 'fail') as failed, max(verdict = 'pass') as passed from latest group by trace_id)
-  select count(*) as reported, coalesce(sum(outcome.failed), 0) as failed from outcome join traces t on t.trace_id = outcome.trace_id
+  select count(*) as reported, coalesce(sum(outcome.failed), 0) as failed from outcome cross join traces as t indexed by traces_trace_id on t.trace_id = outcome.trace_id
   where t.tenant_id = ?1 and t.ts_ms >= ?2 and t.ts_ms < ?3 and (outcome.failed or outcome.passed)`
+
+// Where a stretch of the reported traces ends; the last one has no end.
+const lastReportedSql = `select trace_id from feedback indexed by feedback_trace where tenant_id = ? and trace_id > ? order by trace_id limit 1 offset 2000`
 
 /** Calls by the rung that served them; what no rung served is in none of them. */
 function rungsOf(routes: readonly ReadonlyMap<number, number>[]): Record<string, number> {

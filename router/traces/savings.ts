@@ -1,6 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { sleep } from '../../shared/time/sleep.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
 import type { StoredChain } from './stored-records.ts'
@@ -77,8 +78,8 @@ interface Sums {
 }
 
 /**
- * `GET /-/savings`, but for the interval of the measured ratio. Days that are over come from their sums, the others are read day by day, so that
- * a long window never holds up the process for long.
+ * `GET /-/savings`, but for the interval of the measured ratio. Days that are over come from their sums, the others are read in stretches, so that
+ * a long window or a busy day never holds up the process for long.
  */
 export async function savings(chains: readonly StoredChain[], window: Window, group?: SavingsGroup): Promise<Savings> {
   const total = zero()
@@ -95,7 +96,7 @@ export async function savings(chains: readonly StoredChain[], window: Window, gr
     const summed = rowsOf<SumsRow & { day: number }>(await db.execute(summedSql(tenant, window, group)))
     for (const row of summed) take(row)
     const closed = new Set(summed.map(({ day }) => day))
-    for await (const part of days(db, tenant, window, closed)) {
+    for await (const part of stretches(db, tenant, window, closed)) {
       for (const row of rowsOf<SumsRow>(await db.execute(savingsSql(tenant, part, group)))) take(row)
     }
   }
@@ -116,8 +117,14 @@ function summedSql(tenant: string, { since, until }: Window, group?: SavingsGrou
   }
 }
 
-/** Cuts a window into days in which there is something, but for the closed ones. */
-export async function* days(
+/** So many records are read in some milliseconds. */
+const STRETCH = 2000
+
+/**
+ * Cuts a window into stretches of a day in which there is something, but for the closed days, and lets the process do other things between
+ * them: the driver of a file answers before anything else is done.
+ */
+export async function* stretches(
   db: Db,
   tenant: string,
   { since, until }: Window,
@@ -126,16 +133,27 @@ export async function* days(
   const end = until?.getTime() ?? Number.MAX_SAFE_INTEGER
   for (let from = since?.getTime() ?? 0; ; ) {
     while (closed.has(dayOf(from))) from = (dayOf(from) + 1) * DAY_MS
-    const answer = await db.execute({
-      sql: 'select ts_ms from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms limit 1',
-      args: [tenant, from, end],
-    })
-    const [first] = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms'>>(answer)
+    const first = await timeOf(db, tenant, from, end, 0)
     if (first === undefined) return
-    const next = Math.min(end, (dayOf(first.ts_ms) + 1) * DAY_MS)
-    if (!closed.has(dayOf(first.ts_ms))) yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
+    const dayEnd = Math.min(end, (dayOf(first) + 1) * DAY_MS)
+    if (closed.has(dayOf(first))) {
+      from = dayEnd
+      continue
+    }
+    const next = Math.max(first + 1, (await timeOf(db, tenant, first, dayEnd, STRETCH)) ?? dayEnd)
+    yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
+    await sleep(0)
     from = next
   }
+}
+
+/** The time of the first record in a window, or of one so many behind it. */
+async function timeOf(db: Db, tenant: string, from: number, end: number, skip: number): Promise<number | undefined> {
+  const answer = await db.execute({
+    sql: 'select ts_ms from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms limit 1 offset ?',
+    args: [tenant, from, end, skip],
+  })
+  return rowsOf<Pick<RowOf<typeof traces>, 'ts_ms'>>(answer)[0]?.ts_ms
 }
 
 function zero(): Sums {
