@@ -1,6 +1,6 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { sleep } from '../../shared/time/sleep.ts'
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'
@@ -84,7 +84,7 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
       outcomes.reported += sum.reported
       outcomes.failed += sum.failed
       after = upTo
-      if (after !== undefined) await sleep(0)
+      if (after !== undefined) await new Promise<void>(nextTurn)
     }
   }
   const { reported, failed } = outcomes
