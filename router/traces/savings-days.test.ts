@@ -3,7 +3,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
 import { savings, type Window } from './savings.ts'
-import { wrongSums } from './savings-days.ts'
+import { savingsByDay, wrongSums } from './savings-days.ts'
 import { sampleTrace } from './testing/records.ts'
 import { DAY_MS } from './utc-day.ts'
 
@@ -116,4 +116,37 @@ it('sums up anew what pruning left of a day', async () => {
   expect(await summed(store.db)).toEqual([1, 2])
   expect((await savings([{ db: store.db, tenant: 'default' }], {})).requests).toBe(left)
   await store.writer.close()
+})
+
+it('keeps no sums of a day whose records changed while they were read', async () => {
+  const { db, clock, writer } = await fiveDays()
+  const { rows } = await db.execute('select holder, epoch from writer_lease')
+  const term = { holder: String(rows[0]?.holder), epoch: Number(rows[0]?.epoch) }
+  let meanwhile: (() => Promise<unknown>) | undefined
+  const disturbed: Db = {
+    ...db,
+    async execute(statement) {
+      const answer = await db.execute(statement)
+      if (typeof statement === 'object' && statement.sql.includes('group by route, model')) {
+        await meanwhile?.()
+        meanwhile = undefined
+      }
+      return answer
+    },
+  }
+  const step = () => savingsByDay({ db: disturbed, clock }).step(['default'], term, () => false)
+  const dayMs = START + 5
+  meanwhile = async () => {
+    writer.enqueue(sampleTrace({ tenant: 'default', at: dayMs }))
+    await writer.flush()
+  }
+  await step()
+  expect(await summed(db)).toEqual([])
+  meanwhile = () => writer.prune('default', at(0, DAY_MS / 2))
+  await step()
+  expect(await summed(db)).toEqual([])
+  await step()
+  expect(await summed(db)).toEqual([0])
+  expect(await wrongSums(db)).toBeUndefined()
+  await writer.close()
 })

@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { savingsDays, traces } from '../schema/tables.ts'
 import type { LeaseTerm } from './lease.ts'
-import { sumColumns, sums } from './savings.ts'
+import { stretches, sumColumns, sums } from './savings.ts'
 import { DAY_MS, dayOf } from './utc-day.ts'
 
 /** Calls that began in a day may end so long after it. */
@@ -53,11 +53,49 @@ const ofRecords = (condition: string) => `
 
 const ofDay = ({ tenant, day }: LateDay) => [day, tenant, day * DAY_MS, (day + 1) * DAY_MS]
 
-function sumUpSql(of: LateDay, { holder, epoch }: LeaseTerm): InStatement {
-  return {
-    sql: `insert or replace into savings_days (${columns}) ${ofRecords(fence)}`,
-    args: [...ofDay(of), holder, epoch],
+type DaySums = Pick<RowOf<typeof savingsDays>, 'route' | 'model' | (typeof sumColumns)[number]>
+
+/**
+ * Sums a day up in stretches, with commits in between, and keeps the sums if the records of the day are still the same: none came late, and none
+ * was pruned. Says whether it did.
+ */
+async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: () => boolean): Promise<boolean> {
+  const ends = 'select min(seq) as low, max(seq) as high from traces where tenant_id = ?'
+  const [before] = rowsOf<{ low: number; high: number }>(await db.execute({ sql: ends, args: [of.tenant] }))
+  const groups = new Map<string, DaySums>()
+  const day = { since: new Date(of.day * DAY_MS), until: new Date((of.day + 1) * DAY_MS) }
+  for await (const { since, until } of stretches(db, of.tenant, day)) {
+    if (isOver()) return false
+    const answer = await db.execute({
+      sql: ofRecords('true'),
+      args: [of.day, of.tenant, since?.getTime() ?? 0, until?.getTime() ?? 0],
+    })
+    for (const row of rowsOf<DaySums>(answer)) {
+      const key = JSON.stringify([row.route, row.model])
+      const known = groups.get(key)
+      if (known === undefined) groups.set(key, { ...row })
+      else for (const name of sumColumns) known[name] += row[name]
+    }
   }
+  const values = sumColumns.map(name => `value ->> '${name}'`).join(', ')
+  const kept = await db.execute({
+    sql: `insert or replace into savings_days (${columns})
+      select ?1, ?2, value ->> 'route', value ->> 'model', ${values} from json_each(?3)
+      where exists (select 1 from writer_lease where name = 'traces' and holder = ?4 and epoch = ?5) and (select min(seq) from traces where tenant_id = ?1) = ?6
+        and not exists (select 1 from traces where tenant_id = ?1 and seq > ?7 and ts_ms >= ?8 and ts_ms < ?9)`,
+    args: [
+      of.tenant,
+      of.day,
+      JSON.stringify([...groups.values()]),
+      holder,
+      epoch,
+      before?.low ?? null,
+      before?.high ?? null,
+      day.since.getTime(),
+      day.until.getTime(),
+    ],
+  })
+  return kept.rowsAffected > 0
 }
 
 /** The days whose sums are not those of their records; undefined where there is none. */
@@ -87,15 +125,16 @@ export function savingsByDay({ db, clock }: { db: Db; clock: Pick<Clock, 'now'> 
   const next = new Map<string, number>()
 
   return {
-    /** The oldest day of each tenant that is over and not summed up; one at a time, as a large day takes some milliseconds. */
-    async step(tenants: Iterable<string>, term: LeaseTerm): Promise<void> {
+    /** The oldest day of each tenant that is over and not summed up; one at a time, as a large day takes seconds. */
+    async step(tenants: readonly string[], term: LeaseTerm, isOver: () => boolean): Promise<void> {
       const end = dayOf(clock.now().getTime() - OPEN_MS)
       for (const tenant of tenants) {
         const from = next.get(tenant) ?? 0
         if (from >= end) continue
         const day = await oldestOpen(db, tenant, from)
-        if (day !== undefined && day < end) await db.execute(sumUpSql({ tenant, day }, term))
-        next.set(tenant, day === undefined ? end : Math.min(day + 1, end))
+        if (day !== undefined && day < end && !(await sumUp(db, { tenant, day }, term, isOver))) continue
+        // What came late meanwhile has set it back.
+        if ((next.get(tenant) ?? 0) === from) next.set(tenant, day === undefined ? end : Math.min(day + 1, end))
       }
     },
     /** The sums of these days were dropped. */

@@ -75,6 +75,7 @@ export function traceWriter(options: TraceWriterOptions) {
   const lease = writerLease({ db, clock, holder, ttlMs: limits.lease_ms, isGone: options.isGone ?? (() => false) })
   const committer = chainCommitter({ db, lease, sha256, clock })
   const savings = savingsByDay({ db, clock })
+  let summing: Promise<void> | undefined
   const counters = writerMetrics(metrics, {
     depth: () => depth(),
     lag: () => lag(),
@@ -210,7 +211,7 @@ export function traceWriter(options: TraceWriterOptions) {
       if (checkpointsDue) {
         checkpointsDue = false
         await rhythm?.all()
-        await sumUp()
+        await beginSum()
       }
       failures = 0
       storeFault = undefined
@@ -244,11 +245,17 @@ export function traceWriter(options: TraceWriterOptions) {
     await rhythm?.after(tenants)
   }
 
-  /** Not at the start, which others wait for. */
-  async function sumUp() {
-    if (closed || clock.monotonic() - startedAt < SUM_UP_AFTER_MS) return
+  /** Goes on beside commits. Not at the start, which others wait for. */
+  async function beginSum() {
+    if (summing !== undefined || closed || clock.monotonic() - startedAt < SUM_UP_AFTER_MS) return
     const term = await committer.open()
-    if (term) await savings.step(committer.chains().keys(), term)
+    if (term === undefined) return
+    summing = savings
+      .step([...committer.chains().keys()], term, () => closed)
+      .catch((error: unknown) => log.warn('a day was not summed up and is tried again', { error }))
+      .finally(() => {
+        summing = undefined
+      })
   }
 
   function fail(error: unknown): number {
@@ -305,6 +312,7 @@ export function traceWriter(options: TraceWriterOptions) {
     async idle(): Promise<void> {
       for (;;) {
         await settled()
+        await summing
         if (!running) return
         await pause(1)
       }
@@ -321,6 +329,7 @@ export function traceWriter(options: TraceWriterOptions) {
       closeBy = clock.monotonic() + limits.close_ms
       rhythm?.stop()
       await settled()
+      await summing
       await alone(async () => {
         if (await committer.open()) await rhythm?.all()
         await checkpoints?.copyOut()
@@ -337,7 +346,10 @@ export function traceWriter(options: TraceWriterOptions) {
       return dropped
     },
     /** One day of each chain; the writer does it by itself with its checkpoints. */
-    sumUp: (): Promise<void> => alone(sumUp),
+    async sumUp(): Promise<void> {
+      await alone(beginSum)
+      await summing
+    },
     lag,
     depth,
     status(): WriterStatus {
