@@ -1,4 +1,5 @@
 import { heldByAnswer } from '../../shared/dialects/responses/held.ts'
+import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import { inputTokens } from '../../shared/prices/price.ts'
@@ -156,7 +157,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   function keep(key: string, { end }: CascadeResult): void {
     if (end.kind !== 'answer' || end.servedFrom !== 'attempt') return
     const { gates, call } = end.served
-    if (gates?.gate !== 'pass' || call.finish === 'pause_turn') return
+    if (gates?.gate !== 'pass' || isPause(call.finish)) return
     const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
     deps.answers.keep(key, traceId, end.served, call.json.length + frames)
   }

@@ -1,4 +1,5 @@
 import type { Candidate, DialectName } from '../../shared/dialects/candidate.ts'
+import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { decide } from '../gates/decide.ts'
@@ -50,8 +51,9 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
       out: EarlyAnswer | undefined,
       stillOpen?: (score: number | null) => void,
     ): Promise<Pick<Tried, 'verdict' | 'gates' | 'withheld'>> {
-      // A paused turn is not an answer yet: it is served as it is (dialects §1.2).
-      if (plan.gates.length === 0 || call.finish === 'pause_turn') return { verdict: 'pass', gates: undefined }
+      // Neither a paused turn nor a cache that was filled is an answer: they are served as they are (dialects §1.2).
+      const isNoAnswer = isPause(call.finish) || inbound.facts.onlyCaches === true
+      if (plan.gates.length === 0 || isNoAnswer) return { verdict: 'pass', gates: undefined }
       const known = await out?.verdicts()
       const outcome = await runGates({
         gates: plan.gates.map(gate => {

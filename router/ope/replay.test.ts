@@ -138,8 +138,8 @@ describe('the direct replay of a ladder', () => {
     ])
   })
 
-  it('takes a paused turn as it was', () => {
-    expect(walk([attempt('a/small', { said: {}, finish: 'pause_turn' })])).toEqual([0.01, 'a/small'])
+  it.each(['pause_turn', 'compaction'])('takes a turn that paused as it was (%s)', finish => {
+    expect(walk([attempt('a/small', { said: {}, finish })])).toEqual([0.01, 'a/small'])
   })
 })
 

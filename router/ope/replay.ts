@@ -1,3 +1,4 @@
+import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import { fromUsd, type NanoUsd, sumNano } from '../../shared/money/money.ts'
 import type { Attempt, ErrorClass, GateResult, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { Named } from '../config/frozen.ts'
@@ -136,8 +137,7 @@ function regate(
   how: 'min' | 'mean',
 ): Regated | undefined {
   // A paused turn was served as it was, past every gate.
-  if (attempt.finish === 'pause_turn')
-    return { hardFail: false, failed: [], failClosedAbstain: false, score: null, cost: 0 }
+  if (isPause(attempt.finish)) return { hardFail: false, failed: [], failClosedAbstain: false, score: null, cost: 0 }
   const found = ids.map(id => attempt.gates.find(({ gate_id }) => gate_id === id))
   const results = found.filter(one => one !== undefined)
   if (results.length < found.length) return undefined

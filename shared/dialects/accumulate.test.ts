@@ -106,6 +106,33 @@ describe('a messages stream', () => {
   })
 
   const text = open({ type: 'text', text: '' })
+  it('takes what the beta of the official client takes from a stream', () => {
+    const compaction = { type: 'compaction', content: null, encrypted_content: null }
+    const fallback = { type: 'fallback', from: { model: 'x' }, to: { model: 'y' } }
+    const iterations = [{ type: 'compaction', input_tokens: 1, output_tokens: 2 }]
+    const last = event({
+      type: 'message_delta',
+      delta: { stop_reason: 'compaction', stop_sequence: null },
+      usage: { output_tokens: 9, iterations, fallback_credit: null },
+      context_management: { applied_edits: [] },
+      input_transformations: null,
+    })
+    const whole = { type: 'compaction_delta', content: 'So far.', encrypted_content: 'c2Vh' }
+    const blocks = open(compaction) + delta(whole) + close() + open(fallback, 1) + close(1)
+    const decoded = decode('messages', start + blocks + last + event({ type: 'message_stop' }))
+    expect(decoded).toMatchObject({ ok: true, replayable: true, candidate: { model: 'y' } })
+    expect(body(decoded)).toEqual({
+      id: 'm',
+      model: 'y',
+      role: 'assistant',
+      content: [{ ...compaction, content: 'So far.', encrypted_content: 'c2Vh' }, fallback],
+      stop_reason: 'compaction',
+      stop_sequence: null,
+      usage: { input_tokens: 5, output_tokens: 9, iterations },
+      context_management: { applied_edits: [] },
+    })
+  })
+
   it.each<[string, string, string]>([
     ['nothing', '', 'empty'],
     ['only pings', event({ type: 'ping' }), 'empty'],

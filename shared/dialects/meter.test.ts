@@ -78,6 +78,26 @@ describe('token classes of the messages dialect', () => {
       tokens(0, 0, 4, 0, 0),
     ],
     [
+      'a compaction, which the totals leave out, beside turns of the model, which they hold',
+      {
+        input_tokens: 100,
+        output_tokens: 50,
+        iterations: [
+          {
+            type: 'compaction',
+            input_tokens: 7,
+            cache_read_input_tokens: 1000,
+            cache_creation_input_tokens: 30,
+            cache_creation: { ephemeral_1h_input_tokens: 10 },
+            output_tokens: 9,
+          },
+          { type: 'compaction', input_tokens: 1, output_tokens: 1 },
+          { type: 'message', input_tokens: 100, output_tokens: 50 },
+        ],
+      },
+      tokens(108, 20, 10, 1000, 60),
+    ],
+    [
       'fields that are not counts',
       { input_tokens: -1, output_tokens: '5', cache_read_input_tokens: 1.5, cache_creation: null },
       null,
@@ -110,6 +130,24 @@ describe('token classes of the messages dialect', () => {
       error: null,
     })
     expect(reading.tokens).toEqual(tokens(100, 0, 0, 5, 50))
+  })
+
+  it('count each compaction of a stream once', () => {
+    const compaction = { type: 'compaction', input_tokens: 7, output_tokens: 9 }
+    const delta = (iterations: object[]) =>
+      event({ type: 'message_delta', delta: {}, usage: { output_tokens: 50, iterations } } as never)
+    const start = event({ type: 'message_start', message: { usage: { input_tokens: 100, output_tokens: 1 } } } as never)
+    const { tokens: counted } = metered('messages', [start, delta([compaction]), delta([compaction, compaction])])
+    expect(counted).toEqual(tokens(114, 0, 0, 0, 68))
+  })
+
+  it('belong to the model that a provider fell back to', () => {
+    const fallback = { type: 'fallback', from: { model: 'm' }, to: { model: 'n' } }
+    const { model } = metered('messages', [
+      event({ type: 'message_start', message: { model: 'm', usage: {} } } as never),
+      event({ type: 'content_block_start', index: 0, content_block: fallback } as never),
+    ])
+    expect(model).toBe('n')
   })
 })
 

@@ -38,6 +38,8 @@ export interface RequestFacts {
   readonly systemRoles?: readonly Span[]
   /** How it is to be answered: the members that a model may refuse, in the order of the body. */
   readonly settings: readonly Setting[]
+  /** It fills the cache of its prompt and asks for no answer (messages only). */
+  readonly onlyCaches?: boolean
   /** The client does not wait for the answer and asks for it later (responses only). */
   readonly background?: boolean
   readonly system: Span | undefined

@@ -11,6 +11,7 @@ const MESSAGES: ReadonlyMap<string, FinishKind> = new Map([
   ['model_context_window_exceeded', 'length'],
   ['refusal', 'refusal'],
   ['pause_turn', 'pause'],
+  ['compaction', 'pause'],
 ])
 const CHAT: ReadonlyMap<string, FinishKind> = new Map([
   ['stop', 'complete'],
@@ -31,6 +32,9 @@ const KINDS = { messages: MESSAGES, chat: CHAT, responses: RESPONSES }
 export function finishKind(dialect: DialectName, finish: string): FinishKind {
   return KINDS[dialect].get(finish) ?? 'unknown'
 }
+
+/** Whether an answer only pauses: its client goes on with it, and it is served as it is (dialects 1.2). */
+export const isPause = (finish: string | null): boolean => finish !== null && finishKind('messages', finish) === 'pause'
 
 const TO_MESSAGES: Partial<Record<FinishKind, string>> = {
   complete: 'end_turn',

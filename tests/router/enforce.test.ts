@@ -117,6 +117,19 @@ describe('enforce', () => {
     ])
   })
 
+  it.each([
+    ['pause_turn', {}],
+    ['compaction', {}],
+    // A limit of 0 fills the cache and asks for no answer.
+    ['max_tokens', { max_tokens: 0 }],
+  ])('serves what is no answer yet as it came, without a climb (%s)', async (stop_reason, asked) => {
+    const { post, receipts } = await start()
+    upstream.queue(json({ ...messagesAnswer(''), content: [], stop_reason }))
+    const got = await post('/v1/messages', { ...ASK, ...asked })
+    expect(await got.json()).toMatchObject({ content: [], stop_reason })
+    expect(await receipts()).toMatchObject([{ attempts: [{ gates: [], verdict: 'pass' }], final: { status: 200 } }])
+  })
+
   it('fails over across dialects, and the client sees its own', async () => {
     running = await testRouter({ config: CONFIG(upstream.origin).replace('"large/best"]', '"other/chatty"]') })
     upstream.queue(reset, json(chatAnswer('translated', 'chatty')))

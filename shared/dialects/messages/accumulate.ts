@@ -8,17 +8,21 @@ import { asArray, asObject, asString, isArray, isObject, tryParse, without } fro
 import { errorIn } from '../upstream-error.ts'
 import type { AnswerBlock } from './answer.ts'
 import { messagesCandidate } from './answer.ts'
+import { fallbackOf } from './fallback.ts'
 import { CUT_SHORT } from './stop.ts'
 import { DELTA_USAGE, messagesUsage } from './usage.ts'
 
 interface OpenBlock {
-  readonly shell: JsonObject
+  shell: JsonObject
   text: string
   thinking: string
   signature: string | undefined
   input: string | undefined
   readonly citations: Json[]
 }
+
+/** Members of a message that its last delta brings beside its `delta`. */
+const BESIDE_DELTA = ['context_management', 'input_transformations'] as const
 
 /** Frames of these types carry parts that go into the answer unread; they are parsed with their text kept. */
 const KEEPS_TEXT = new Set(['message_start', 'content_block_start'])
@@ -50,6 +54,8 @@ export function messagesAccumulator(): Accumulator {
       fail('out_of_order', `a content block with index ${String(data.index)}, expected ${blocks.length}`)
     open = openedBlock(data)
     blocks.push(open)
+    const model = fallbackOf(open.shell)
+    if (model !== null) start = { ...start, model }
   }
 
   function addDelta(data: JsonObject): void {
@@ -77,6 +83,7 @@ export function messagesAccumulator(): Accumulator {
     else if (type === 'message_delta') {
       if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
       last = { ...last, ...data.delta }
+      for (const name of BESIDE_DELTA) if (data[name] != null) start = { ...start, [name]: data[name] }
       if (isObject(data.usage)) {
         usage = { ...usage, ...counted(data.usage) }
         tokens.see(data.usage)
@@ -195,6 +202,13 @@ function addToBlock(block: OpenBlock, delta: JsonObject): void {
       of('text')
       block.citations.push(delta.citation ?? null)
       break
+    case 'compaction_delta': {
+      // It brings the whole of the block, null where the compaction failed.
+      of('compaction')
+      const { content = null, encrypted_content: sealed } = delta
+      block.shell = { ...block.shell, content, ...(sealed === undefined ? {} : { encrypted_content: sealed }) }
+      break
+    }
   }
 }
 

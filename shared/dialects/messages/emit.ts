@@ -69,6 +69,7 @@ function blockFrames(block: JsonObject, index: number): Uint8Array[] {
 function shellOf(block: JsonObject): JsonObject {
   if (block.type === 'text') return { ...block, text: '', ...(isArray(block.citations) ? { citations: [] } : {}) }
   if (block.type === 'thinking') return { ...block, thinking: '', signature: '' }
+  if (block.type === 'compaction') return { ...block, content: null }
   return { ...block, input: {} }
 }
 
@@ -87,6 +88,10 @@ function deltasOf(block: JsonObject): JsonObject[] | undefined {
       // Clients overwrite the signature, so it comes once, whole and last.
       ...(signature === '' ? [] : [{ type: 'signature_delta', signature }]),
     ]
+  }
+  if (block.type === 'compaction') {
+    const { content = null, encrypted_content: sealed } = block
+    return [{ type: 'compaction_delta', content, ...(sealed === undefined ? {} : { encrypted_content: sealed }) }]
   }
   if (!STREAMED_INPUT.has(String(block.type)) || !isObject(block.input)) return undefined
   const input: Json = block.input

@@ -9,6 +9,7 @@ import type { Meter, MeterReading } from '../meter.ts'
 import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
+import { fallbackOf } from './fallback.ts'
 import { messagesUsage } from './usage.ts'
 
 /** Meters a messages stream. */
@@ -34,9 +35,12 @@ export function messagesMeter(): Meter {
           if (isObject(message.usage)) usage.see(message.usage)
           break
         }
-        case 'content_block_start':
-          textBytes += writtenIn(asObject(data.content_block))
+        case 'content_block_start': {
+          const block = asObject(data.content_block)
+          textBytes += writtenIn(block)
+          model = fallbackOf(block) ?? model
           break
+        }
         case 'content_block_delta':
           textBytes += writtenIn(asObject(data.delta))
           break

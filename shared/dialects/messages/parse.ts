@@ -48,6 +48,7 @@ function read(body: Uint8Array): RequestFacts {
   const settings: Setting[] = []
   let stream = false
   let maxTokens: number | undefined
+  let lastLimit: number | undefined
   let system: Span | undefined
   let tools: Span | undefined
   let toolCount = 0
@@ -63,7 +64,8 @@ function read(body: Uint8Array): RequestFacts {
           stream = readTrue(c)
           break
         case 'max_tokens':
-          maxTokens = looserLimit(maxTokens, readNumber(c))
+          lastLimit = readNumber(c)
+          maxTokens = looserLimit(maxTokens, lastLimit)
           if (c.at === start) readSpan(c)
           noteSetting(c, settings, key, from, start)
           break
@@ -92,6 +94,7 @@ function read(body: Uint8Array): RequestFacts {
     includeUsage: false,
     n: 1,
     maxTokens: limitOf(maxTokens),
+    ...(lastLimit === 0 ? { onlyCaches: true } : {}),
     toolCount,
     imageCount: history.images,
     mediaCount: history.media,

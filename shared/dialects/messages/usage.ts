@@ -1,6 +1,6 @@
 import type { Tokens } from '../candidate.ts'
-import type { JsonObject } from '../json-value.ts'
-import { asObject } from '../json-value.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { asObject, isArray, without } from '../json-value.ts'
 import { tokenCount } from '../token-count.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
@@ -11,6 +11,8 @@ export const DELTA_USAGE = [
   'output_tokens',
   'output_tokens_details',
   'server_tool_use',
+  'iterations',
+  'fallback_credit',
 ] as const
 
 /** The largest count seen of each kind. */
@@ -40,6 +42,7 @@ export interface MessagesUsage {
 export function messagesUsage(): MessagesUsage {
   const most: Most = {}
   let serviceTier: string | null = null
+  let compactions: readonly Tokens[] = []
 
   function raise(name: keyof Most, value: number | undefined): void {
     if (value !== undefined && value >= (most[name] ?? 0)) most[name] = value
@@ -56,6 +59,7 @@ export function messagesUsage(): MessagesUsage {
       raise('written1h', tokenCount(written.ephemeral_1h_input_tokens))
       raise('searches', tokenCount(asObject(usage.server_tool_use).web_search_requests))
       if (typeof usage.service_tier === 'string') serviceTier = usage.service_tier
+      if (isArray(usage.iterations)) compactions = compactionsIn(usage.iterations)
     },
 
     tokens() {
@@ -63,7 +67,7 @@ export function messagesUsage(): MessagesUsage {
       if (Object.keys(counted).length === 0) return null
       const hour = most.written1h ?? 0
       const total = most.written
-      return {
+      const counts = {
         cache_read: most.read ?? 0,
         cache_write_1h: hour,
         // Where the split and the total disagree, the split is believed for the hour and the total for the rest.
@@ -71,6 +75,7 @@ export function messagesUsage(): MessagesUsage {
         output: most.output ?? 0,
         uncached: most.input ?? 0,
       }
+      return compactions.reduce(added, counts)
     },
 
     get serviceTier() {
@@ -82,3 +87,22 @@ export function messagesUsage(): MessagesUsage {
     },
   }
 }
+
+/** A compaction is a request of its own at the same model, and the totals leave it out. */
+function compactionsIn(iterations: readonly Json[]): Tokens[] {
+  return iterations.flatMap(iteration => {
+    const { type, ...counts } = asObject(iteration)
+    if (type !== 'compaction') return []
+    const usage = messagesUsage()
+    usage.see(without(counts, 'iterations'))
+    return usage.tokens() ?? []
+  })
+}
+
+const added = (a: Tokens, b: Tokens): Tokens => ({
+  cache_read: a.cache_read + b.cache_read,
+  cache_write_1h: a.cache_write_1h + b.cache_write_1h,
+  cache_write_5m: a.cache_write_5m + b.cache_write_5m,
+  output: a.output + b.output,
+  uncached: a.uncached + b.uncached,
+})

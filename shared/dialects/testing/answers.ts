@@ -32,10 +32,16 @@ const block = fc.oneof(
     tool_use_id: name,
     content: fc.array(jsonObject, { maxLength: 2 }),
   }),
+  fc.record({ type: fc.constant('compaction'), content: fc.option(text), encrypted_content: fc.option(name) }),
   fc.record({ type: fc.constant('a_block_of_next_year'), payload: fc.jsonValue({ maxDepth: 2 }) }),
 )
+const iteration = fc.record({
+  type: fc.constantFrom('message', 'compaction'),
+  input_tokens: count,
+  output_tokens: count,
+})
 
-/** Answers of the messages dialect as the API gives them without streaming. */
+/** Answers of the messages dialect as the API gives them without streaming, those of its betas among them. */
 export const messagesAnswer = fc.record({
   id: name.map(n => `msg_${n}`),
   type: fc.constant('message'),
@@ -48,6 +54,7 @@ export const messagesAnswer = fc.record({
     'stop_sequence',
     'tool_use',
     'pause_turn',
+    'compaction',
     'refusal',
     'a_new_reason',
   ),
@@ -61,7 +68,11 @@ export const messagesAnswer = fc.record({
     output_tokens: count,
     service_tier: fc.constantFrom('standard', null),
     server_tool_use: fc.constantFrom(null, { web_search_requests: 2 }),
+    iterations: fc.option(fc.array(iteration, { maxLength: 3 })),
+    fallback_credit: fc.constantFrom(null, { status: { type: 'redeemed' } }),
   }),
+  context_management: fc.option(fc.record({ applied_edits: fc.array(jsonObject, { maxLength: 2 }) })),
+  input_transformations: fc.option(fc.array(jsonObject, { maxLength: 2 })),
 })
 
 const odds = fc.array(
