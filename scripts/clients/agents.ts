@@ -137,7 +137,7 @@ const AGENTS: readonly Agent[] = [
 ]
 
 /** Versions that were tried. */
-const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.331', 'opencode-ai': '1.18.33' }
+const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.332', 'opencode-ai': '1.18.33' }
 const AIDER_OF_PYPI = 'aider-chat==0.86.2'
 
 async function install(): Promise<void> {

@@ -5,7 +5,7 @@ export const SDKS_OF_NPM = {
   '@langchain/core': '1.4.0',
   zod: '4.6.7',
 } as const
-export const SDKS_OF_PYPI = { openai: '3.57.0', anthropic: '2.13.0', 'pydantic-ai-slim': '2.68.0' } as const
+export const SDKS_OF_PYPI = { openai: '3.57.0', anthropic: '2.14.0', 'pydantic-ai-slim': '2.68.0' } as const
 
 export interface SdkProgram {
   name: string

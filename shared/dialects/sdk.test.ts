@@ -46,7 +46,11 @@ const clients: Record<DialectName, Client> = {
     served = pieces
     const options = { apiKey: 'x', maxRetries: 0, logLevel: 'off' } as const
     const client = new Anthropic(socket ? { ...options, baseURL: base } : { ...options, fetch: inProcess })
-    const stream = client.messages.stream({ model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] })
+    const stream = client.beta.messages.stream({
+      model: 'm',
+      max_tokens: 1,
+      messages: [{ role: 'user', content: 'x' }],
+    })
     return plain(await stream.finalMessage())
   },
   async chat(pieces, socket = false) {
