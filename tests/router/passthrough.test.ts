@@ -65,6 +65,9 @@ describe.each([
       usage: { prompt_tokens: 1000, total_tokens: 1000 },
     })
     await openai.embeddings.create({ model: 'text-embedding-3-small', input: 'hm', encoding_format: 'float' })
+    const details = { input_tokens_details: { cached_tokens: 200, cache_write_tokens: 300 } }
+    json({ id: 'cmp_1', output: [], usage: { input_tokens: 1000, ...details, output_tokens: 10, total_tokens: 1010 } })
+    await openai.responses.compact({ model: 'gpt-4.1', input: 'hm' })
     const done = {
       type: 'transcript.text.done',
       text: 'hm',
@@ -116,6 +119,11 @@ describe.each([
       tokens: { uncached: 1000, output: 0 },
       usage_source: 'provider',
       cost: 0.00002,
+    })
+    expect(of('/v1/responses/compact').attempts[0]).toMatchObject({
+      model: 'gpt-4.1',
+      tokens: { cache_read: 200, cache_write_5m: 300, uncached: 500, output: 10 },
+      cost: expect.any(Number),
     })
     // Sound and pictures have prices of their own: what they cost is not known from a count of tokens.
     expect(of('/v1/audio/transcriptions').attempts[0]).toMatchObject({

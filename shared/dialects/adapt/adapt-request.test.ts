@@ -183,6 +183,14 @@ describe('a messages request', () => {
       ['cache_control.ttl: - -> removed (unsupported)'],
     ],
     [
+      'does not think where its form between tools was refused: that form is without thinking, too',
+      {},
+      `{${ASK},"thinking":{"type":"between_tools"},"context_management":${CLEAR}}`,
+      `{${ASK},"thinking":{"type":"disabled"}}`,
+      ['thinking: between_tools -> disabled (refused)', 'context_management: - -> removed (thinking_off)'],
+      { refused: ['thinking="between_tools"'] },
+    ],
+    [
       'is without what was refused',
       {},
       `{${ASK},"metadata":{"user_id":"u"},"thinking":{"type":"adaptive"},"context_management":${CLEAR},"output_config":{"effort":"low"}}`,

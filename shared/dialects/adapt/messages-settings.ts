@@ -44,6 +44,11 @@ function adaptThinking(book: Draft, context: MessagesContext, maxTokens: number 
   const thinking = book.value('thinking')
   if (!isObject(thinking)) return false
   const { type, budget_tokens: budget } = thinking
+  // Thinking is off in this form, but for a few words between calls of tools.
+  if (type === 'between_tools' && context.refused.has('thinking')) {
+    book.replace('thinking', '{"type":"disabled"}', { from: type, to: 'disabled', why: 'refused' })
+    return true
+  }
   const from = type === 'enabled' && typeof budget === 'number' ? `enabled ${budget}` : type
   if (from !== 'adaptive' && from !== 'disabled' && type !== 'enabled') return false
   const leaveOut = (why: 'refused' | 'unsupported' | 'too_large') => {

@@ -29,6 +29,7 @@ describe('the setting that a provider refused', () => {
       'thinking',
     ],
     ['Anthropic', 400, anthropic("thinking: Input tag 'adaptive' found using 'type' does not match"), 'thinking'],
+    ['Anthropic', 400, anthropic('"thinking.type.between_tools" is not supported for this model.'), 'thinking'],
     ['Anthropic', 400, anthropic('This model does not support the effort parameter.'), 'output_config.effort'],
     ['Anthropic', 400, anthropic("This model does not support effort level 'xhigh'."), 'output_config.effort'],
     ['Anthropic', 400, anthropic('context_management: Extra inputs are not permitted'), 'context_management'],

@@ -44,7 +44,7 @@ const RECOGNISERS: readonly Recogniser[] = [
   { text: /adaptive thinking is not supported/i, setting: 'thinking', ofValue: true },
   { text: /does not support (?:adaptive |extended )?thinking/i, setting: 'thinking' },
   {
-    text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled)["`']? is not supported/i,
+    text: /thinking\.(?:type\.)?(?:enabled|adaptive|disabled|between_tools)["`']? is not supported/i,
     setting: 'thinking',
     ofValue: true,
   },

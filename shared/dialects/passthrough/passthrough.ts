@@ -1,12 +1,13 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { DialectName, Tokens } from '../candidate.ts'
+import { chatTokens } from '../chat/usage.ts'
 import type { PassingDialect } from '../dialect.ts'
 import { dialects } from '../dialects.ts'
 import { JsonSyntaxError } from '../json-scan.ts'
 import { tryParseJson } from '../json-text.ts'
 import { asObject, asString, isObject, type JsonObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'
-import { tokenCount } from '../token-count.ts'
+import { responsesTokens } from '../responses/usage.ts'
 
 /** Reads what the answers of a vendor's other paths have in common: an id, a model, and counts of tokens under `usage`. */
 export function passthroughOf(vendor: DialectName): PassingDialect {
@@ -46,11 +47,4 @@ function reading(answer: JsonObject): MeterReading {
 }
 
 /** Older paths say prompt and completion where newer ones say input and output. */
-function tokensOf(usage: JsonObject): Tokens | null {
-  const input = tokenCount(usage.input_tokens ?? usage.prompt_tokens)
-  const output = tokenCount(usage.output_tokens ?? usage.completion_tokens ?? 0)
-  if (input === undefined || output === undefined) return null
-  const details = asObject(usage.input_tokens_details ?? usage.prompt_tokens_details)
-  const read = tokenCount(details.cached_tokens) ?? 0
-  return { cache_read: read, cache_write_1h: 0, cache_write_5m: 0, output, uncached: Math.max(0, input - read) }
-}
+const tokensOf = (usage: JsonObject): Tokens | null => responsesTokens(usage) ?? chatTokens(usage)

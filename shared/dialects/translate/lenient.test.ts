@@ -227,6 +227,11 @@ describe('what messages clients send, for a chat host', () => {
     ],
     ['thinking', { thinking: { type: 'adaptive' } }, { body: { reasoning_effort: 'medium' } }],
     [
+      'thinking between tools, which is off else',
+      { thinking: { type: 'between_tools' } },
+      { body: {}, notes: ['thinking'] },
+    ],
+    [
       'an effort without thinking',
       { thinking: { type: 'disabled' }, output_config: { effort: 'low' } },
       { body: {}, notes: ['output_config.effort', 'thinking'] },

@@ -80,13 +80,16 @@ function effort(thinking: Json | undefined, book: Ledger): JsonObject {
   // Thinking blocks are not part of a translated answer, so how they would look does not matter.
   if (thinking.display !== undefined) book.drop('thinking.display')
   const { type, budget_tokens: budget } = thinking
-  if (type === 'disabled') book.drop('thinking')
+  if (isThinkingOff(type)) book.drop('thinking')
   else if (type === 'adaptive') return { reasoning_effort: 'medium' }
   else if (type === 'enabled' && typeof budget === 'number') {
     return { reasoning_effort: budget <= 2048 ? 'low' : budget <= 8192 ? 'medium' : 'high' }
   } else book.refuse('thinking', 'expected enabled with a budget, adaptive or disabled')
   return {}
 }
+
+/** Between calls of tools a model writes a few words as thinking, and does not think. */
+const isThinkingOff = (type: Json | undefined) => type === 'disabled' || type === 'between_tools'
 
 /** How a model that thinks on its own is asked to: by an effort, and for an answer of a form. */
 function outputConfig({ thinking, output_config: given, output_format }: JsonObject, book: Ledger): JsonObject {
@@ -95,8 +98,7 @@ function outputConfig({ thinking, output_config: given, output_format }: JsonObj
   const wished = effort(thinking, book)
   const format = formatOf(config.format ?? output_format, book)
   if (config.effort === undefined) return { ...wished, ...format }
-  const isOff = asObject(thinking).type === 'disabled'
-  if (isOff || !isEffort(config.effort)) {
+  if (isThinkingOff(asObject(thinking).type) || !isEffort(config.effort)) {
     book.advise('output_config.effort', 'there is no such effort')
     return { ...wished, ...format }
   }
