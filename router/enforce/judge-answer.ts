@@ -1,4 +1,4 @@
-import type { Candidate, DialectName } from '../../shared/dialects/candidate.ts'
+import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
@@ -51,9 +51,7 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
       out: EarlyAnswer | undefined,
       stillOpen?: (score: number | null) => void,
     ): Promise<Pick<Tried, 'verdict' | 'gates' | 'withheld'>> {
-      // Neither a paused turn nor a cache that was filled is an answer: they are served as they are (dialects §1.2).
-      const isNoAnswer = isPause(call.finish) || inbound.facts.onlyCaches === true
-      if (plan.gates.length === 0 || isNoAnswer) return { verdict: 'pass', gates: undefined }
+      if (plan.gates.length === 0 || isNoAnswer(call, plan)) return { verdict: 'pass', gates: undefined }
       const known = await out?.verdicts()
       const outcome = await runGates({
         gates: plan.gates.map(gate => {
@@ -81,6 +79,13 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
       return { verdict: withheld ? 'fail' : verdict, gates, withheld }
     },
   }
+}
+
+/** A paused turn, a cache that was filled and a context that was made shorter are no answers: they are served as they are (dialects §1.2). */
+function isNoAnswer({ finish, candidate }: AnsweredCall, { inbound }: CascadePlan): boolean {
+  if (isPause(finish) || inbound.facts.onlyCaches === true) return true
+  const [{ text, toolCalls, refusal, extras }] = candidate.choices as [CandidateChoice]
+  return extras.includes('compaction') && text === '' && toolCalls.length === 0 && refusal === null
 }
 
 /** Whether a gate that must pass stands against an answer: a gate that was cut short by another's word has not passed it. */

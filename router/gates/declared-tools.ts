@@ -46,7 +46,7 @@ function readTools({ body, facts, dialect }: GateRequest): DeclaredTools {
   const checks = new Map<string, ToolCheck>()
 
   function declare(tool: JsonObject): void {
-    const name = asString(partOf(tool).name)
+    const name = asString(partOf(tool).name) ?? (dialect === 'responses' ? typeOf(tool) : null)
     if (name !== null) declarations.set(name, tool)
   }
 
@@ -62,6 +62,9 @@ function readTools({ body, facts, dialect }: GateRequest): DeclaredTools {
     },
   }
 }
+
+/** Of a tool that has no name. The older type of the one for computers is called by the name of the newer. */
+const typeOf = ({ type }: JsonObject) => (type === 'computer_use_preview' ? 'computer' : asString(type))
 
 const TEXT: ToolCheck = { kind: 'text' }
 

@@ -159,6 +159,36 @@ describe('an enforced call of the Responses API', () => {
     ])
   })
 
+  it.each([
+    { type: 'shell_call', call_id: 'c', action: { commands: ['ls'] }, environment: null },
+    { type: 'local_shell_call', call_id: 'c', action: { type: 'exec', command: ['ls'] } },
+    { type: 'apply_patch_call', call_id: 'c', operation: { type: 'delete_file', path: 'a' } },
+    { type: 'computer_call', call_id: 'c', actions: [{ type: 'screenshot' }], pending_safety_checks: [] },
+    { type: 'tool_search_call', call_id: 'c', execution: 'client', arguments: { q: 'a' } },
+    { type: 'mcp_approval_request', name: 'save', server_label: 'docs', arguments: '{}' },
+    { type: 'compaction', encrypted_content: 'c2Vh' },
+  ])('serves what the client is to go on with, without a climb ($type)', async item => {
+    const client = await start(
+      LADDER.replace('"non-empty"', '"non-empty", "args"'),
+      'gate = [{ id = "args", kind = "tool-args" }]',
+    )
+    json({ ...empty('resp_1'), output: [{ id: 'i_1', status: 'completed', ...item }] })
+    const types = ['shell', 'local_shell', 'apply_patch', 'computer_use_preview', 'tool_search', 'mcp']
+    const tools = types.map(type => ({ type })) as OpenAI.Responses.Tool[]
+    const { output } = await client.responses.create({ model: 'auto', input: 'hi', tools })
+    expect(output).toMatchObject([item])
+    expect(sentModels()).toEqual(['/a/v1/responses small'])
+  })
+
+  it('climbs from a command that ran at the provider and came to nothing', async () => {
+    const client = await start(LADDER)
+    const environment = { type: 'container_reference', container_id: 'cntr_1' }
+    const ran = { type: 'shell_call', id: 'i_1', call_id: 'c', action: { commands: ['ls'] }, environment }
+    json({ ...empty('resp_1'), output: [ran] })
+    json(made('resp_2', 'A cat.'))
+    expect((await client.responses.create({ model: 'auto', input: 'hi' })).output_text).toBe('A cat.')
+  })
+
   it('serves a parsed answer of the SDK', async () => {
     const client = await start(LADDER)
     json(made('resp_1', '{"animal":"cat"}'))

@@ -1,5 +1,6 @@
 import { fail } from '../accumulator.ts'
 import type { Candidate, ToolCall } from '../candidate.ts'
+import { writeJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
 import { isWebSearch, responsesFinish, responsesTokens } from './usage.ts'
@@ -57,9 +58,30 @@ function refusalOf(items: readonly JsonObject[]): string | null {
   return refusals.length === 0 ? null : refusals.join('')
 }
 
+/** Tools that have a type in the place of a name, by the calls that the client carries out or decides on. */
+const TYPED_TOOLS: Readonly<Record<string, string>> = {
+  shell_call: 'shell',
+  local_shell_call: 'local_shell',
+  apply_patch_call: 'apply_patch',
+  computer_call: 'computer',
+  tool_search_call: 'tool_search',
+  mcp_approval_request: 'mcp',
+}
+
+const ranAtProvider = ({ environment, execution }: JsonObject): boolean =>
+  execution === 'server' || asObject(environment).type === 'container_reference'
+
+function typedCallOf(item: JsonObject): ToolCall[] {
+  const name = TYPED_TOOLS[String(item.type)]
+  if (name === undefined || ranAtProvider(item)) return []
+  const { call_id: callId, id, action, actions, operation, arguments: args } = item
+  const given = action ?? actions ?? operation ?? args ?? {}
+  return [{ id: asString(callId ?? id) ?? '', name, arguments: asString(given) ?? writeJson(given) }]
+}
+
 function toolCallOf(item: JsonObject): ToolCall[] {
   const { type } = item
-  if (type !== 'function_call' && type !== 'custom_tool_call') return []
+  if (type !== 'function_call' && type !== 'custom_tool_call') return typedCallOf(item)
   const text = type === 'function_call' ? 'arguments' : 'input'
   return [
     {
