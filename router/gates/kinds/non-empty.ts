@@ -3,7 +3,10 @@ import { countChars } from '../characters.ts'
 import { defineGate } from '../define-gate.ts'
 import { fail, finishOf, PASS, settled } from '../gate.ts'
 
-/** Something was answered: enough text, or a tool call. */
+/** What an answer holds that is not text and says something all the same, as a chat or a responses host names it. */
+const SOUNDS_AND_PICTURES: ReadonlySet<string> = new Set(['audio', 'images', 'image_generation_call'])
+
+/** Something was answered: enough text, a tool call, sound or a picture. */
 export const nonEmpty = defineGate({
   kind: 'non-empty',
   about: 'The answer says something.',
@@ -25,10 +28,11 @@ export const nonEmpty = defineGate({
   }),
   build: config => ({
     judge(input) {
-      const { text, toolCalls, refusal } = input.choice
+      const { text, toolCalls, refusal, extras } = input.choice
       if (finishOf(input) === 'refusal' || (refusal ?? '') !== '') return settled(config.refusal, 'refusal')
       if (config.acceptToolCalls && toolCalls.length > 0) return PASS
       if (hasText(text, config.minChars)) return PASS
+      if (extras.some(extra => SOUNDS_AND_PICTURES.has(extra))) return PASS
       return fail(text.trim() === '' ? 'empty' : 'too_short')
     },
   }),

@@ -9,6 +9,7 @@ export interface AnswerParts {
   finish?: string
   /** Name and arguments of each call. */
   calls?: readonly (readonly [name: string, args: string])[]
+  extras?: readonly string[]
 }
 
 export interface SubjectParts {
@@ -53,10 +54,10 @@ export function inputOf(part: AnswerParts, options: SubjectParts = {}): GateInpu
 }
 
 function choiceOf(part: AnswerParts, index: number, dialect: DialectName): CandidateChoice {
-  const { text = '', refusal = null, calls = [] } = part
+  const { text = '', refusal = null, calls = [], extras = [] } = part
   const toolCalls: ToolCall[] = calls.map(([name, args], i) => ({ id: `c${i}`, name, arguments: args }))
   const complete = dialect === 'chat' ? 'stop' : 'end_turn'
   const used = dialect === 'chat' ? 'tool_calls' : 'tool_use'
   const finish = part.finish ?? (calls.length > 0 ? used : complete)
-  return { index, text, toolCalls, refusal, thinking: '', finish, extras: [] }
+  return { index, text, toolCalls, refusal, thinking: '', finish, extras }
 }
