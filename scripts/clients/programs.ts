@@ -2,8 +2,8 @@
 export const PACKAGES: Readonly<Record<string, string>> = {
   '@openai/codex': '0.169.0',
   '@openai/agents': '0.20.0',
-  ai: '6.0.326',
-  '@ai-sdk/openai': '3.0.141',
+  ai: '7.0.173',
+  '@ai-sdk/openai': '4.0.118',
   openai: '7.57.0',
   zod: '4.6.7',
 }

@@ -5,7 +5,13 @@ export const SDKS_OF_NPM = {
   '@langchain/core': '1.4.0',
   zod: '4.6.7',
 } as const
-export const SDKS_OF_PYPI = { openai: '3.57.0', anthropic: '2.14.0', 'pydantic-ai-slim': '2.68.0' } as const
+export const SDKS_OF_PYPI = {
+  openai: '3.57.0',
+  anthropic: '2.14.0',
+  'pydantic-ai-slim': '2.68.0',
+  'langchain-openai': '1.7.4',
+  'langchain-anthropic': '1.7.10',
+} as const
 
 export interface SdkProgram {
   name: string
@@ -35,6 +41,30 @@ async function tryAll(model, name) {
   const told = new ToolMessage({ tool_call_id: call.id, content: await look.invoke(call.args) })
   say(name + ' loop', textOf(await bound.invoke([...asked, first, told])))
 }
+`
+
+const LOOK_PY = `
+import os
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from pydantic import BaseModel
+class Form(BaseModel):
+    """What the note says."""
+    answer: str
+@tool
+def look(q: str) -> str:
+    """Looks."""
+    return 'forty-two' if q == 'note.txt' else 'nothing'
+ask = [HumanMessage('What does note.txt say?')]
+def try_all(model, name):
+    print(name + ' invoke:', model.invoke(ask).text)
+    print(name + ' stream:', ''.join(piece.text for piece in model.stream(ask)))
+    bound = model.bind_tools([look])
+    first = bound.invoke(ask)
+    call = first.tool_calls[0]
+    print(name + ' tool:', call['name'], call['args'])
+    told = ToolMessage(look.invoke(call['args']), tool_call_id=call['id'])
+    print(name + ' loop:', bound.invoke([*ask, first, told]).text)
 `
 
 export const SDK_PROGRAMS: readonly SdkProgram[] = [
@@ -156,6 +186,31 @@ for name, model in models.items():
     print(name + ' form:', Agent(model, output_type=Form).run_sync('What does note.txt say?').output)
 responses = OpenAIResponsesModel('large', provider=openai)
 print('responses loop:', Agent(responses, tools=[look]).run_sync('What does note.txt say?').output)
+`,
+  },
+  {
+    name: 'langchain-openai',
+    language: 'py',
+    source: `${LOOK_PY}
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+base = {'model': 'large', 'base_url': os.environ['BASE'] + '/v1', 'max_retries': 0}
+chat = ChatOpenAI(**base)
+try_all(chat, 'chat')
+print('chat form:', chat.with_structured_output(Form).invoke(ask))
+try_all(ChatOpenAI(use_responses_api=True, **base), 'responses')
+embeddings = OpenAIEmbeddings(**{**base, 'model': 'text-embedding-3-small'}, check_embedding_ctx_length=False)
+print('embeddings:', embeddings.embed_query('forty-two'))
+`,
+  },
+  {
+    name: 'langchain-anthropic',
+    language: 'py',
+    source: `${LOOK_PY}
+from langchain_anthropic import ChatAnthropic
+messages = ChatAnthropic(model='large', base_url=os.environ['BASE'], max_tokens=200, max_retries=0)
+try_all(messages, 'messages')
+print('messages form:', messages.with_structured_output(Form).invoke(ask))
+print('count:', messages.get_num_tokens_from_messages(ask))
 `,
   },
 ]
