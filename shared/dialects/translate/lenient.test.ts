@@ -253,6 +253,7 @@ describe('what messages clients send, for a chat host', () => {
     ['more of them than chat takes', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }, { refused: 'stop_sequences' }],
     ['a field of next year', { a_field_of_next_year: 1 }, { body: {}, notes: ['a_field_of_next_year'] }],
     ['a place where it may be answered', { inference_geo: 'eu' }, { refused: 'inference_geo' }],
+    ['a cache to fill and nothing more', { max_tokens: 0 }, { refused: 'max_tokens' }],
     ['a thread that its host keeps', { thread: { type: 'create' } }, { refused: 'thread' }],
     [
       'a wish for a summary in the place of an answer',

@@ -66,6 +66,7 @@ export function requestToChat(body: Uint8Array, options: ToChatOptions): Transla
 function limit(maxTokens: Json | undefined, legacy: boolean, book: Ledger): JsonObject {
   if (maxTokens === undefined) return {}
   if (typeof maxTokens !== 'number') book.refuse('max_tokens', 'expected a number')
+  if (maxTokens === 0) book.refuse('max_tokens', 'a cache cannot be filled without an answer')
   return legacy ? { max_tokens: maxTokens } : { max_completion_tokens: maxTokens }
 }
 
