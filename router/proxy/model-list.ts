@@ -63,9 +63,20 @@ function listed({ routes }: RoutingConfig): ListedModel[] {
 /** Vendors leave the day open where they do not know it, with the first one of the era. */
 const NO_DAY = '1970-01-01T00:00:00Z'
 
+/** What the maker's list says of each model and this one does not know. */
+const UNKNOWN_OF_MESSAGES = {
+  capabilities: null,
+  max_tokens: null,
+  line: null,
+  lifecycle: 'active',
+  deprecated_at: null,
+  retires_at: null,
+} as const
+
 function messagesModel({ id, model }: ListedModel, windowOf: WindowOf) {
   const { window, pricing } = known(model, windowOf)
-  return { type: 'model', id, display_name: id, created_at: NO_DAY, max_input_tokens: window, pricing }
+  const max_input_tokens = window ?? null
+  return { type: 'model', id, display_name: id, created_at: NO_DAY, max_input_tokens, ...UNKNOWN_OF_MESSAGES, pricing }
 }
 
 function chatModel({ id, owner, model }: ListedModel, windowOf: WindowOf) {

@@ -63,7 +63,20 @@ describe('the models of a router that routes', () => {
       ['auto', 'fast', 'a', 'gpt-4.1'].map(id => [id, 'model', id]),
     )
     expect(page.has_more).toBe(false)
-    expect((await anthropic.models.retrieve('auto')).created_at).toBe('1970-01-01T00:00:00Z')
+    // Whatever the maker's own list always has is there, as unknown.
+    expect(await anthropic.models.retrieve('auto')).toEqual({
+      type: 'model',
+      id: 'auto',
+      display_name: 'auto',
+      created_at: '1970-01-01T00:00:00Z',
+      capabilities: null,
+      max_input_tokens: null,
+      max_tokens: null,
+      line: null,
+      lifecycle: 'active',
+      deprecated_at: null,
+      retires_at: null,
+    } satisfies Anthropic.ModelInfo)
   })
 
   it('leave the vendor’s to the vendor: one that is not routed, a list in observe, and all where nothing is enforced', async () => {
