@@ -12,7 +12,7 @@ import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
-import { isOtherDialect } from './observe/target.ts'
+import { GOOGLE_KEY, isOtherDialect, isProviderPath } from './observe/target.ts'
 import { PANEL_POLICY } from './panel/policy.ts'
 
 /** Codes of the shared HTTP layer, in this service's words. */
@@ -78,7 +78,7 @@ export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean
     // The routes are read at the first miss: by then every feature is mounted.
     methodsOf ??= allowedMethods(app.routes)
     const { method, path } = c.req
-    if (isOtherDialect(path)) {
+    if (isOtherDialect(path) || (isProviderPath(path) && c.req.header(GOOGLE_KEY) !== undefined)) {
       const message = `the Gemini dialect (${path}) is not served: call /v1/chat/completions or /v1/messages, where a Gemini model can be a rung by its OpenAI-compatible address`
       return refusal(c, 'not_found', message)
     }

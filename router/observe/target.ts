@@ -21,9 +21,11 @@ const UNVERSIONED = new RegExp(
 /** What the router answers itself below `/v1`; all else there is a provider's. */
 const OWN_PATHS: ReadonlySet<string> = new Set(['/v1/feedback', '/v1/capabilities'])
 
+export const GOOGLE_KEY = 'x-goog-api-key'
+
 /** Calls of a dialect that is not spoken here, under paths that may look like others. */
 const OTHER_DIALECT =
-  /^\/v1(?:beta|alpha)\d*\/(?:models|tunedModels)\/|:(?:streamGenerateContent|generateContent|countTokens|embedContent|batchEmbedContents)$/
+  /^\/v1(?:beta|alpha)\d*\/(?:models|tunedModels)\/|^\/v1\/interactions(?:\/|$)|:(?:streamGenerateContent|generateContent|countTokens|embedContent|batchEmbedContents)$/
 
 const ROUTED: Readonly<Record<string, Target>> = {
   '/v1/messages': { dialect: 'messages', api: 'messages' },
@@ -42,6 +44,8 @@ export function versioned(target: string): string {
 export function targetOf(method: string, path: string, headers: HeaderList): Target | undefined {
   if (method === 'POST' && Object.hasOwn(ROUTED, path)) return ROUTED[path]
   if (!isProviderPath(path) || leadsAway(path)) return undefined
+  // The key is one of neither provider, and under paths that all vendors have it would reach the wrong one.
+  if (headerValue(headers, GOOGLE_KEY) !== undefined) return undefined
   return { dialect: vendorOf(path, headers), api: 'passthrough' }
 }
 

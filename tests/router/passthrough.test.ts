@@ -103,6 +103,12 @@ describe.each([
     }
     const gemini = await fetch(`${router.origin}/v1/models/gemini-3:generateContent`, { method: 'POST', body: '{}' })
     expect([gemini.status, await gemini.text()]).toEqual([404, expect.stringContaining('Gemini dialect')])
+    const headers = { 'x-goog-api-key': 'theirs' }
+    for (const path of ['/v1/interactions', '/v1/models', '/v1/files']) {
+      const got = await fetch(router.origin + path, { headers })
+      expect([got.status, await got.text()], path).toEqual([404, expect.stringContaining('Gemini dialect')])
+    }
+    expect((await fetch(`${router.origin}/v1/interactions`, { method: 'POST', body: '{}' })).status).toBe(404)
     expect(upstream.seen).toHaveLength(seen)
   })
 
