@@ -83,9 +83,10 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
 
 /** A paused turn, a cache that was filled and a context that was made shorter are no answers: they are served as they are (dialects §1.2). */
 function isNoAnswer({ finish, candidate }: AnsweredCall, { inbound }: CascadePlan): boolean {
-  if (isPause(finish) || inbound.facts.onlyCaches === true) return true
+  if (isPause(finish)) return true
   const [{ text, toolCalls, refusal, extras }] = candidate.choices as [CandidateChoice]
-  return extras.includes('compaction') && text === '' && toolCalls.length === 0 && refusal === null
+  const isSilent = text === '' && toolCalls.length === 0 && refusal === null
+  return isSilent && (inbound.facts.onlyCaches === true || extras.includes('compaction'))
 }
 
 /** Whether a gate that must pass stands against an answer: a gate that was cut short by another's word has not passed it. */

@@ -140,7 +140,7 @@ function errorClass({ end, answer }: ObservedCall, dialect: PassingDialect): Err
 /** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
 function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
   const { api, answer, provider, request } = call
-  if (api === 'messages.count_tokens') return 0
+  if (api === 'messages.count_tokens' || request.path === '/v1/responses/input_tokens') return 0
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
   if (api === 'passthrough' && request.method !== 'POST') return 0
   const { tokens, usage_source } = usageOf(call)

@@ -130,6 +130,13 @@ describe('enforce', () => {
     expect(await receipts()).toMatchObject([{ attempts: [{ gates: [], verdict: 'pass' }], final: { status: 200 } }])
   })
 
+  it('gates an answer that comes all the same where none was asked for', async () => {
+    const { post, receipts } = await start()
+    upstream.queue(json(messagesAnswer('Here it is.')))
+    await (await post('/v1/messages', { ...ASK, max_tokens: 0 })).text()
+    expect(await receipts()).toMatchObject([{ attempts: [{ gates: [{ gate_id: 'non-empty', verdict: 'pass' }] }] }])
+  })
+
   it('fails over across dialects, and the client sees its own', async () => {
     running = await testRouter({ config: CONFIG(upstream.origin).replace('"large/best"]', '"other/chatty"]') })
     upstream.queue(reset, json(chatAnswer('translated', 'chatty')))

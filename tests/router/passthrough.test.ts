@@ -68,6 +68,8 @@ describe.each([
     const details = { input_tokens_details: { cached_tokens: 200, cache_write_tokens: 300 } }
     json({ id: 'cmp_1', output: [], usage: { input_tokens: 1000, ...details, output_tokens: 10, total_tokens: 1010 } })
     await openai.responses.compact({ model: 'gpt-4.1', input: 'hm' })
+    json({ object: 'response.input_tokens', input_tokens: 12 })
+    await openai.responses.inputTokens.count({ model: 'gpt-4.1', input: 'hm' })
     const done = {
       type: 'transcript.text.done',
       text: 'hm',
@@ -131,6 +133,8 @@ describe.each([
       tokens: { cache_read: 200, cache_write_5m: 300, uncached: 500, output: 10 },
       cost: expect.any(Number),
     })
+    // To count is free.
+    expect(of('/v1/responses/input_tokens').final.total_cost_usd).toBe(0)
     // Sound and pictures have prices of their own: what they cost is not known from a count of tokens.
     expect(of('/v1/audio/transcriptions').attempts[0]).toMatchObject({
       tokens: { uncached: 14, output: 3 },
