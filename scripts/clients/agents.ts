@@ -59,7 +59,7 @@ gates = ["non-empty"]
 
 const bin = (name: string) => join(folder, 'node_modules/.bin', name)
 const KEYS = { ANTHROPIC_API_KEY: 'sk-ant-test', OPENAI_API_KEY: 'sk-test' }
-const versionOf = async (program: string) => (await run(program, ['--version'])).stdout.trim().split('\n').at(-1) ?? ''
+const versionOf = async (program: string) => /.*\d+\.\d+.*/.exec((await run(program, ['--version'])).stdout)?.[0] ?? ''
 
 async function started(
   program: string,
@@ -126,6 +126,21 @@ const AGENTS: readonly Agent[] = [
   },
   { name: 'opencode', dialect: 'messages', version: () => versionOf(bin('opencode')), start: startOpencode },
   {
+    name: 'copilot',
+    dialect: 'messages',
+    version: () => versionOf(bin('copilot')),
+    start: (origin, home) => {
+      const env = {
+        COPILOT_PROVIDER_TYPE: 'anthropic',
+        COPILOT_PROVIDER_BASE_URL: origin,
+        COPILOT_PROVIDER_API_KEY: KEYS.ANTHROPIC_API_KEY,
+        COPILOT_MODEL: 'claude-opus-4-8',
+        COPILOT_OFFLINE: 'true',
+      }
+      return started(bin('copilot'), ['-p', ASK, '--allow-all-tools', '--no-color', '-s'], home, env)
+    },
+  },
+  {
     name: 'aider',
     dialect: 'messages',
     version: () => versionOf(aider),
@@ -137,7 +152,7 @@ const AGENTS: readonly Agent[] = [
 ]
 
 /** Versions that were tried. */
-const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.332', 'opencode-ai': '1.18.33' }
+const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.332', 'opencode-ai': '1.18.33', '@github/copilot': '1.0.102' }
 const AIDER_OF_PYPI = 'aider-chat==0.86.2'
 
 async function install(): Promise<void> {
