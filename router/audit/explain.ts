@@ -38,8 +38,11 @@ function summary({ mode, attempts, final, request }: UnsealedTrace): string {
   if (final.served_from === 'cache')
     return `An answer of ${final.served_model} that had passed its gates was given again, for nothing.`
   const how = final.served_from === 'best_attempt' ? ' as the best of what failed its gates' : ''
-  return `Rung ${final.served_rung} (${final.served_model}) was served${how} after ${tried}${usd(final.total_cost_usd, ' for ')}${usd(final.savings_usd, ', which saved ')}.`
+  return `Rung ${final.served_rung} (${final.served_model}) was served${how} after ${tried}${usd(final.total_cost_usd, ' for ')}${savingOf(final.savings_usd)}.`
 }
+
+const savingOf = (saved: number | null): string =>
+  saved !== null && saved < 0 ? `${usd(-saved, ', ')} more than the top rung` : usd(saved, ', which saved ')
 
 function routeStep({ mode, route_ix, policy, request }: UnsealedTrace): Step {
   const { requested_model, agent, tool_count, image_count, stream, body_bytes } = request.features

@@ -130,7 +130,7 @@ describe('the audit over HTTP', () => {
   it('explains the climb with its numbers', async () => {
     const { summary, steps } = explanation.parse(await json(`/-/traces/${ids[1]}/explain`))
     expect(summary).toMatch(
-      /^Rung 1 \(large\/best\) was served after 2 attempts for 0\.1056 USD, which saved -0\.0066 USD\.$/,
+      /^Rung 1 \(large\/best\) was served after 2 attempts for 0\.1056 USD, 0\.0066 USD more than the top rung\.$/,
     )
     expect(steps.map(({ step }) => step)).toEqual(['route', 'start', 'attempt 1', 'attempt 2', 'serve', 'cost'])
     expect(steps[2]).toMatchObject({

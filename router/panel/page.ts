@@ -112,12 +112,12 @@ ${ICON_SPRITE}
 <label>Mode <select name="mode"><option value="">any</option>${modes.map(name => html`<option>${name}</option>`)}</select></label>
 <label>Served from <select name="served_from"><option value="">any</option>${servedFrom.options.map(name => html`<option>${name}</option>`)}</select></label>
 <label>Route <input name="route" inputmode="numeric" pattern="[0-9]*" size="4" placeholder="any"></label>
-<label>Session <input name="session" size="14" placeholder="any" spellcheck="false"></label>
+<label>Session <input name="session" size="14" maxlength="512" placeholder="any" spellcheck="false"></label>
 <label>Since <input name="since" type="date"></label>
 <div class="row"><button>Filter</button> <button type="reset">Clear</button></div>
 </form>
 <form id="find"><label for="find-id">Find by trace, response or request id</label>
-<div class="row"><input id="find-id" size="36" spellcheck="false" required> <button>Open</button></div></form>
+<div class="row"><input id="find-id" size="36" maxlength="512" pattern=".*\\S.*" title="An id, not only spaces" spellcheck="false" required> <button>Open</button></div></form>
 <p id="said" class="said" role="status"></p>
 <div class="body"></div>
 <div class="row pages"><button id="older" type="button" hidden>Older traces</button></div></section>

@@ -22,7 +22,10 @@ export function feedbackButtons({ api, traceId, said, failed, reported }: Feedba
     return button
   })
 
+  let isSending = false
   async function report(outcome: Outcome, pressed: HTMLButtonElement): Promise<void> {
+    if (isSending) return
+    isSending = true
     try {
       const result = await api.feedback(traceId, outcome)
       for (const button of buttons) button.setAttribute('aria-pressed', String(button === pressed))
@@ -31,6 +34,8 @@ export function feedbackButtons({ api, traceId, said, failed, reported }: Feedba
       reported?.(result)
     } catch (error) {
       failed(error)
+    } finally {
+      isSending = false
     }
   }
   return el('span', { class: 'feedback' }, ...buttons)

@@ -70,12 +70,13 @@ const CREDENTIALS = {
 /** Which providers take calls now: one that failed too often is passed over for a while, and one without a credential always. */
 export function providersView(providers: Capabilities['providers']): HTMLElement[] {
   if (providers.length === 0) return [hint('No provider is configured.')]
-  const rows = providers.map(({ id, base_host, credential, breaker }) => {
+  const rows = providers.map(({ id, base_host, auth, credential, breaker }) => {
     const [look, words] = BREAKERS[breaker]
+    const isMissing = credential === 'missing' && auth !== 'none'
     return [
       id,
       el('span', { class: look }, words),
-      el('span', { class: credential === 'missing' ? 'bad' : undefined }, CREDENTIALS[credential]),
+      el('span', { class: isMissing ? 'bad' : undefined }, auth === 'none' ? 'none needed' : CREDENTIALS[credential]),
       base_host,
     ]
   })

@@ -24,6 +24,11 @@ const period = part<HTMLSelectElement>('#window')
 const said = (words: string) => part('#said').replaceChildren(words)
 const bodyOf = (id: string) => part(`#${id} > .body`)
 
+/** What went wrong before is no news once something else is asked for. */
+const forgetProblem = () => {
+  problem.hidden = true
+}
+
 /** Where a key would help the person is asked for one; anything else is said as it is. */
 function failed(error: unknown): void {
   if (error instanceof ApiFault && error.status === 401) {
@@ -51,10 +56,11 @@ function goTo(change: Partial<Place>): void {
 
 const detail = traceDetail({ api, failed, closed: () => goTo({ trace: undefined }) })
 function open(id: string): void {
+  forgetProblem()
   goTo({ trace: id })
   void detail.open(id)
 }
-const list = traceList({ api, open, said, failed, filtered: filters => goTo({ filters }) })
+const list = traceList({ api, open, said, failed, asked: forgetProblem, filtered: filters => goTo({ filters }) })
 const tail = followTail({
   api,
   said: words => part('#live').replaceChildren(words),
@@ -103,7 +109,7 @@ function firstSteps(): HTMLElement[] {
 }
 
 async function load(): Promise<void> {
-  problem.hidden = true
+  forgetProblem()
   const main = part('main')
   main.setAttribute('aria-busy', 'true')
   try {
@@ -144,6 +150,7 @@ part('#change-key').addEventListener('click', () =>
 )
 part('#reload').addEventListener('click', () => void load())
 period.addEventListener('change', () => {
+  forgetProblem()
   goTo({ days: period.value })
   void showFigures().catch(failed)
 })
@@ -157,6 +164,7 @@ function arrive(): void {
   place = placeOf(location)
   list.fill(place.filters)
   if (place.days !== undefined) period.value = place.days
+  if (period.selectedIndex < 0) period.value = '30'
   if (place.trace === undefined) detail.close()
   else void detail.open(place.trace)
 }
@@ -166,6 +174,8 @@ window.addEventListener('popstate', () => {
   arrive()
   if (JSON.stringify([place.filters, place.days]) !== before) void load()
 })
+// On a phone the menu is one line, wider than the screen.
+document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 themeSwitch()
 arrive()
 void load()

@@ -9,6 +9,8 @@ interface TraceListView {
   open: (traceId: string) => void
   said: (words: string) => void
   failed: (error: unknown) => void
+  /** The reader asked for traces. */
+  asked: () => void
   /** The reader asked for other traces. */
   filtered: (filters: Record<string, string>) => void
 }
@@ -96,7 +98,10 @@ export function traceList(view: TraceListView) {
         field.value = filters[field.name] ?? ''
   }
 
-  const shown = (work: () => Promise<unknown>) => () => void work().catch(failed)
+  const shown = (work: () => Promise<unknown>) => () => {
+    view.asked()
+    void work().catch(failed)
+  }
   const ask = () => {
     filtered(query())
     shown(show)()

@@ -34,9 +34,15 @@ export async function verifyExport(bytes: Uint8Array, key: string): Promise<Veri
 
 /** A public key in base64, or the keys that a router published. */
 function keptKeys(text: string): TrustedKeys {
-  if (text.startsWith('{')) return trustedKeys(toKeys(text))
-  const key = publicKey(fromBase64(text))
-  return new Map([[key.keyId, key.publicKey]])
+  try {
+    if (text.startsWith('{')) return trustedKeys(toKeys(text))
+    const key = publicKey(fromBase64(text))
+    return new Map([[key.keyId, key.publicKey]])
+  } catch (cause) {
+    throw new Error('The public key does not read: paste its 44 characters of base64, or a list of published keys.', {
+      cause,
+    })
+  }
 }
 
 async function* oneLot(lines: readonly string[]): AsyncGenerator<readonly string[]> {
