@@ -30,7 +30,7 @@ export function approvalCard(root: string, approval: Approval, choosable = false
     asked || uncertain || !choosable
       ? ''
       : html` <input type="checkbox" class="needs-script" data-choose="${id}" aria-label="Choose the decision about ${stepId} of ${agentName}">`
-  return html`<section class="card" data-card="${id}" aria-label="Approval for ${agentName}: ${stepId} of the run ${runId.slice(-12)}">
+  return html`<section class="card" tabindex="-1" data-card="${id}" aria-label="Approval for ${agentName}: ${stepId} of the run ${runId.slice(-12)}">
 <div class="row spread"><h2>${title}</h2>${choice}</div>
 <p dir="auto">${visible(prompt ?? '')}</p>
 ${facts([
@@ -59,7 +59,7 @@ export function approvalBrief(root: string, approval: Approval): Html {
   const path = `POST /v1/approvals/${id}`
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`
-  return html`<li class="brief" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${action?.name ?? stepId}, until ${when(expiresAt)}</small></p>
+  return html`<li class="brief" tabindex="-1" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${action?.name ?? stepId}, until ${when(expiresAt)}</small></p>
 <p class="clamped" dir="auto">${visible(words)}</p>
 ${
   reason === 'uncertain_step'
@@ -77,5 +77,5 @@ ${
 }
 
 export function decided({ status, decidedAt, comment }: Approval): Html {
-  return html`${badge(status)} ${when(decidedAt)}${comment === undefined ? '' : html` <q>${comment}</q>`}`
+  return html`${badge(status)} ${when(decidedAt)}${comment === undefined ? '' : html` <q>${visible(comment)}</q>`}`
 }

@@ -107,7 +107,7 @@ function plotFrame(plot: Plot, top: number, hasData: boolean, drawn: Shown): Htm
     title,
     ['From', ...series.map(({ name }) => ({ num: name }))],
     slots.map((slot, at) => [
-      html`<time datetime="${slot}" data-clock="both">${clock(slot, slotMs)}</time>`,
+      html`<time datetime="${slot}" data-clock="both">${clock(slot, slotMs)} UTC</time>`,
       ...series.map(({ values }) => (values[at] == null ? '–' : words(values[at]!))),
     ]),
   )}</details></figure>`

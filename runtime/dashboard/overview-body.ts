@@ -14,7 +14,7 @@ import { approvalBrief } from './approval-card.ts'
 import type { Ask } from './ask.ts'
 import { lines, type Series, share, stackedBars } from './charts.ts'
 import type { Html, Shown } from './page.ts'
-import { badge, card, nothing, price, table, when } from './parts.ts'
+import { badge, card, nameShown, nothing, price, table, when } from './parts.ts'
 import { snippets } from './snippets.ts'
 
 const WORDS: Readonly<Record<OverviewRange, string>> = {
@@ -232,6 +232,6 @@ function nodeRows(nodes: readonly Node[]): Html {
   return table(
     'Nodes',
     ['Node', 'State', 'Last seen'],
-    nodes.slice(0, 5).map(({ name, status, lastSeenAt }) => [name, badge(status), when(lastSeenAt)]),
+    nodes.slice(0, 5).map(({ name, status, lastSeenAt }) => [nameShown(name), badge(status), when(lastSeenAt)]),
   )
 }

@@ -2,12 +2,16 @@ import { html } from 'hono/html'
 import { moment, money, usd } from '../../shared/browser/figures.ts'
 import { icon } from '../../shared/browser/icon-sprite.ts'
 import type { IconName } from '../../shared/browser/icons.ts'
+import { visible } from './browser/text/foreign-text.ts'
 import type { Html, Shown } from './page.ts'
 
 /** A time as it stands on the record, the same in every zone. */
 export function when(iso: string | undefined | null): Shown {
   return iso ? html`<time datetime="${iso}">${moment(iso)}</time>` : '–'
 }
+
+/** A name that a person gave, with what is not seen in it made visible; `otherwise` where it says nothing. */
+export const nameShown = (name: string | undefined, otherwise = ''): string => visible(name?.trim() || otherwise)
 
 /** Dollars to be compared at a glance, with the exact amount where they are pointed at. */
 export function price(value: number): Html {

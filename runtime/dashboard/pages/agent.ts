@@ -8,7 +8,7 @@ import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
 import { manifestEditor } from '../manifest-editor.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, pager, price, table, when } from '../parts.ts'
+import { action, badge, card, form, live, nameShown, pager, price, table, when } from '../parts.ts'
 import { runTable } from '../run-table.ts'
 import { setMembers } from '../set-members.ts'
 import { sideBySide } from '../side-by-side.ts'
@@ -37,7 +37,7 @@ export const agentPage: Page = {
     ])
     const { name, manifest, description = '' } = agent
     const text = JSON.stringify(setMembers(manifest), null, 2)
-    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p>${description}</p>`}
+    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p dir="auto">${nameShown(description)}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
 ${tabbed(
   `Parts of ${name}`,

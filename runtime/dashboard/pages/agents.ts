@@ -4,7 +4,7 @@ import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { UsageItem } from '../../../shared/wire/runtime/usage.ts'
 import { manifestEditor } from '../manifest-editor.ts'
 import type { Page } from '../page.ts'
-import { form, nothing, pager, price, table, when } from '../parts.ts'
+import { form, nameShown, nothing, pager, price, table, when } from '../parts.ts'
 
 const DAYS = 7
 const DAY_MS = 86_400_000
@@ -29,7 +29,7 @@ export const agentsPage: Page = {
     const used = new Map(usage.map(one => [one.agentName, one]))
     const rows = agents.items.map(({ name, description = '', labels, createdAt }) => [
       html`<a href="${root}agents/${name}">${name}</a>`,
-      description === '' ? '' : html`<span class="clamped" dir="auto">${description}</span>`,
+      description === '' ? '' : html`<span class="clamped" dir="auto">${nameShown(description)}</span>`,
       html`<a href="${root}runs?${new URLSearchParams({ agentName: name, since: '7d' })}">${count(used.get(name)?.runs ?? 0)}</a>`,
       count((used.get(name)?.tokensIn ?? 0) + (used.get(name)?.tokensOut ?? 0)),
       price(used.get(name)?.costUsd ?? 0),

@@ -7,7 +7,7 @@ import { mcpServers } from '../mcp-grants.ts'
 import { monogram } from '../monogram.ts'
 import { OWN_CONNECTOR } from '../own-connector.ts'
 import type { Html, Page } from '../page.ts'
-import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
+import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const connectorsPage: Page = {
@@ -79,7 +79,7 @@ function rows(installed: readonly Connector[], names: ReadonlyMap<string, string
     'Installed connectors',
     ['Connector', 'State', 'Last test', 'Actions'],
     installed.map(({ connectorId, id, displayName, status, ready, baseUrl, lastTest }) => [
-      html`<span class="with-monogram">${monogram(names.get(connectorId) ?? connectorId)}<span>${displayName || names.get(connectorId) || connectorId}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}</span></span>`,
+      html`<span class="with-monogram">${monogram(names.get(connectorId) ?? connectorId)}<span>${nameShown(displayName, names.get(connectorId) || connectorId)}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}</span></span>`,
       html`${badge(status)} ${ready ? '' : html`<span class="warn">a credential is missing</span>`}`,
       lastTest === undefined ? 'never' : html`${badge(lastTest.success ? 'succeeded' : 'failed')} ${when(lastTest.at)}`,
       html`${action('Test', { send: `POST /v1/connectors/${id}/test`, after: 'say', about: connectorId })}

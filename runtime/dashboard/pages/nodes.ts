@@ -3,7 +3,7 @@ import { count } from '../../../shared/browser/figures.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node } from '../../../shared/wire/runtime/node.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
+import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const nodesPage: Page = {
@@ -60,7 +60,7 @@ function rows(nodes: readonly Node[], owner: boolean): Html {
         version && `version ${version}`,
       ].filter(Boolean)
       return [
-        html`${name}<br><small>${pool}</small>`,
+        html`${nameShown(name)}<br><small>${pool}</small>`,
         badge(status),
         machine.length === 0 ? 'not known before it has enrolled' : machine.join(', '),
         findings(node),

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Fire, PreviewItem, Schedule } from '../../../shared/wire/runtime/schedule.ts'
 import type { Html, Page } from '../page.ts'
-import { action, badge, card, facts, form, live, nothing, pager, table, when } from '../parts.ts'
+import { action, badge, card, facts, form, live, nameShown, nothing, pager, table, when } from '../parts.ts'
 import { scheduleFields } from '../schedule-fields.ts'
 
 export const schedulePage: Page = {
@@ -19,7 +19,7 @@ export const schedulePage: Page = {
       ask.list<AgentItem>('/v1/agents?limit=200'),
       ask.get<PreviewItem[]>(`/v1/schedules/preview?${new URLSearchParams({ cronExpr, timezone, count: '10' })}`),
     ])
-    const name = schedule.name ?? schedule.agentName
+    const name = nameShown(schedule.name, schedule.agentName)
     const body = html`${live('schedule-head', head(root, schedule, next, name))}
 ${live('schedule-fires', card('What it did', html`${fires.items.length === 0 ? nothing('It has not fired yet.') : fireRows(root, fires.items)}${pager(root, `schedules/${schedule.id}`, { cursor }, fires.next)}`))}
 <section class="card needs-script" aria-labelledby="edit-title"><h2 id="edit-title">Change it</h2>${form(

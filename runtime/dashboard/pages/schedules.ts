@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Schedule } from '../../../shared/wire/runtime/schedule.ts'
 import type { Page } from '../page.ts'
-import { badge, form, live, nothing, pager, table, when } from '../parts.ts'
+import { badge, form, live, nameShown, nothing, pager, table, when } from '../parts.ts'
 import { scheduleFields } from '../schedule-fields.ts'
 import { snippets } from '../snippets.ts'
 
@@ -20,7 +20,7 @@ export const schedulesPage: Page = {
     ])
     const names = agents.items.map(({ name }) => name)
     const rows = schedules.items.map(one => [
-      html`<a href="${root}schedules/${one.id}">${one.name ?? `…${one.id.slice(-12)}`}</a>`,
+      html`<a href="${root}schedules/${one.id}">${nameShown(one.name, `…${one.id.slice(-12)}`)}</a>`,
       html`<a href="${root}agents/${one.agentName}">${one.agentName}</a>`,
       html`<code>${one.cronExpr}</code><br><small>${one.timezone}</small>`,
       one.enabled ? when(one.nextFireAt) : badge('paused'),

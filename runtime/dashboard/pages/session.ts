@@ -8,7 +8,7 @@ import type { Ask } from '../ask.ts'
 import { prettyJson, visible } from '../browser/text/foreign-text.ts'
 import { markdownHtml } from '../markdown-html.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, live, when } from '../parts.ts'
+import { action, badge, live, nameShown, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionPage: Page = {
@@ -25,7 +25,7 @@ export const sessionPage: Page = {
     const stopped = status === 'stopped'
     const runs = new Map(turns.items.map(run => [run.id, run]))
     const body = html`<div id="session" data-session="${session.id}"${stopped ? html` data-over` : ''}></div>
-${live('session-head', html`<h1>${title || agentName} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${money(costUsd)}</p>`)}
+${live('session-head', html`<h1>${nameShown(title, agentName)} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${money(costUsd)}</p>`)}
 ${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, runs.get(one.turnId)))}</ol>`)}
 <ol id="pending" class="talk"></ol>
 ${live('turn', status === 'processing' ? await openTurn(ask, root, turns.items) : '')}
@@ -40,7 +40,7 @@ ${snippets([
   { about: 'Say something', operation: 'sessions.message', params: { id: session.id }, body: { content: 'Hello' } },
   { about: 'The conversation', operation: 'sessions.get', params: { id: session.id } },
 ])}`
-    return { title: title || `Session with ${agentName}`, body }
+    return { title: nameShown(title, `Session with ${agentName}`), body }
   },
 }
 

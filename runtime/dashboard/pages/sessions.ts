@@ -3,7 +3,7 @@ import { count } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Session } from '../../../shared/wire/runtime/session.ts'
 import type { Page } from '../page.ts'
-import { agentChoice, badge, form, live, nothing, pager, price, table, when } from '../parts.ts'
+import { agentChoice, badge, form, live, nameShown, nothing, pager, price, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionsPage: Page = {
@@ -16,7 +16,7 @@ export const sessionsPage: Page = {
       ask.list<AgentItem>('/v1/agents?limit=200'),
     ])
     const rows = sessions.items.map(({ id, title, agentName, status, turnCount, costUsd, updatedAt }) => [
-      html`<a href="${root}sessions/${id}">${title || `…${id.slice(-12)}`}</a>`,
+      html`<a href="${root}sessions/${id}">${nameShown(title, `…${id.slice(-12)}`)}</a>`,
       html`<a href="${root}agents/${agentName}">${agentName}</a>`,
       badge(status),
       count(turnCount),

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../../shared/wire/runtime/audit.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import type { Html } from '../page.ts'
-import { badge, card, nothing, table, when } from '../parts.ts'
+import { badge, card, nameShown, nothing, table, when } from '../parts.ts'
 
 /** As many as one look takes in; the API has the others. */
 export const NEWEST_ACTS = 50
@@ -15,7 +15,7 @@ interface Known {
 
 /** Who did what: each administrative act with whom it was done by, and what became of it. */
 export function auditLog(root: string, entries: readonly AuditEntry[] | undefined, known: Known): Html {
-  const names = new Map<string, string>([...known.keys, ...known.people].map(({ id, name }) => [id, name]))
+  const names = new Map<string, string>([...known.keys, ...known.people].map(({ id, name }) => [id, nameShown(name)]))
   if (entries === undefined) return card('Audit log', html`<p class="hint">Your role does not see the audit log.</p>`)
   if (entries.length === 0) {
     return card(

@@ -10,8 +10,9 @@ import {
 import { resourceScopes, type Scope } from '../../../shared/wire/runtime/scopes.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
+import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
+import { action, badge, card, facts, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 import { type Tab, tabbed } from '../tabs.ts'
 import { auditLog, NEWEST_ACTS } from './settings-audit.ts'
@@ -134,7 +135,7 @@ function keyRows(keys: readonly ApiKey[]): Html {
         'API keys',
         ['Key', 'Scopes', 'State', 'Last used', 'Actions'],
         keys.map(({ id, name, prefix, scopes: held, status, lastUsedAt }) => [
-          html`${name}<br><small class="mono">${prefix}…</small>`,
+          html`${nameShown(name)}<br><small class="mono">${prefix}…</small>`,
           held.length === 0 ? 'everything in the tenant' : held.join(', '),
           badge(status),
           when(lastUsedAt),
@@ -176,7 +177,7 @@ function peopleRows(people: readonly Person[]): Html {
     'People',
     ['Person', 'Role', 'State', 'Last login', 'Actions'],
     people.map(({ id, name, email, role, status, lastLoginAt }) => [
-      html`${name}<br><small>${email}</small>`,
+      html`${nameShown(name)}<br><small>${visible(email)}</small>`,
       role === 'owner' ? 'owner' : roleForm(id, email, role),
       badge(status),
       when(lastLoginAt),
@@ -347,8 +348,8 @@ const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</su
 function modelForm(models: ModelSettings): Html {
   return form(
     { send: 'PUT /v1/settings/models', after: 'saved:Saved.' },
-    html`<label>Aliases: each an ordered list of provider/model <textarea class="code" name="aliases" data-as="json" rows="10" spellcheck="false">${JSON.stringify(models.aliases, null, 2)}</textarea></label>
-<label>Prices in US dollars per million tokens, for models that have none <textarea class="code" name="prices" data-as="json" rows="4" spellcheck="false">${JSON.stringify(models.prices, null, 2)}</textarea></label>
+    html`<label>Aliases: each an ordered list of provider/model <textarea class="code" name="aliases" data-as="json" rows="10" spellcheck="false" required>${JSON.stringify(models.aliases, null, 2)}</textarea></label>
+<label>Prices in US dollars per million tokens, for models that have none <textarea class="code" name="prices" data-as="json" rows="4" spellcheck="false" required>${JSON.stringify(models.prices, null, 2)}</textarea></label>
 <button class="main">Save</button>`,
   )
 }

@@ -12,6 +12,8 @@ export function newRun(): void {
   const asJson = part<HTMLInputElement>('#input-as-json')
   let fields: InputField[] | undefined
   let asked = 0
+  /** What the reader chose stays, whatever an answer that comes later says. */
+  let wantsJson = false
 
   function show(): void {
     const kind = asJson.checked ? 'json' : fields === undefined ? 'message' : 'fields'
@@ -31,7 +33,7 @@ export function newRun(): void {
     fields = inputFields(schema)
     part('#input-fields').replaceChildren(...(fields ?? []).map(fieldView))
     // A schema that no form can draw is met by JSON alone.
-    asJson.checked = schema !== undefined && fields === undefined
+    asJson.checked = wantsJson || (schema !== undefined && fields === undefined)
     show()
   }
 
@@ -43,7 +45,10 @@ export function newRun(): void {
   document.querySelector('[data-open=new-run]')?.addEventListener('click', open)
   dialog.querySelector('[data-close]')?.addEventListener('click', () => dialog.close())
   agent.addEventListener('change', () => void read())
-  asJson.addEventListener('change', show)
+  asJson.addEventListener('change', () => {
+    wantsJson = asJson.checked
+    show()
+  })
   if (dialog.dataset.openNow !== undefined) open()
 }
 

@@ -46,6 +46,27 @@ it('reads hosts with their ports, and tells none from a change to none', () => {
   expect([read(' ', 'hosts'), read('', 'hosts-or-null')]).toEqual([{}, { hosts: null }])
 })
 
-it('says which field is not JSON', () => {
-  expect(() => bodyFrom([{ name: 'input', value: '{', as: 'json' }])).toThrow(/^input is not JSON: /)
+it('says which field does not read', () => {
+  const fault = (as: string, value: string) => {
+    try {
+      return bodyFrom([{ name: 'some.field', value, as }])
+    } catch (error) {
+      return error
+    }
+  }
+  expect(fault('json', '{')).toMatchObject({
+    details: [{ path: 'some.field', message: expect.stringMatching(/^This is not JSON: /) }],
+  })
+  expect(fault('labels', 'alone')).toMatchObject({
+    details: [{ path: 'some.field', message: 'expected key:value, got alone' }],
+  })
+})
+
+it('sends no number that JSON would make null, which takes a limit away', () => {
+  for (const as of ['number', 'limit'])
+    for (const value of ['1e309', '-1e309', 'NaN', '0.1+0.2', 'ten', '1,5'])
+      expect(() => bodyFrom([{ name: 'maxCostUsdPerDay', value, as }]), value).toThrow(
+        'maxCostUsdPerDay: expected a number',
+      )
+  expect(bodyFrom([{ name: 'n', value: '-0', as: 'limit' }])).toEqual({ n: -0 })
 })

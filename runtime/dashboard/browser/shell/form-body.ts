@@ -6,6 +6,16 @@ export interface Field {
   as: string
 }
 
+/** What was typed into a field does not read, before anything is sent. */
+export class FieldFault extends Error {
+  readonly details: readonly { path: string; message: string }[]
+  constructor(name: string, message: string) {
+    super(`${name}: ${message}`)
+    this.name = 'FieldFault'
+    this.details = [{ path: name, message }]
+  }
+}
+
 /** The JSON body of a form's fields. An empty text is left out, unless the field says what it stands for. */
 export function bodyFrom(fields: Iterable<Field>): Record<string, unknown> {
   const body: Record<string, unknown> = {}
@@ -27,15 +37,15 @@ export function bodyFrom(fields: Iterable<Field>): Record<string, unknown> {
 function readValue(name: string, value: string, as: string): unknown {
   switch (as) {
     case 'number':
-      return value.trim() === '' ? undefined : Number(value)
+      return value.trim() === '' ? undefined : numberIn(name, value)
     case 'limit':
-      return value.trim() === '' ? null : Number(value)
+      return value.trim() === '' ? null : numberIn(name, value)
     case 'hosts':
       return hostsIn(value)
     case 'hosts-or-null':
       return hostsIn(value) ?? null
     case 'labels':
-      return labelsIn(value)
+      return labelsIn(name, value)
     case 'flag':
       return value === 'true'
     case 'many-json':
@@ -44,13 +54,22 @@ function readValue(name: string, value: string, as: string): unknown {
       try {
         return JSON.parse(value)
       } catch (error) {
-        throw new Error(`${name} is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+        throw new FieldFault(name, `This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
       }
     case 'text':
       return value
+    case 'text-or-null':
+      return value === '' ? null : value
     default:
       return value === '' ? undefined : value
   }
+}
+
+/** JSON has no word for other numbers: they would be sent as null, which takes a limit away. */
+function numberIn(name: string, value: string): number {
+  const number = Number(value)
+  if (Number.isFinite(number)) return number
+  throw new FieldFault(name, 'expected a number')
 }
 
 /** `api.example.com` or `api.example.com:8443` on each line; without a port the one of https is meant. */
@@ -64,7 +83,7 @@ function hostsIn(value: string): { host: string; ports: number[] }[] | undefined
 }
 
 /** `team:north, ticket:42`; nothing where nothing was typed. */
-function labelsIn(value: string): Record<string, string> | undefined {
+function labelsIn(name: string, value: string): Record<string, string> | undefined {
   const parts = value
     .split(/[,\n]/)
     .map(part => part.trim())
@@ -73,7 +92,7 @@ function labelsIn(value: string): Record<string, string> | undefined {
   return Object.fromEntries(
     parts.map(part => {
       const colon = part.indexOf(':')
-      if (colon < 1) throw new Error(`labels: expected key:value, got ${part}`)
+      if (colon < 1) throw new FieldFault(name, `expected key:value, got ${part}`)
       return [part.slice(0, colon).trim(), part.slice(colon + 1).trim()]
     }),
   )

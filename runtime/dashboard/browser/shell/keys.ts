@@ -76,7 +76,6 @@ function move(by: number): boolean {
   const now = stop()
   const at = now === null ? -1 : all.indexOf(now)
   const next = all[at === -1 ? (by > 0 ? 0 : all.length - 1) : at + by]
-  if (next?.matches('[data-card]')) next.tabIndex = -1
   next?.scrollIntoView({ block: 'nearest' })
   return focus(next)
 }

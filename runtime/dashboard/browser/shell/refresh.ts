@@ -88,21 +88,24 @@ function renew(old: HTMLElement, now: Document): void {
   }
   const next = document.importNode(fresh, true)
   keepOpen(old, next)
-  const at = placeOfFocus(old)
+  const { activeElement: at } = document
+  const place = at instanceof HTMLElement && old.contains(at) ? { tag: at.localName, name: nameOf(at) } : undefined
   const scrolled = old.scrollLeft
   old.replaceWith(next)
   next.scrollLeft = scrolled
-  if (at !== undefined) next.querySelector<HTMLElement>(at)?.focus({ preventScroll: true })
+  if (place === undefined) return
+  const again = [...next.querySelectorAll<HTMLElement>(place.tag)].find(one => nameOf(one) === place.name)
+  // Where it is gone, the keyboard goes on from the part that it was in.
+  if (again === undefined) next.tabIndex = -1
+  ;(again ?? next).focus({ preventScroll: true })
 }
 
-/** What has the focus in a part, so that the keyboard goes on from the same place. */
-function placeOfFocus(part: HTMLElement): string | undefined {
-  const { activeElement: at } = document
-  if (!(at instanceof HTMLElement) || !part.contains(at)) return undefined
-  if (at.id !== '') return `#${CSS.escape(at.id)}`
-  if (at.dataset.card !== undefined) return `[data-card="${CSS.escape(at.dataset.card)}"]`
-  const href = at.getAttribute('href')
-  return href === null ? undefined : `a[href="${CSS.escape(href)}"]`
+/** What an element is found by in the part as it is now, so that the keyboard goes on from the same place. */
+function nameOf(one: HTMLElement): string {
+  const own = one.id || one.dataset.card || one.getAttribute('href')
+  if (own) return own
+  const sends = one.dataset.send ?? one.closest<HTMLElement>('form')?.dataset.send ?? ''
+  return `${sends} ${one.getAttribute('aria-label') ?? one.textContent}`
 }
 
 /** What only this browser has put there is no difference. */

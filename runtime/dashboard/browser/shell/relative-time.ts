@@ -14,7 +14,7 @@ function wordsOf(ms: number): string {
   if (ms < MINUTE) return `${Math.floor(ms / 1000)}\u00a0s`
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)}\u00a0min`
   if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)}\u00a0h`
-  if (ms < 60 * DAY) return `${Math.floor(ms / DAY)}\u00a0days`
-  if (ms < 700 * DAY) return `${Math.floor(ms / (30.4 * DAY))}\u00a0months`
+  if (ms < 61 * DAY) return `${Math.floor(ms / DAY)}\u00a0days`
+  if (ms < 731 * DAY) return `${Math.floor(ms / (30.4 * DAY))}\u00a0months`
   return `${Math.floor(ms / (365.25 * DAY))}\u00a0years`
 }

@@ -1,6 +1,6 @@
-import { el } from '../../../../shared/browser/dom.ts'
+import { el, part } from '../../../../shared/browser/dom.ts'
 import { askFirst } from './ask-first.ts'
-import { bodyOf } from './form-body.ts'
+import { bodyOf, FieldFault } from './form-body.ts'
 import { ApiFault, root, send, shownOnce } from './page-api.ts'
 import { refresh } from './refresh.ts'
 import { toast } from './toast.ts'
@@ -124,7 +124,11 @@ function dealtWith(card: HTMLElement | null): void {
   gone.add(card.dataset.card ?? '')
   // What was typed there would hold up the next look at that part.
   for (const field of card.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  const hadFocus = card.contains(document.activeElement)
+  const beside = [card.nextElementSibling, card.previousElementSibling].find(one => one?.matches('[data-card]'))
   card.remove()
+  // The keyboard goes on with the next decision.
+  if (hadFocus) (beside instanceof HTMLElement ? beside : part('#main')).focus({ preventScroll: true })
 }
 
 document.addEventListener('refreshed', () => {
@@ -133,17 +137,16 @@ document.addEventListener('refreshed', () => {
     if (gone.has(card.dataset.card ?? '')) card.remove()
 })
 
-function clear(form: HTMLFormElement): void {
+export function clear(form: HTMLFormElement): void {
   form.querySelector('output')?.replaceChildren()
   for (const problem of form.querySelectorAll('.problem')) problem.remove()
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
 }
 
 /** Each complaint beside the field that it is about; what is about none stands below. */
-function complain(form: HTMLFormElement, said: Element | null, error: unknown): void {
-  const details = error instanceof ApiFault ? error.details : []
+export function complain(form: HTMLFormElement, said: Element | null, error: unknown): void {
+  const details = error instanceof ApiFault || error instanceof FieldFault ? error.details : []
   const left: string[] = []
-  let first: HTMLElement | undefined
   for (const { path, message } of details) {
     const field = fieldOf(form, path)
     if (field === undefined) {
@@ -157,9 +160,8 @@ function complain(form: HTMLFormElement, said: Element | null, error: unknown): 
     if (label === null) field.after(problem)
     else label.append(problem)
     for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
-    first ??= field
   }
-  first?.focus()
+  form.querySelector<HTMLElement>('[aria-invalid]')?.focus()
   const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
   if (words === '') return
   if (said === null) toast(words)
@@ -169,12 +171,18 @@ function complain(form: HTMLFormElement, said: Element | null, error: unknown): 
 const isTicked = (field: Element): field is HTMLInputElement =>
   field instanceof HTMLInputElement && field.type === 'checkbox'
 
-/** The field that a place in the body came from: `operations.1` is the second box that is ticked, `openapi#/paths` is in `openapi`. */
+/**
+ * The field that a place in the body came from: `operations.1` is the second box that is ticked, `openapi#/paths` is in `openapi`, and
+ * `config` is the first of the fields in it.
+ */
 function fieldOf(form: HTMLFormElement, path: string): HTMLElement | undefined {
   const place = `${path.replace('#', '.')}.`
   const fields = [...form.elements].filter(
     (one): one is HTMLElement & { name: string } =>
-      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(`${String(one.name)}.`),
+      one instanceof HTMLElement &&
+      'name' in one &&
+      one.name !== '' &&
+      (place.startsWith(`${String(one.name)}.`) || String(one.name).startsWith(place)),
   )
   const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
   const ticked = fields.filter(one => isTicked(one) && one.checked)

@@ -9,8 +9,16 @@ export function tabs(list: HTMLElement, opened: (name: string) => void = () => {
       tab.tabIndex = isOpen ? 0 : -1
       document.getElementById(`panel-${tab.dataset.tab}`)?.classList.toggle('open', isOpen)
       if (isOpen && focus) tab.focus()
+      if (isOpen) show(tab)
     }
   }
+
+  /** On a phone the tabs are one line, wider than the screen. */
+  function show(tab: HTMLElement): void {
+    list.scrollLeft = tab.offsetLeft - list.offsetLeft - (list.clientWidth - tab.offsetWidth) / 2
+  }
+
+  for (const tab of all) if (tab.getAttribute('aria-selected') === 'true') show(tab)
 
   list.addEventListener('click', event => {
     const tab = event.target instanceof Element ? event.target.closest<HTMLElement>('[role=tab]') : null

@@ -1,7 +1,7 @@
-import { el, part } from '../../../../shared/browser/dom.ts'
+import { part } from '../../../../shared/browser/dom.ts'
 import { demoRun } from '../overview/demo-run.ts'
 import { shownOnce } from '../shell/page-api.ts'
-import { postOpen } from './post-open.ts'
+import { onSubmit, postOpen } from './post-open.ts'
 
 const form = part<HTMLFormElement>('#setup')
 const said = part('#said')
@@ -11,30 +11,27 @@ if (!token) {
   part<HTMLButtonElement>('button', form).disabled = true
 }
 
-form.addEventListener('submit', async event => {
-  event.preventDefault()
+onSubmit(form, said, async () => {
   const { name, email, password } = Object.fromEntries(new FormData(form))
-  said.replaceChildren('One moment …')
   const made = await postOpen<{ rawKey: string; user: { tenantId: string } }>('auth/setup', {
     token,
     name,
     email,
     password,
   })
-  if (!made.ok) {
-    said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
-    return
-  }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const { tenantId } = made.body.user
-  const login = await postOpen<{ csrfToken: string }>('auth/login', { email, password, tenantId })
-  document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
+  const { tenantId } = made.user
+  // The key is shown whatever becomes of the login: it comes only once.
+  const login = await postOpen<{ csrfToken: string }>('auth/login', { email, password, tenantId }).catch(
+    () => undefined,
+  )
+  document.documentElement.dataset.csrf = login?.csrfToken ?? ''
   form.remove()
   said.replaceChildren()
   const done = part('#done')
   done.hidden = false
-  part('#first-key').replaceChildren(shownOnce('Your first API key. It is shown once; keep it now:', made.body.rawKey))
+  part('#first-key').replaceChildren(shownOnce('Your first API key. It is shown once; keep it now:', made.rawKey))
   part('h2', done).focus()
 })
 
