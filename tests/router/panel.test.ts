@@ -245,6 +245,10 @@ if (hasChromium()) {
       await browser.run('document.querySelector("#find-id").value = ""')
       await browser.type('#find-id', 'unknown-id\uE007')
       await sees('#problem', /there is no trace with the id unknown-id/)
+      await browser.type('#filter [name=session]', 'session-1\uE007')
+      await eventually(async () =>
+        expect(await browser.run('return document.querySelector("#problem").hidden')).toBe(true),
+      )
     })
 
     it('stores feedback, shows it, and says so', async () => {
@@ -346,6 +350,9 @@ if (hasChromium()) {
         await browser.click('#export-form button')
         await sees('#export-verified', words)
       }
+      await browser.type('#export-key', '!')
+      await browser.click('#export-form button')
+      await sees('#export-verified', 'The public key does not read')
       // But for what the open page follows, whatever is verified.
       const asked = (await browser.requests()).filter(url => /\/(?:v1|-)\//.test(url))
       expect(asked.filter(url => !/\/-\/traces(?:\/tail|\?limit=50)$/.test(url))).toEqual([])

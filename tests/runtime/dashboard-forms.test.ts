@@ -194,6 +194,12 @@ if (hasChromium()) {
       await page.waitForSelector('text=Saved.')
       await page.click('text=Pause')
       await page.waitForSelector('#schedule-head .badge:text("paused")')
+      for (const name of ['name', 'timezone']) await page.fill(`#schedule [name=${name}]`, '')
+      await page.click('#schedule >> text=Save')
+      await expect
+        .poll(() => fixture.call<Schedule>('GET', `/v1/schedules/${schedule?.id}`))
+        .toMatchObject({ timezone: 'UTC', timezoneSource: 'utc' })
+      expect((await fixture.call<Schedule>('GET', `/v1/schedules/${schedule?.id}`)).name).toBeUndefined()
       const changed = await fixture.call<Schedule>('GET', `/v1/schedules/${schedule!.id}`)
       expect(changed).toMatchObject({ overlap: 'skip', enabled: false })
       await page.click('text=Run now')

@@ -148,7 +148,7 @@ export function complain(form: HTMLFormElement, said: Element | null, error: unk
   const details = error instanceof ApiFault || error instanceof FieldFault ? error.details : []
   const left: string[] = []
   for (const { path, message } of details) {
-    const field = fieldOf(form, path)
+    const field = fieldOf(form, path, message === 'Required')
     if (field === undefined) {
       left.push(`${path}: ${message}`)
       continue
@@ -173,16 +173,17 @@ const isTicked = (field: Element): field is HTMLInputElement =>
 
 /**
  * The field that a place in the body came from: `operations.1` is the second box that is ticked, `openapi#/paths` is in `openapi`, and
- * `config` is the first of the fields in it.
+ * `config` that is missing is the first of the fields in it.
  */
-function fieldOf(form: HTMLFormElement, path: string): HTMLElement | undefined {
+function fieldOf(form: HTMLFormElement, path: string, isMissing: boolean): HTMLElement | undefined {
   const place = `${path.replace('#', '.')}.`
   const fields = [...form.elements].filter(
     (one): one is HTMLElement & { name: string } =>
       one instanceof HTMLElement &&
       'name' in one &&
       one.name !== '' &&
-      (place.startsWith(`${String(one.name)}.`) || String(one.name).startsWith(place)),
+      !(one as Partial<HTMLInputElement>).disabled &&
+      (place.startsWith(`${one.name}.`) || (isMissing && String(one.name).startsWith(place))),
   )
   const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
   const ticked = fields.filter(one => isTicked(one) && one.checked)
