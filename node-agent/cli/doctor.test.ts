@@ -1,10 +1,17 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requireBackend } from '../../tests/backends/require.ts'
 import { programEnv } from '../../tests/program-env.ts'
 
+const ALONE = ['--mount', '--propagation', 'private', 'sh', '-c']
+const canUnmount = requireBackend(
+  'unshare',
+  spawnSync('unshare', [...ALONE, 'umount -R /sys/fs/cgroup']).status === 0,
+  'run as root on Linux with control groups mounted',
+)
 const main = new URL('../main.ts', import.meta.url).pathname
 let folder: string
 beforeAll(async () => {
@@ -59,6 +66,19 @@ describe('node-agent doctor', () => {
     const { out } = await nodeAgent(['doctor', '--only', 'wasm'], { NODE_AGENT_IMAGES_DIR: join(folder, 'images') })
     expect(out).toMatch(/\nguest image data: [0-9a-f]{64}, with python3\n/)
     expect(out).not.toContain('guest image empty')
+  })
+
+  it.runIf(canUnmount)('names no program to install where control groups are what is missing', async () => {
+    const doctor = 'umount -R /sys/fs/cgroup && exec "$0" "$@"'
+    const args = [process.execPath, main, 'doctor', '--json', '--only', 'wasm']
+    const { stdout } = spawnSync('unshare', [...ALONE, doctor, ...args], { env: programEnv, encoding: 'utf8' })
+    const { probes } = JSON.parse(stdout) as { probes: object[] }
+    expect(probes).toEqual([
+      expect.objectContaining({
+        install: [],
+        reasons: [expect.stringMatching(/^No control groups are mounted at .* mount them/)],
+      }),
+    ])
   })
 
   it('refuses a deadline or a setting that it cannot read', async () => {

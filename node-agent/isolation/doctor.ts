@@ -103,7 +103,7 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
         (available && kernelRelease !== undefined ? `, kernel ${kernelRelease}` : ''),
       ...(verifiedBy === undefined ? [] : [`       verified: ${verifiedBy}`]),
       ...(backend === 'wasm' && available
-        ? ['       for agents whose entrypoint is JavaScript: it starts no commands']
+        ? ['       for agents whose entrypoint is JavaScript or a WASI module: it starts no commands']
         : []),
       ...reasons.map(reason => `       ${reason}`),
       ...install.map(step => `       → ${step}`),

@@ -1,6 +1,7 @@
 import { release } from 'node:os'
 import { collect } from './byte-queue.ts'
-import type { Driver, Probe } from './driver.ts'
+import { type Driver, IsolationError, type Probe } from './driver.ts'
+import { requireCgroups } from './oci/cgroups.ts'
 import { runTool } from './run-tool.ts'
 
 export interface ProbeByRun {
@@ -23,15 +24,16 @@ export async function probeByRun(
   const until = performance.now() + deadlineMs
   const asked = await runTool(binary, ['--version'], deadlineMs)
   const version = versionOf(asked.stdout)
-  const failed = (reason: string): Probe => ({
+  const failed = (reason: string, todo = [install]): Probe => ({
     backend: driver.backend,
     available: false,
     ...(version !== undefined && { version }),
     reasons: [reason],
-    install: [install],
+    install: todo,
   })
   if (asked.missing) return failed(`There is no program "${binary}".`)
   try {
+    await requireCgroups()
     const sandbox = await driver.start(PROBE_LIMITS, until - performance.now())
     try {
       const left = Math.max(1, until - performance.now())
@@ -56,6 +58,9 @@ export async function probeByRun(
       await sandbox.stop()
     }
   } catch (error) {
-    return failed(error instanceof Error ? error.message : String(error))
+    return failed(error instanceof Error ? error.message : String(error), lacksLimits(error) ? [] : undefined)
   }
 }
+
+/** Then no program is missing, and the reason says what is. */
+export const lacksLimits = (error: unknown) => error instanceof IsolationError && error.code === 'limits_not_in_force'

@@ -3,6 +3,7 @@ import { collect } from '../byte-queue.ts'
 import { type Driver, IsolationError, type Probe, type Reaped, type Sandbox, type SandboxLimits } from '../driver.ts'
 import { listGroups, removeGroup } from '../oci/cgroups.ts'
 import { isOrphan, newOwnedId } from '../owned-id.ts'
+import { lacksLimits } from '../probe-by-run.ts'
 import { interpreter } from './interpreter.ts'
 import { memoryWorkspace } from './workspace.ts'
 
@@ -123,6 +124,7 @@ async function probe(
       await sandbox.stop()
     }
   } catch (error) {
-    return failed(error instanceof Error ? error.message : String(error), ['Run the node with Node 24 or newer.'])
+    const install = lacksLimits(error) ? [] : ['Run the node with Node 24 or newer.']
+    return failed(error instanceof Error ? error.message : String(error), install)
   }
 }

@@ -319,6 +319,14 @@ describe('a program that lies', () => {
     ['a limit', { limit: { name: 'pids', detail: 'no more processes' } }, /limit of pids: no more processes/],
     ['a signal', { signal: 'SIGSEGV' }, /SIGSEGV/],
     ['an exit code', { exitCode: 7, stderr: 'boom' }, /exit code 7: boom/],
+    [
+      'an exit code, with a report whose cause stands before a long stack',
+      {
+        exitCode: 1,
+        stderr: `${'noise\n'.repeat(500)}SyntaxError: no import\n${'    at load (node:internal)\n'.repeat(35)}`,
+      },
+      /exit code 1: noise\n(noise\n)*SyntaxError: no import\n/,
+    ],
   ])('and ends by %s fails with it', async (_what, end, message) => {
     const { run } = await ran(async () => end)
     expect(run).toMatchObject({

@@ -15,6 +15,8 @@ const STEP_PORT = 7701
 /** Of what the program prints; it is kept in part. */
 const OUTPUT_BYTES = 8 * 1024 * 1024
 const LOG_CHARACTERS = 16 * 1024
+/** Of these, what the failure repeats: Node's report of a module that it cannot read has some 900. */
+const SAID_CHARACTERS = 1500
 /** For the kill, which is the run's own time limit. */
 const GRACE_MS = 10_000
 
@@ -150,7 +152,14 @@ function ofEnd(end: CommandEnd, run: CodeAgentRun, calls: ReturnType<typeof code
   return { exitCode: 0, log, output: outputOf(end.stdout.replace(/\n$/, ''), run.manifest) }
 }
 
-const said = (log: string) => (log.trim() === '' ? '' : `: ${plainMessage(log.trim().slice(-500))}`)
+const said = (log: string) => (log.trim() === '' ? '' : `: ${plainMessage(lastLines(log.trim(), SAID_CHARACTERS))}`)
+
+/** The end of a text, in whole lines where it has some. */
+function lastLines(text: string, most: number): string {
+  if (text.length <= most) return text
+  const end = text.slice(-most)
+  return end.slice(end.indexOf('\n') + 1)
+}
 
 function outputOf(output: unknown, { outputSchema }: Manifest): Record<string, unknown> {
   if (outputSchema !== undefined) {
