@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { logFilter, logFormat } from '../shared/env/log-filter.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
+import { backends, isBackend } from '../shared/wire/runtime/isolation.ts'
 import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
 
 /** What the node process reads from its environment. */
@@ -15,7 +16,17 @@ export const nodeEnv = z.object({
   /** A comma list of the backends that may be used here; all of them when it is not set. */
   NODE_AGENT_BACKENDS: z
     .string()
-    .transform(text => text.split(',').map(part => part.trim()))
+    .transform(text =>
+      text
+        .split(',')
+        .map(part => part.trim())
+        .filter(part => part !== ''),
+    )
+    .superRefine((names, ctx) => {
+      const unknown = names.find(name => name !== 'none' && !isBackend(name))
+      if (unknown !== undefined)
+        ctx.addIssue({ code: 'custom', message: `expected ${backends.join(', ')} or none; "${unknown}" is not one` })
+    })
     .optional(),
   /** The accelerator of QEMU; software emulation is for development and is shown on every run. */
   NODE_AGENT_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),

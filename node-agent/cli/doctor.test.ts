@@ -83,6 +83,12 @@ describe('node-agent doctor', () => {
 
   it('refuses a deadline or a setting that it cannot read', async () => {
     expect((await nodeAgent(['doctor', '--deadline', 'soon'])).err).toContain('--deadline expects seconds')
+    expect((await nodeAgent(['doctor', '--only', 'wasm,rnuc'])).err).toContain('--only expects a comma list of runc')
+    const names = await nodeAgent(['doctor'], { NODE_AGENT_BACKENDS: 'wasm, rnuc' })
+    expect([names.code, names.err]).toEqual([
+      2,
+      expect.stringMatching(/^NODE_AGENT_BACKENDS: expected runc, .* or none; "rnuc" is not one/),
+    ])
     const { code, err } = await nodeAgent(['doctor'], { NODE_AGENT_QEMU_ACCEL: 'fast' })
     expect([code, err]).toEqual([2, 'NODE_AGENT_QEMU_ACCEL: expected kvm or tcg, got "fast"\n'])
   })

@@ -22,10 +22,13 @@ export class DoctorCommand extends Command {
   override async execute(): Promise<number> {
     const seconds = Number(this.deadline)
     if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--deadline expects seconds, from 1 to 600.')
+    const only = this.only?.split(',').map(name => name.trim())
+    const { backends, isBackend } = await import('../../shared/wire/runtime/isolation.ts')
+    if (only?.every(isBackend) === false) throw new UsageError(`--only expects a comma list of ${backends.join(', ')}.`)
     const { readEnv } = await import('../../shared/env/read-env.ts')
     const { nodeEnv } = await import('../env.ts')
     const { describe, examine } = await import('../isolation/doctor.ts')
-    const diagnosis = await examine(readEnv(nodeEnv, this.context.env), seconds * 1000, this.only?.split(','))
+    const diagnosis = await examine(readEnv(nodeEnv, this.context.env), seconds * 1000, only)
     this.context.stdout.write(this.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
     return diagnosis.probes.some(({ available }) => available) ? 0 : 1
   }

@@ -64,14 +64,14 @@ export async function readPackages(
   for (const addition of additions) {
     const text = await readFile(join(folder, `${addition}.lock`), 'utf8').catch((cause: unknown) => {
       const of = addition === 'browser' ? 'a browser' : 'interpreters'
-      const how = 'run "bash scripts/setup-host.sh" as root'
+      const how = 'run "bash scripts/setup-host.sh" of a clone as root'
       throw new ImageInputError(`There are no packages of ${of} in ${folder}: ${how}.`, { cause })
     })
     for (const [file, pinned] of readLock(text)) {
       const [name, version] = pinned.source.split(' ') as [string, string]
       const other = versions.get(name)
       if (other !== undefined && other !== version) {
-        const how = `Remove ${folder} and run "bash scripts/setup-host.sh" to fetch all of them at once.`
+        const how = `Remove ${folder} and run "bash scripts/setup-host.sh" of a clone to fetch all of them at once.`
         throw new ImageInputError(`The locks name ${name} ${other} and ${name} ${version}. ${how}`)
       }
       if (other !== undefined) continue
@@ -88,7 +88,7 @@ function checkDigest(path: string, found: string, expected: string): void {
   if (found === expected) return
   throw new ImageInputError(
     `${path} is not what the lock names (expected ${expected}, got ${found}). ` +
-      'Remove the folder and run "bash scripts/setup-host.sh" to fetch it again.',
+      'Remove the folder and run "bash scripts/setup-host.sh" of a clone to fetch it again.',
   )
 }
 
@@ -96,7 +96,7 @@ function checkDigest(path: string, found: string, expected: string): void {
 export async function readInputs(folder: string): Promise<Map<string, ImageInput>> {
   const text = await readFile(join(folder, 'inputs.lock'), 'utf8').catch((cause: unknown) => {
     throw new ImageInputError(
-      `There are no guest inputs in ${folder}: run "bash scripts/setup-host.sh" as root, or set WAYBILL_GUEST_INPUTS.`,
+      `There are no guest inputs in ${folder}: run "bash scripts/setup-host.sh" of a clone as root, or set WAYBILL_GUEST_INPUTS.`,
       { cause },
     )
   })
@@ -106,7 +106,7 @@ export async function readInputs(folder: string): Promise<Map<string, ImageInput
     const pinned = lock.get(name)
     if (pinned === undefined) {
       throw new ImageInputError(
-        `The lock in ${folder} does not name ${name}, which an earlier version did not need: run "bash scripts/setup-host.sh" as root.`,
+        `The lock in ${folder} does not name ${name}, which an earlier version did not need: run "bash scripts/setup-host.sh" of a clone as root.`,
       )
     }
     const content = await readFile(join(folder, name))

@@ -30,6 +30,16 @@ describe('check', () => {
     ])
   })
 
+  it('says of a key that is not allowed what is', () => {
+    const prices = z.record(
+      z.string().refine(key => key.includes('/'), { error: 'expected <provider>/<model>' }),
+      num(0, 1),
+    )
+    expect(complaints(prices, { large: 1 })).toEqual([
+      { path: 'large', message: 'this key is not allowed: expected <provider>/<model>' },
+    ])
+  })
+
   it('explains a union by the branch that came closest', () => {
     const schema = z.strictObject({ tools: z.array(z.union([z.string(), z.strictObject({ name: z.string() })])) })
     expect(complaints(schema, { tools: [{ name: 3 }] })).toEqual([

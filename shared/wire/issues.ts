@@ -38,7 +38,7 @@ export function wireMessage(issue: z.core.$ZodRawIssue): string | undefined {
         ? `expected at most ${issue.maximum} items`
         : `expected at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
     case 'invalid_key':
-      return 'this key is not allowed'
+      return `this key is not allowed${issue.issues[0] === undefined ? '' : `: ${issue.issues[0].message}`}`
     default:
       return undefined
   }

@@ -21,6 +21,7 @@ export const isolationValues = Object.keys(isolationTable) as [Isolation, ...Iso
 export const backends = ['runc', 'wasm', 'gvisor', 'kata', 'firecracker', 'qemu'] as const
 export type Backend = (typeof backends)[number]
 export const backend = z.enum(backends)
+export const isBackend = (name: string): name is Backend => backend.safeParse(name).success
 
 const stored = z.enum(isolationValues)
 
