@@ -1,6 +1,5 @@
 import { isIP, type LookupFunction } from 'node:net'
-import { Readable } from 'node:stream'
-import type { ReadableStream as NodeStream } from 'node:stream/web'
+import type { Readable } from 'node:stream'
 import type { buildConnector, Dispatcher } from 'undici'
 import { type EgressClient, guardedFetch, type Send } from '../http/outbound/egress-client.ts'
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
@@ -112,8 +111,28 @@ function toResponse({ statusCode, headers, body }: Dispatcher.ResponseData): Res
     body.resume()
     return new Response(null, { status, headers: list })
   }
-  const raw = Readable.toWeb(body) as NodeStream<Uint8Array<ArrayBuffer>> as ReadableStream<Uint8Array<ArrayBuffer>>
-  return new Response(decoded(raw, list), { status, headers: list })
+  return new Response(decoded(readableOf(body), list), { status, headers: list })
+}
+
+/**
+ * In place of `Readable.toWeb`, whose stream throws where nobody can catch it when it is cancelled with bytes on the way: any server
+ * whose answer is not read to its end would end the process.
+ */
+function readableOf(body: Readable): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const chunks: AsyncIterator<Buffer<ArrayBuffer>> = body[Symbol.asyncIterator]()
+  // An error reaches whoever reads next; of a stream that was cancelled it is nobody's.
+  body.on('error', () => undefined)
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await chunks.next()
+        if (done) controller.close()
+        else controller.enqueue(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+      },
+      cancel: () => void body.destroy(),
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /** We ask for plain bytes; a server that compresses all the same is read like `fetch` would. */
