@@ -124,13 +124,14 @@ describe('the client of a runtime', () => {
     })
     let connections = 0
     const cutting: typeof fetch = async (input, init) => {
+      if (String(input).includes('/events') && ++connections === 2) throw new TypeError('refused')
       const answer = await fetch(input, init)
       if (!String(input).includes('/events') || !answer.body) return answer
-      connections++
       return connections > 3 ? answer : new Response(cutAfter(answer.body, 1500), answer)
     }
     const seqs: number[] = []
-    const cut = runtimeClient({ url, key: KEY, fetch: cutting })
+    let unanswered = 0
+    const cut = runtimeClient({ url, key: KEY, fetch: cutting, retries: 0 })
     const decided = (async () => {
       for (;;) {
         const [asked] = await client.approvals.ofRun({ params: { id } })
@@ -138,11 +139,12 @@ describe('the client of a runtime', () => {
         await new Promise(resolve => setTimeout(resolve, 10))
       }
     })()
-    for await (const { data } of cut.runs.events({ params: { id } })) seqs.push(data.seq)
+    const onUnanswered = () => void unanswered++
+    for await (const { data } of cut.runs.events({ params: { id } }, { onUnanswered })) seqs.push(data.seq)
     await decided.catch(() => undefined)
     const { events } = await client.runs.journal({ params: { id } })
     expect(seqs).toEqual(events.map(({ seq }) => seq))
-    expect(connections).toBeGreaterThan(1)
+    expect([connections > 2, unanswered]).toEqual([true, 1])
   })
 
   it('ends with the run that it follows, goes on behind an event, and only replays when that is asked', async () => {

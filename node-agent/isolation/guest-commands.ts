@@ -126,7 +126,9 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
       void one.exit.then(() => clearTimeout(late))
       const errno = await one.refusal
       if (errno !== undefined) {
-        throw new IsolationError('exec_failed', `${argv[0]} cannot be started: ${errnoName(errno)}.`, {
+        const why =
+          errno === constants.errno.ENOENT ? 'there is no such program in the sandbox (ENOENT)' : errnoName(errno)
+        throw new IsolationError('exec_failed', `${argv[0]} cannot be started: ${why}.`, {
           ...(errno === constants.errno.EAGAIN && { limit: 'pids' as const }),
         })
       }

@@ -40,6 +40,8 @@ export class RunCommand extends ServiceCommand {
     const { stderr } = this.context
     const id = this.watch ?? (await this.start(client))
     const params = { id }
+    // An address or an id that is wrong is refused at once, and not waited for.
+    if (this.watch !== undefined) await client.runs.get({ params })
     const spin = spinner(stderr)
     const tell = (line: string) => {
       if (this.quiet) return
@@ -58,9 +60,15 @@ export class RunCommand extends ServiceCommand {
     try {
       if (!this.quiet) spin.start()
       let lastEventId: string | undefined
+      let isAway = false
+      const onUnanswered = () => {
+        if (!isAway) tell('The service does not answer. What comes once it does is shown here.')
+        isAway = true
+      }
       for (;;) {
         try {
-          for await (const event of client.runs.events({ params }, { lastEventId })) {
+          for await (const event of client.runs.events({ params }, { lastEventId, onUnanswered })) {
+            isAway = false
             lastEventId = event.id ?? lastEventId
             for (const line of shown.of(event.data)) tell(line)
             if (event.data.kind === 'step_waiting' && (await waits(client, id))) return WAITS

@@ -103,6 +103,8 @@ describe('runtime run', () => {
     expect(listed.out).toMatch(new RegExp(`\n${approval}  worker  pending  question  \\S+ \\S+Z  how many\\?\n$`))
     const done = await fixture.run('approvals', 'approve', approval, '--output', '12')
     expect([done.code, done.out]).toEqual([0, `${approval}  approved  run ${id}\n`])
+    const elsewhere = await fixture.run('run', '--watch', id, '--url', 'http://127.0.0.1:1')
+    expect([elsewhere.code, elsewhere.err]).toEqual([3, expect.stringContaining('does not answer')])
     const watched = await fixture.run('run', '--watch', id)
     expect([watched.code, watched.out]).toEqual([0, expect.stringContaining('12')])
     expect((await fixture.run('approvals', 'list')).out).toBe('')

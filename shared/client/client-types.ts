@@ -14,6 +14,8 @@ export interface CallOptions {
   idempotencyKey?: string
   /** For streams: the `id` of an event that was read before; what follows begins behind it. */
   lastEventId?: string | undefined
+  /** For streams: called each time that the service does not answer while a stream is opened again. */
+  onUnanswered?: () => void
 }
 
 type Part<E, K extends 'params' | 'query' | 'body'> =

@@ -35,6 +35,7 @@ export async function* readStream(
       // What the service refuses stays refused; a connection that broke is opened again.
       if (options.signal?.aborted || (error instanceof ClientError && error.status !== undefined)) throw error
       if (failures >= MOST_FAILURES) throw error
+      if (error instanceof ClientError) options.onUnanswered?.()
     }
     // A stream that only replays has ended; one without an event cannot be resumed.
     if (whole && (lastId === undefined || String(args.query?.live) === 'false')) return

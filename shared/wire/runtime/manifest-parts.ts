@@ -12,15 +12,21 @@ export const secrets = z.array(
   }),
 )
 
+const fromSecret = z.strictObject(
+  { secretRef },
+  {
+    error: ({ code }) =>
+      code === 'invalid_type' ? 'expected { "secretRef": "secret/<name>" }: its value comes from a secret' : undefined,
+  },
+)
+
 const mcpServer = z
   .strictObject({
     name: shape(/^[a-z0-9-]{1,32}$/, "a name of 1 to 32 lower-case letters, digits or '-'"),
     url: z.url({ protocol: /^https?$/, error: expected('an http or https URL') }).optional(),
     command: text(1, 4096).optional(),
     args: z.array(text(0, 131_072)).optional(),
-    headers: z
-      .record(shape(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'), z.strictObject({ secretRef }))
-      .optional(),
+    headers: z.record(shape(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'), fromSecret).optional(),
     allow: z.array(text(1, 128)),
     idempotent: z.array(text(1, 128)).default([]),
     needsApproval: z.boolean().default(false),
