@@ -8,8 +8,7 @@ import { asArray, asObject, asString, isArray, isObject, tryParse, without } fro
 import { errorIn } from '../upstream-error.ts'
 import type { AnswerBlock } from './answer.ts'
 import { messagesCandidate } from './answer.ts'
-import { fallbackOf } from './fallback.ts'
-import { CUT_SHORT } from './stop.ts'
+import { CUT_SHORT, fallbackOf } from './stop.ts'
 import { DELTA_USAGE, messagesUsage } from './usage.ts'
 
 interface OpenBlock {

@@ -9,7 +9,7 @@ import type { Meter, MeterReading } from '../meter.ts'
 import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
-import { fallbackOf } from './fallback.ts'
+import { fallbackOf } from './stop.ts'
 import { messagesUsage } from './usage.ts'
 
 /** Meters a messages stream. */
