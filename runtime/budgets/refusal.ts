@@ -18,10 +18,11 @@ export function onWire({ dimension, limit, used }: Refusal): Omit<Refusal, 'unpr
 export function inWords(caller: string, refusal: Refusal): string {
   const agentName = refusal.of ?? caller
   const { dimension, limit, used } = onWire(refusal)
+  const words = limit === 1 ? WORDS[dimension].replace(/^(run|token)s/, '$1') : WORDS[dimension]
   if (refusal.unpriced !== undefined) {
-    return `${agentName} has a hard limit of ${limit} ${WORDS[dimension]}, which cannot be held: ${noPrice(refusal.unpriced)}`
+    return `${agentName} has a hard limit of ${limit} ${words}, which cannot be held: ${noPrice(refusal.unpriced)}`
   }
-  return `the budget of ${agentName} is ${limit} ${WORDS[dimension]}, of which ${used} is used or held`
+  return `the budget of ${agentName} is ${limit} ${words}, of which ${used} is used or held`
 }
 
 /** What is missing, and how it is given. */

@@ -112,13 +112,14 @@ export function pagesRoute({
     .get('/setup', async c => {
       guard(c)
       const root = rootOf(c)
+      const hasOwner = await users.hasOwner()
       return c.html(
         shell({
           theme: themeOf(c),
           title: 'Set up',
           root,
-          scripts: ['setup.js'],
-          body: setupPage(root, await users.hasOwner()),
+          scripts: hasOwner ? [] : ['setup.js'],
+          body: setupPage(root, hasOwner),
         }),
       )
     })

@@ -34,7 +34,7 @@ export const agentsPage: Page = {
       count((used.get(name)?.tokensIn ?? 0) + (used.get(name)?.tokensOut ?? 0)),
       price(used.get(name)?.costUsd ?? 0),
       Object.entries(labels)
-        .map(([key, value]) => `${key}=${value}`)
+        .map(([key, value]) => `${nameShown(key)}=${nameShown(value)}`)
         .join(', '),
       when(createdAt),
     ])

@@ -3,7 +3,7 @@ import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Html } from '../page.ts'
-import { action, badge, buttonWords, facts, price, when } from '../parts.ts'
+import { action, badge, buttonWords, facts, nameShown, price, when } from '../parts.ts'
 
 /** What a run is, what it came to, and what can be done with it; the browser keeps its figures up to date while it goes on. */
 export function runHead(
@@ -46,7 +46,7 @@ ${facts([
     [
       'Labels',
       Object.entries(run.labels)
-        .map(([name, value]) => `${name}=${value}`)
+        .map(([name, value]) => `${nameShown(name)}=${nameShown(value)}`)
         .join(', ') || 'none',
     ],
     ['Started', when(run.startedAt)],
