@@ -24,6 +24,8 @@ function undoButton(undo: () => unknown, close: () => void): HTMLElement {
   const button = el('button', { type: 'button', class: 'small' }, icon('undo'), ' Undo')
   button.addEventListener('click', () => {
     close()
+    // The button is gone: the keyboard goes on from the content of the page.
+    part('#main').focus({ preventScroll: true })
     undo()
   })
   return button
