@@ -84,6 +84,9 @@ if (hasChromium()) {
       await page.keyboard.press('?')
       await page.check('text=Single keys do nothing')
       await page.click('dialog >> text=Close')
+      // After a decision the next one has the focus.
+      expect(await page.evaluate(() => document.activeElement?.matches('[data-card]'))).toBe(true)
+      await page.evaluate(() => (document.activeElement as HTMLElement).blur())
       await page.keyboard.press('g')
       await page.keyboard.press('o')
       await page.keyboard.press('j')
