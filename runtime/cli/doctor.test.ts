@@ -56,6 +56,11 @@ it('says what is wrong, and what to do', async () => {
     is: 'fail',
     says: expect.stringContaining('PLATFORM_LEASE_TTL: expected a duration'),
   })
+  expect(await of('settings', { PLATFORM_WARM_POOL: '65' })).toMatchObject({ is: 'fail' })
+  expect(await of('settings', { PLATFORM_BINDD: 'x' })).toMatchObject({
+    is: 'warn',
+    says: expect.stringContaining('did you mean PLATFORM_BIND?'),
+  })
   expect(await of('address', { PLATFORM_BIND: '0.0.0.0:8080' })).toMatchObject({
     is: 'warn',
     says: expect.stringContaining('PLATFORM_PUBLIC_URL'),

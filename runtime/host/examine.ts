@@ -1,5 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { nodeEnv } from '../../node-agent/env.ts'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
@@ -18,6 +19,7 @@ import { durability, namesServer, type Told, writesOf } from './examine-server.t
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore } from './open.ts'
+import { unknownNames } from './unknown-names.ts'
 
 export interface Finding extends Told {
   about: string
@@ -42,7 +44,11 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   let env: RuntimeEnv | undefined
   await look('settings', () => {
     env = readEnv(runtimeEnv, vars)
-    return { is: 'ok', says: 'every PLATFORM_ variable can be read' }
+    readEnv(nodeEnv, vars)
+    const [unread] = unknownNames(vars)
+    return unread === undefined
+      ? { is: 'ok', says: 'every PLATFORM_ variable can be read' }
+      : { is: 'warn', says: unread }
   })
   if (!env) return found
   const known = env

@@ -78,15 +78,17 @@ export async function serveRuntime(
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)
   const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
   for (const line of unknownNames(vars)) log.warn(line)
-  const store = env.PLATFORM_DIRECTORY_URL === undefined ? await openStores(env, log) : undefined
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
+  // What these two refuse ends the start: no store is open yet, whose thread would keep the process.
   const sandboxes = lazySandboxes(vars, {
     workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
     rule,
     log: log.target('node.isolation'),
   })
+  const masterKey = await masterKeyOf(env, log)
+  const store = env.PLATFORM_DIRECTORY_URL === undefined ? await openStores(env, log) : undefined
   const options: Omit<RuntimeOptions, 'db'> = {
     log,
     sandboxes,
@@ -94,7 +96,7 @@ export async function serveRuntime(
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
-    masterKey: await masterKeyOf(env, log),
+    masterKey,
     cipher: nativeCipher,
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
