@@ -141,6 +141,16 @@ describe('the commands', () => {
     expect(code).toBe(0)
   })
 
+  it('doctor refuses keys that a start would refuse, and names a variable that nothing reads', async () => {
+    const keys = await router(['doctor', ...store()], { ROUTER_KEYS: 'abc' })
+    expect([keys.code, keys.out]).toEqual([
+      1,
+      expect.stringMatching(/FAIL environment: ROUTER_KEYS: entry 1: expected/),
+    ])
+    const { out } = await router(['doctor', ...store()], { ROUTER_BINDD: 'x' })
+    expect(out).toMatch(/ok {3}environment: every variable reads; ROUTER_BINDD is set, .* did you mean ROUTER_BIND\?/)
+  })
+
   it('doctor names each thing that is wrong', async () => {
     const config = join(folder, 'wrong.toml')
     await writeFile(

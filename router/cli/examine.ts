@@ -4,13 +4,16 @@ import { delimiter, join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
+import { silentLog } from '../../shared/log/log.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
+import { readAccess } from '../host/access.ts'
 import { openPlaced, type PlacedStore, storePlaces } from '../host/open-store.ts'
+import { unknownNames } from '../host/unknown-names.ts'
 import { configWarnings } from '../policy/config-warnings.ts'
 import { checkTail } from '../traces/boot-check.ts'
 import { storedTenants } from '../traces/stored-records.ts'
@@ -31,9 +34,9 @@ const CLOCK_SLACK_MS = 5000
 /** Everything that `router doctor` looks at, in the order in which one thing needs the one before. */
 export async function examine(vars: Vars, { probe }: { probe: boolean }): Promise<Check[]> {
   const checks = [
-    await outcome('environment', () => {
-      readEnv(routerEnv, vars)
-      return 'every variable reads'
+    await outcome('environment', async () => {
+      await readAccess(readEnv(routerEnv, vars), silentLog())
+      return ['every variable reads', ...unknownNames(vars)].join('; ')
     }),
   ]
   if (!checks[0]?.ok) return checks

@@ -115,12 +115,12 @@ function toResponse({ statusCode, headers, body }: Dispatcher.ResponseData): Res
 }
 
 /**
- * In place of `Readable.toWeb`, whose stream throws where no caller can catch it when it is cancelled with bytes on the way: any server
- * whose answer is not read to its end would end the process.
+ * In place of `Readable.toWeb`, whose stream throws an uncaught exception when it is cancelled with bytes on the way: any server whose
+ * answer is not read to its end would end the process.
  */
 function readableOf(body: Readable): ReadableStream<Uint8Array<ArrayBuffer>> {
   const chunks: AsyncIterator<Buffer<ArrayBuffer>> = body[Symbol.asyncIterator]()
-  // An error reaches the next read; of a stream that was cancelled there is none.
+  // An error reaches the next read; without a listener that of a cancelled stream would end the process.
   body.on('error', () => undefined)
   return new ReadableStream(
     {

@@ -75,6 +75,9 @@ describe('manifest', () => {
     expect(read({ egress: [{ host: 'API.example.com', methods: ['get'] }] }).egress).toEqual([
       { host: 'api.example.com', ports: [443], methods: ['GET'] },
     ])
+    expect(complaints({ egress: ['api.example.com'] })).toEqual([
+      { path: 'egress.0', message: 'expected { "host": "api.example.com" }' },
+    ])
   })
 
   it.each<[string, unknown, string]>([
