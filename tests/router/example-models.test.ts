@@ -18,7 +18,7 @@ it('the README, the guides and the examples name models that have a price and no
     }
   }
   // What the vendor's own client warns of, as it is installed here.
-  const sdk = await readFile(new URL('node_modules/@anthropic-ai/sdk/resources/messages/messages.js', root), 'utf8')
+  const sdk = await readFile(new URL('node_modules/@anthropic-ai/sdk/internal/data/deprecated-models.js', root), 'utf8')
   const ending = /DEPRECATED_MODELS = \{([^}]*)\}/.exec(sdk)?.[1] ?? ''
   expect(ending).toContain('claude-')
   const prices = await loadBuiltinPrices()
