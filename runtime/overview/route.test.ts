@@ -137,7 +137,7 @@ it('is not remembered where the store refused', async () => {
   expect((await here.call('GET', '/v1/overview')).status).toBe(200)
 })
 
-it('of 100,000 runs it is read from an index, for at most 100 ms of a core', async () => {
+it('of 100,000 runs it is read from an index, for at most five times what adding them up takes of a core', async () => {
   await db.execute({
     sql: `insert into runs (id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, started_ms, finished_ms,
         error_code, model, cost_nano, trigger_kind, isolation)
@@ -149,16 +149,27 @@ it('of 100,000 runs it is read from an index, for at most 100 ms of a core', asy
   })
   // Of the processor, since others may use it meanwhile; after two hours every slot is read anew.
   const times: number[] = []
+  const adding: number[] = []
+  const coreMs = (since: NodeJS.CpuUsage) => {
+    const { user, system } = process.cpuUsage(since)
+    return (user + system) / 1000
+  }
   for (let i = 0; i < 3; i++) {
     here.clock.advance(2 * HOUR_MS)
     const before = process.cpuUsage()
     const { total } = await read('30d')
-    const { user, system } = process.cpuUsage(before)
-    times.push((user + system) / 1000)
+    times.push(coreMs(before))
     expect(total.succeeded + total.failed).toBeGreaterThan(90_000)
+    const from = process.cpuUsage()
+    await db.execute({ sql: ENDED_SQL, args: ['default', 0, here.clock.now().getTime()] })
+    adding.push(coreMs(from))
   }
-  process.stderr.write(`overview of 100,000 runs, every slot of it: ${Math.min(...times).toFixed(0)} ms of a core\n`)
-  expectWithin(Math.min(...times), 100)
+  const [all, sum] = [Math.min(...times), Math.min(...adding)]
+  process.stderr.write(
+    `overview of 100,000 runs, every slot of it: ${all.toFixed(0)} ms of a core; adding them up: ${sum.toFixed(0)}\n`,
+  )
+  // As much on a slow core as on a fast one.
+  expectWithin(all, 5 * sum)
   for (const sql of [GROUPS_SQL, ENDED_SQL, DURATIONS_SQL, OPEN_SQL]) {
     const { rows } = await db.execute({
       sql: `explain query plan ${sql}`,

