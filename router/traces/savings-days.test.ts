@@ -3,7 +3,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
 import { savings, type Window } from './savings.ts'
-import { savingsByDay, wrongSums } from './savings-days.ts'
+import { savingsByDay, unchangedSql, wrongSums } from './savings-days.ts'
+import { endsSql } from './stored-records.ts'
 import { sampleTrace } from './testing/records.ts'
 import { DAY_MS } from './utc-day.ts'
 
@@ -148,5 +149,21 @@ it('keeps no sums of a day whose records changed while they were read', async ()
   await step()
   expect(await summed(db)).toEqual([0])
   expect(await wrongSums(db)).toBeUndefined()
+  await writer.close()
+})
+
+it('looks at the ends of a chain and behind a place, and at no more of its records', async () => {
+  const { db, writer } = await fiveDays()
+  const looks = async (sql: string, args: (string | number)[]) =>
+    (await db.execute({ sql: `explain query plan ${sql}`, args })).rows
+      .map(({ detail }) => String(detail))
+      .filter(detail => detail.includes('traces'))
+  for (const look of [
+    ...(await looks(endsSql, ['default'])),
+    ...(await looks(`select ${unchangedSql}`, ['default', 1, 'default', 300, 0, DAY_MS])),
+  ])
+    expect(look).toMatch(
+      /^SEARCH traces USING (?:COVERING )?INDEX sqlite_autoindex_traces_1 \(tenant_id=\?(?: AND seq>\?)?\)$/,
+    )
   await writer.close()
 })

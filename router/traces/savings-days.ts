@@ -5,6 +5,7 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { savingsDays, traces } from '../schema/tables.ts'
 import type { LeaseTerm } from './lease.ts'
 import { stretches, sumColumns, sums } from './savings.ts'
+import { endsOf } from './stored-records.ts'
 import { DAY_MS, dayOf } from './utc-day.ts'
 
 /** Calls that began in a day may end so long after it. */
@@ -53,6 +54,10 @@ const ofRecords = (condition: string) => `
 
 const ofDay = ({ tenant, day }: LateDay) => [day, tenant, day * DAY_MS, (day + 1) * DAY_MS]
 
+// The times with a plus: the few records behind a place are read, not all of a day.
+export const unchangedSql = `(select min(seq) from traces where tenant_id = ?) = ?
+  and not exists (select 1 from traces where tenant_id = ? and seq > ? and +ts_ms >= ? and +ts_ms < ?)`
+
 type DaySums = Pick<RowOf<typeof savingsDays>, 'route' | 'model' | (typeof sumColumns)[number]>
 
 /**
@@ -60,8 +65,8 @@ type DaySums = Pick<RowOf<typeof savingsDays>, 'route' | 'model' | (typeof sumCo
  * was pruned. Says whether it did.
  */
 async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: () => boolean): Promise<boolean> {
-  const ends = 'select min(seq) as low, max(seq) as high from traces where tenant_id = ?'
-  const [before] = rowsOf<{ low: number; high: number }>(await db.execute({ sql: ends, args: [of.tenant] }))
+  const before = await endsOf(db, of.tenant)
+  if (before === undefined) return false
   const groups = new Map<string, DaySums>()
   const day = { since: new Date(of.day * DAY_MS), until: new Date((of.day + 1) * DAY_MS) }
   for await (const { since, until } of stretches(db, of.tenant, day)) {
@@ -80,19 +85,15 @@ async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: 
   const values = sumColumns.map(name => `value ->> '${name}'`).join(', ')
   const kept = await db.execute({
     sql: `insert or replace into savings_days (${columns})
-      select ?1, ?2, value ->> 'route', value ->> 'model', ${values} from json_each(?3)
-      where exists (select 1 from writer_lease where name = 'traces' and holder = ?4 and epoch = ?5) and (select min(seq) from traces where tenant_id = ?1) = ?6
-        and not exists (select 1 from traces where tenant_id = ?1 and seq > ?7 and ts_ms >= ?8 and ts_ms < ?9)`,
+      select ?, ?, value ->> 'route', value ->> 'model', ${values} from json_each(?) where ${fence} and ${unchangedSql}`,
     args: [
       of.tenant,
       of.day,
       JSON.stringify([...groups.values()]),
       holder,
       epoch,
-      before?.low ?? null,
-      before?.high ?? null,
-      day.since.getTime(),
-      day.until.getTime(),
+      ...[of.tenant, before.low],
+      ...[of.tenant, before.high, day.since.getTime(), day.until.getTime()],
     ],
   })
   return kept.rowsAffected > 0

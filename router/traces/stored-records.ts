@@ -57,17 +57,23 @@ export interface SeqSpan {
   to?: number
 }
 
+// Each by its own look in the index: both in one would read every record between them.
+export const endsSql =
+  'select (select min(seq) from traces where tenant_id = ?1) as low, (select max(seq) from traces where tenant_id = ?1) as high'
+
+/** The first and the last place of a chain that has records. */
+export async function endsOf(db: Db, tenant: string): Promise<{ low: number; high: number } | undefined> {
+  const [row] = rowsOf<Ends>(await db.execute({ sql: endsSql, args: [tenant] }))
+  return row === undefined || row.low === null ? undefined : row
+}
+
 /** The chains of a store cut into pieces of so many places, in order. */
 export async function seqSpans(db: Db, tenant: string | undefined, size: number): Promise<Required<SeqSpan>[]> {
   const spans: Required<SeqSpan>[] = []
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
-    const answer = await db.execute({
-      sql: 'select (select min(seq) from traces where tenant_id = ?1) as low, (select max(seq) from traces where tenant_id = ?1) as high',
-      args: [id],
-    })
-    const [row] = rowsOf<Ends>(answer)
-    if (row === undefined || row.low === null) continue
-    const { low, high } = row
+    const ends = await endsOf(db, id)
+    if (ends === undefined) continue
+    const { low, high } = ends
     for (let from = low; from <= high; from += size) {
       spans.push({ tenant: id, from, to: Math.min(from + size - 1, high) })
     }

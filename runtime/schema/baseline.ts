@@ -181,7 +181,7 @@ const EXECUTION = `create table runs (
 create index runs_list on runs (tenant_id, created_ms, id);
 create index runs_status on runs (tenant_id, status, created_ms, id);
 create index runs_agent on runs (tenant_id, agent_name, created_ms, id) where trigger_kind <> 'session';
-create index runs_agent_trigger on runs (tenant_id, agent_name, trigger_kind, created_ms, id) where trigger_kind = 'session';
+create index runs_agent_turns on runs (tenant_id, agent_name, created_ms, id) where trigger_kind = 'session';
 create index runs_due on runs (due_ms) where due_ms is not null;
 create index runs_owner on runs (owner) where owner is not null;
 create index runs_open on runs (agent_id) where status in ('queued', 'running', 'waiting');
