@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as newest from '@modelcontextprotocol/client'
+import { StdioClientTransport as NewestTransport } from '@modelcontextprotocol/client/stdio'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StdioClientTransport, type StdioServerParameters } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { type McpToolName, mcpTools } from '../../shared/wire/router/mcp.ts'
@@ -18,6 +20,7 @@ describe('router mcp', () => {
   let id: string
   let client: Client
   let transport: StdioClientTransport
+  let command: StdioServerParameters
   let log = ''
 
   beforeAll(async () => {
@@ -35,13 +38,14 @@ describe('router mcp', () => {
     await router.close()
     db.close()
     await upstream.close()
-    transport = new StdioClientTransport({
+    command = {
       command: process.execPath,
       args: [main, 'mcp', '--db', file],
       cwd: folder,
       stderr: 'pipe',
       env: { PATH: process.env.PATH ?? '' },
-    })
+    }
+    transport = new StdioClientTransport(command)
     transport.stderr?.on('data', chunk => (log += chunk))
     client = new Client({ name: 'test', version: '1' })
     await client.connect(transport)
@@ -93,6 +97,19 @@ describe('router mcp', () => {
     const { contents } = await client.readResource({ uri: `router://traces/${id}` })
     expect(JSON.parse(String((contents[0] as { text: string }).text))).toMatchObject({ trace: { trace_id: id } })
     await expect(client.readResource({ uri: 'router://traces/nothing' })).rejects.toThrow('there is no resource')
+  })
+
+  it('answers a client that speaks the revision of 2026-07-28 alone', async () => {
+    const versionNegotiation = { mode: { pin: '2026-07-28' } }
+    const second = new newest.Client({ name: 'test', version: '1' }, { versionNegotiation })
+    const over = new NewestTransport(command)
+    await second.connect(over)
+    const { pid } = over
+    expect((await second.listTools()).tools).toHaveLength(Object.keys(mcpTools).length)
+    expect((await second.callTool({ name: 'get_trace', arguments: { trace_id: id } })).isError).toBeFalsy()
+    await expect(second.readResource({ uri: 'router://traces/nothing' })).rejects.toThrow('there is no resource')
+    await second.close()
+    await eventually(() => expect(() => process.kill(pid!, 0)).toThrow())
   })
 
   it('ends when its client goes, and has said nothing', async () => {

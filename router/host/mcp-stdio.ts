@@ -1,14 +1,6 @@
-import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
-import {
-  CallToolRequestSchema,
-  ErrorCode,
-  ListResourcesRequestSchema,
-  ListResourceTemplatesRequestSchema,
-  ListToolsRequestSchema,
-  McpError,
-  ReadResourceRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js'
+import { once } from 'node:events'
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { VERSION } from '../../shared/version.ts'
 import { describeTools } from '../mcp/describe-tools.ts'
@@ -17,35 +9,34 @@ import type { auditSession } from './audit-session.ts'
 
 type Session = Awaited<ReturnType<typeof auditSession>>
 
-/** Not found, in the numbers of the protocol. */
-const RESOURCE_NOT_FOUND = -32002
-
 /**
  * Serves an audit session over standard input and output, until the client closes it. Requests are answered by the low-level server: tools
  * check their own input, so that a complaint is a sentence, and print their own schemas.
  */
 export async function serveAudit(session: Session): Promise<void> {
+  // Before the first byte is read: a client may say goodbye at once.
+  const ended = once(process.stdin, 'end')
+  const served = serveStdio(() => auditServer(session))
+  await ended
+  await served.close()
+}
+
+function auditServer(session: Session): Server {
   const server = new Server(
     { name: 'waybill-router', version: VERSION },
     { capabilities: { tools: {}, resources: {} } },
   )
-  server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: describeTools() }))
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) => session.call(params.name, params.arguments))
-  server.setRequestHandler(ListResourcesRequestSchema, async () => ({ resources: RESOURCES }))
-  server.setRequestHandler(ListResourceTemplatesRequestSchema, async () => ({ resourceTemplates: RESOURCE_TEMPLATES }))
-  server.setRequestHandler(ReadResourceRequestSchema, async ({ params }) => {
+  server.setRequestHandler('tools/list', async () => ({ tools: describeTools() }))
+  server.setRequestHandler('tools/call', ({ params }) => session.call(params.name, params.arguments))
+  server.setRequestHandler('resources/list', async () => ({ resources: RESOURCES }))
+  server.setRequestHandler('resources/templates/list', async () => ({ resourceTemplates: RESOURCE_TEMPLATES }))
+  server.setRequestHandler('resources/read', async ({ params }) => {
     try {
       return await session.read(params.uri)
     } catch (error) {
-      if (!(error instanceof ApiError)) throw new McpError(ErrorCode.InternalError, 'internal error')
-      throw new McpError(RESOURCE_NOT_FOUND, error.message, { uri: params.uri })
+      if (!(error instanceof ApiError)) throw new ProtocolError(ProtocolErrorCode.InternalError, 'internal error')
+      throw new ResourceNotFoundError(params.uri, error.message)
     }
   })
-  const closed = new Promise<void>(resolve => {
-    server.onclose = resolve
-  })
-  // The transport does not look for the end of its input, which is how a client says goodbye.
-  process.stdin.once('end', () => void server.close())
-  await server.connect(new StdioServerTransport())
-  await closed
+  return server
 }

@@ -1,4 +1,4 @@
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult } from '@modelcontextprotocol/server'
 import { check, sentence } from '../../shared/wire/issues.ts'
 import { type RuntimeTool, runtimeTools } from './tools.ts'
 

@@ -1,4 +1,4 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { Tool } from '@modelcontextprotocol/server'
 import { Hono } from 'hono'
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
@@ -27,31 +27,37 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
   return new Hono<RuntimeHttpEnv>()
     .post('/mcp', async c => {
       const { body: parsedBody, inexact } = parse(await readBody(c.req.raw, maxBodyBytes))
-      const [{ Server }, { WebStandardStreamableHTTPServerTransport }, types, { CfWorkerJsonSchemaValidator }] =
-        await Promise.all([
-          import('@modelcontextprotocol/sdk/server/index.js'),
-          import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
-          import('@modelcontextprotocol/sdk/types.js'),
-          import('@modelcontextprotocol/sdk/validation/cfworker'),
-        ])
-      const server = new Server(
-        { name: 'waybill-runtime', version: VERSION },
-        {
-          capabilities: { tools: {} },
-          instructions: INSTRUCTIONS,
-          jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
-        },
-      )
+      const [sdk, { CfWorkerJsonSchemaValidator }] = await Promise.all([
+        import('@modelcontextprotocol/server'),
+        import('@modelcontextprotocol/server/validators/cf-worker'),
+      ])
       const { scopes } = c.get('principal')
       const caller = { authorization: c.req.header('authorization') ?? '', requestId: c.get('requestId'), call }
-      server.setRequestHandler(types.ListToolsRequestSchema, async () => ({ tools: toolsFor(scopes) }))
-      server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) =>
-        inexact === undefined ? callTool(caller, params.name, params.arguments, params._meta) : failure(inexact),
-      )
-      const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-      await server.connect(transport)
+      const serverOf = () => {
+        const server = new sdk.Server(
+          { name: 'waybill-runtime', version: VERSION },
+          {
+            capabilities: { tools: {} },
+            instructions: INSTRUCTIONS,
+            jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
+          },
+        )
+        server.setRequestHandler('tools/list', async () => ({ tools: toolsFor(scopes) }))
+        server.setRequestHandler('tools/call', async ({ params }) =>
+          inexact === undefined ? callTool(caller, params.name, params.arguments, params._meta) : failure(inexact),
+        )
+        return server
+      }
       const { method, url, headers } = c.req.raw
-      return transport.handleRequest(new Request(url, { method, headers }), { parsedBody })
+      const request = new Request(url, { method, headers })
+      if (!(await sdk.isLegacyRequest(request, parsedBody))) {
+        // Nothing of it changes while a client listens, so there is nothing to subscribe to.
+        const handler = sdk.createMcpHandler(serverOf, { legacy: 'reject', responseMode: 'json', maxSubscriptions: 0 })
+        return handler.fetch(request, { parsedBody })
+      }
+      const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+      await serverOf().connect(transport)
+      return transport.handleRequest(request, { parsedBody })
     })
     .on(['GET', 'DELETE'], '/mcp', c => {
       // The protocol's own word for a server that streams nothing by itself and keeps no sessions.

@@ -1,3 +1,4 @@
+import * as newest from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -17,14 +18,33 @@ async function fixture(): Promise<Api> {
   return made
 }
 
-/** The official client, whose requests go straight to the runtime. */
-async function client({ runtime }: Api, key = KEY) {
-  const transport = new StreamableHTTPClientTransport(new URL('http://localhost/mcp'), {
+const ADDRESS = new URL('http://localhost/mcp')
+
+type Options = Pick<newest.StreamableHTTPClientTransportOptions, 'fetch' | 'requestInit'>
+
+/** The official clients, whose requests go straight to the runtime. */
+const CLIENTS = {
+  async 'the first SDK'(options: Options) {
+    const made = new Client({ name: 'test', version: '1' })
+    await made.connect(new StreamableHTTPClientTransport(ADDRESS, options))
+    return made
+  },
+  'the second SDK, by itself': (options: Options) => second(options, 'auto'),
+  'the second SDK, 2026-07-28 alone': (options: Options) => second(options, { pin: '2026-07-28' }),
+}
+
+async function second(options: Options, mode: newest.VersionNegotiationMode) {
+  const made = new newest.Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+  await made.connect(new newest.StreamableHTTPClientTransport(ADDRESS, options))
+  expect(made.getNegotiatedProtocolVersion()).toBe('2026-07-28')
+  return made
+}
+
+async function clientOf(connect: (typeof CLIENTS)[keyof typeof CLIENTS], { runtime }: Api, key = KEY) {
+  const made = await connect({
     fetch: (url, init) => runtime.fetch(new Request(url, init)),
     requestInit: { headers: { authorization: `Bearer ${key}` } },
   })
-  const made = new Client({ name: 'test', version: '1' })
-  await made.connect(transport)
   open.push(made)
   return {
     made,
@@ -41,7 +61,9 @@ async function client({ runtime }: Api, key = KEY) {
 const keyWith = async ({ json }: Api, scopes: string[]) =>
   (await json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', { name: 'k', scopes })).rawKey
 
-describe('the runtime as an MCP server', () => {
+describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_, connect) => {
+  const client = (on: Api, key?: string) => clientOf(connect, on, key)
+
   it('starts a run, follows it, and decides what it waits for', async () => {
     const on = await fixture()
     const { call, made } = await client(on)
@@ -83,7 +105,7 @@ describe('the runtime as an MCP server', () => {
 
   it('knows nobody without a key', async () => {
     const on = await fixture()
-    await expect(client(on, 'wb_live_nobody')).rejects.toThrow('the API key is not valid')
+    await expect(client(on, 'wb_live_nobody')).rejects.toThrow(/the API key is not valid|requires authorization/)
     const post = (body: string) =>
       on.runtime.fetch(
         new Request('http://localhost/mcp', { method: 'POST', body, headers: { authorization: `Bearer ${KEY}` } }),
@@ -151,4 +173,10 @@ describe('the runtime as an MCP server', () => {
     })
     expect(await on.json(200, 'GET', '/v1/runs')).toEqual([])
   })
+})
+
+it('has nothing to subscribe to, and says so at once', async () => {
+  const on = await fixture()
+  const client = (await clientOf(CLIENTS['the second SDK, by itself'], on)).made as newest.Client
+  await expect(client.listen({ toolsListChanged: true })).rejects.toThrow('Subscription limit reached')
 })

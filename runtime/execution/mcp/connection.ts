@@ -1,8 +1,8 @@
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Client, Transport } from '@modelcontextprotocol/client'
 import { VERSION } from '../../../shared/version.ts'
 import { StepFailure } from '../failure.ts'
 import { definitionOf, type McpDefinition } from './definition.ts'
+import { refusesGreeting } from './fault.ts'
 import { type Broken, KEY_META } from './http-transport.ts'
 
 /** What a tool gave, without what is meant for the protocol alone. */
@@ -18,7 +18,11 @@ export interface McpConnection {
   /** The server said that its tools have changed since they were last listed. */
   readonly changed: boolean
   list(signal: AbortSignal): Promise<McpDefinition[]>
-  call(name: string, args: Record<string, unknown>, call: { key: string; signal: AbortSignal }): Promise<McpResult>
+  call(
+    tool: McpDefinition,
+    args: Record<string, unknown>,
+    call: { key: string; signal: AbortSignal },
+  ): Promise<McpResult>
   close(): void
 }
 
@@ -31,23 +35,46 @@ const MOST_LISTED = 1024 * 1024
 const NEVER_MS = 2 ** 31 - 1
 const GOODBYE_MS = 2000
 
-type SdkTypes = typeof import('@modelcontextprotocol/sdk/types.js')
+/** The revision without a greeting: each request says all that the server has to know of the client. */
+const WITHOUT_GREETING = '2026-07-28'
 
 const within = (signal: AbortSignal) => ({ signal, timeout: NEVER_MS })
 
-/** A session with one server: greeted, and ready to be asked. */
+/**
+ * A connection to one server, ready to be asked. Servers are greeted as all revisions until 2025-11-25 want it; one that refuses the greeting
+ * is asked whether it speaks the revision without. The other way round a server of today would see a request that it does not know.
+ */
 export async function connectMcp(open: OpenTransport, signal: AbortSignal): Promise<McpConnection> {
-  const [{ Client: McpClient }, { CfWorkerJsonSchemaValidator }, types] = await Promise.all([
-    import('@modelcontextprotocol/sdk/client/index.js'),
-    import('@modelcontextprotocol/sdk/validation/cfworker'),
-    import('@modelcontextprotocol/sdk/types.js'),
+  try {
+    return await connect(open, signal, 'legacy')
+  } catch (refused) {
+    if (!refusesGreeting(refused)) throw refused
+    return connect(open, signal, { pin: WITHOUT_GREETING }).catch(() => {
+      throw signal.aborted ? signal.reason : refused
+    })
+  }
+}
+
+async function connect(
+  open: OpenTransport,
+  signal: AbortSignal,
+  mode: 'legacy' | { pin: string },
+): Promise<McpConnection> {
+  const [{ Client: McpClient }, { CfWorkerJsonSchemaValidator }] = await Promise.all([
+    import('@modelcontextprotocol/client'),
+    import('@modelcontextprotocol/client/validators/cf-worker'),
   ])
   const waiting = new Map<string, (error: StepFailure) => void>()
   const transport = await open((key, error) => waiting.get(key)?.(error))
   // It offers nothing to the server: nothing of a run is sampled, asked or listed from outside.
   const client: Client = new McpClient(
     { name: 'waybill', version: VERSION },
-    { capabilities: {}, jsonSchemaValidator: new CfWorkerJsonSchemaValidator() },
+    {
+      capabilities: {},
+      jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
+      versionNegotiation: { mode },
+      inputRequired: { autoFulfill: false },
+    },
   )
   let alive = true
   let changed = false
@@ -60,15 +87,20 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
     if (error instanceof StepFailure) why = error
   }
   const told = (error: unknown): unknown => (!alive && why ? why : error)
-  client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
+  client.setNotificationHandler('notifications/tools/list_changed', () => {
     changed = true
   })
   const leave = () => void transport.close().catch(() => undefined)
+  // The SDK asks for the revision without the caller's signal.
+  signal.addEventListener('abort', leave, { once: true })
   try {
+    signal.throwIfAborted()
     await client.connect(transport, within(signal))
   } catch (error) {
     leave()
-    throw told(error)
+    throw signal.aborted ? signal.reason : told(error)
+  } finally {
+    signal.removeEventListener('abort', leave)
   }
 
   return {
@@ -81,12 +113,12 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
     async list(of) {
       changed = false
       try {
-        return await listTools(client, types, of)
+        return await listTools(client, of)
       } catch (error) {
         throw told(error)
       }
     },
-    async call(name, args, { key, signal: of }) {
+    async call({ name, inputSchema }, args, { key, signal: of }) {
       const lost = Promise.withResolvers<never>()
       waiting.set(key, lost.reject)
       const stop = new AbortController()
@@ -95,7 +127,8 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
       of.addEventListener('abort', onAbort, { once: true })
       try {
         const params = { name, arguments: args, _meta: { [KEY_META]: key } }
-        const asked = client.request({ method: 'tools/call', params }, types.CallToolResultSchema, within(stop.signal))
+        // Of the definition the SDK gets what names headers, and not the schema of a result, which it would hold against it on this thread.
+        const asked = client.callTool(params, { ...within(stop.signal), toolDefinition: { name, inputSchema } })
         const { content, structuredContent, isError } = await Promise.race([asked, lost.promise])
         return { content, isError: isError === true, ...(structuredContent !== undefined && { structuredContent }) }
       } catch (error) {
@@ -124,13 +157,13 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
 }
 
 /** Every page of what a server offers, up to a bound. */
-async function listTools(client: Client, types: SdkTypes, of: AbortSignal): Promise<McpDefinition[]> {
+async function listTools(client: Client, of: AbortSignal): Promise<McpDefinition[]> {
   const found: McpDefinition[] = []
   let size = 0
   let cursor: string | undefined
   for (let page = 1; ; page++) {
     const params = cursor === undefined ? {} : { cursor }
-    const listed = await client.request({ method: 'tools/list', params }, types.ListToolsResultSchema, within(of))
+    const listed = await client.request({ method: 'tools/list', params }, within(of))
     found.push(...listed.tools.map(definitionOf))
     size += JSON.stringify(listed.tools).length
     if (found.length > MOST_TOOLS || size > MOST_LISTED) {

@@ -12,7 +12,7 @@ export interface McpDefinition {
   title?: string | undefined
   description?: string | undefined
   inputSchema: { type: 'object'; [keyword: string]: unknown }
-  outputSchema?: { type: 'object'; [keyword: string]: unknown } | undefined
+  outputSchema?: { [keyword: string]: unknown } | undefined
   annotations?:
     | { title?: string | undefined; readOnlyHint?: boolean | undefined; idempotentHint?: boolean | undefined }
     | undefined

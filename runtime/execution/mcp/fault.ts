@@ -10,13 +10,17 @@ export class ToolRefusal extends Error {
 
 const MOST_CHARACTERS = 2000
 const AGAIN_LATER = new Set([429, 502, 503, 504])
-/** JSON-RPC error of the SDK for a connection that closed under an open request. */
-const CONNECTION_CLOSED = -32_000
 
 /** Whether a server does not know the session of a request, which it therefore did nothing with. */
 export function isForgotten(error: unknown): boolean {
   const status = codeOf(error)
   return status === 404 || status === 400
+}
+
+/** Whether a server does not want `initialize`, as one does that speaks newer revisions alone. */
+export function refusesGreeting(error: unknown): boolean {
+  const code = codeOf(error)
+  return code !== undefined && (code === 400 || code < 0)
 }
 
 /** What went wrong between us and a server, as the failure of a step whose call has this effect. */
@@ -46,9 +50,12 @@ function readFault(error: unknown): Fault {
   }
   const denial = denialIn(error)
   if (denial) return { words: denial.message, certain: true, again: false }
+  if (error instanceof Error && 'code' in error && error.code === 'UNSUPPORTED_RESULT_TYPE') {
+    return { words: 'wants input of a person, which an agent cannot give', certain: true, again: false }
+  }
   const words = error instanceof Error ? error.message : String(error)
   const code = codeOf(error)
-  if (code === undefined || code === CONNECTION_CLOSED) {
+  if (code === undefined) {
     return { words: `could not be reached: ${words}`, certain: false, again: true }
   }
   if (code === 401 || code === 403) {
@@ -62,7 +69,7 @@ function readFault(error: unknown): Fault {
 
 /** A status of HTTP, or a negative code of JSON-RPC. */
 function codeOf(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  const { code } = error
+  if (!(error instanceof Error)) return undefined
+  const code = 'status' in error ? error.status : 'code' in error ? error.code : undefined
   return typeof code === 'number' && (code < 0 || (code >= 400 && code < 600)) ? code : undefined
 }

@@ -1,4 +1,4 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Transport } from '@modelcontextprotocol/client'
 import type { EgressClient, EgressInit } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
@@ -28,7 +28,7 @@ export async function httpTransport(
   fetch: EgressClient['fetch'],
   broken: Broken,
 ): Promise<Transport & { terminateSession(): Promise<void> }> {
-  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   const resuming = new Set<string>()
 
   async function send(given: string | URL, init: RequestInit = {}): Promise<Response> {

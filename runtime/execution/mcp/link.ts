@@ -94,7 +94,6 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     },
 
     async call(tool, args, { key, signal, stepId }) {
-      const { name } = tool
       for (let tries = 1; ; tries++) {
         let connection: McpConnection
         try {
@@ -108,9 +107,9 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
           throw failed(error, 'read')
         }
         try {
-          const result = await connection.call(name, args, { key, signal })
+          const result = await connection.call(tool, args, { key, signal })
           return {
-            output: toOutput(withoutSecrets(result), name),
+            output: toOutput(withoutSecrets(result), tool.name),
             ...(await placeOf(deps, server, effectOf(tool, server))),
           }
         } catch (error) {

@@ -1,4 +1,4 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Transport } from '@modelcontextprotocol/client'
 import { readExactly } from '../../../shared/json/exact-numbers.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
