@@ -56,7 +56,7 @@ describe('the published package, installed in an empty folder', () => {
     const { stdout } = await run('du', ['-sm', 'node_modules'], { cwd: folder })
     expect(Number(stdout.split('\t')[0])).toBeLessThanOrEqual(70)
     const licences = await readdir(join(folder, 'node_modules/waybill/dist/licenses'))
-    expect(licences).toEqual(expect.arrayContaining(['@modelcontextprotocol-sdk.txt', 'ajv.txt', 'zod.txt']))
+    expect(licences).toEqual(expect.arrayContaining(['@modelcontextprotocol-server.txt', 'eventsource.txt', 'zod.txt']))
   })
 
   const command = (name: string, ...args: string[]) =>

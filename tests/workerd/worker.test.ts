@@ -1,3 +1,4 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -67,6 +68,14 @@ describe.runIf(here)('in workerd', () => {
       .poll(async () => (await db.execute({ sql: 'select status from runs where id = ?', args: [id] })).rows[0]?.status)
       .toBe('succeeded')
     db.close()
+  })
+
+  it.each(['legacy', { pin: '2026-07-28' }] as const)('MCP clients are answered: %o', async mode => {
+    const on = await worker('runtime')
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+    await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', on.url), { requestInit: { headers } }))
+    expect((await client.callTool({ name: 'list_agents', arguments: {} })).isError).toBeFalsy()
+    await client.close()
   })
 
   it('the scheduled handler takes up what another event left, and fires schedules that are due', async () => {
