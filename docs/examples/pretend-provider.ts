@@ -21,7 +21,13 @@ export async function pretendProvider(port = 0): Promise<{ origin: string; close
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   }).listen(port, '127.0.0.1')
   await once(server, 'listening')
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
 }
 
 const greeting = ({ model }: Asked) => (model.includes('small') ? '' : `Hello from ${model}.`)

@@ -11,5 +11,6 @@ export function keepCompiled(): void {
   const own = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? '../..' : '../../..', import.meta.url))
   const above = dirname(own)
   const modules = basename(above) === 'node_modules' ? above : join(own, 'node_modules')
-  module.enableCompileCache(join(modules, '.cache/waybill/compiled'))
+  // Deno has none.
+  module.enableCompileCache?.(join(modules, '.cache/waybill/compiled'))
 }
