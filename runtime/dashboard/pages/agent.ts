@@ -37,7 +37,7 @@ export const agentPage: Page = {
     ])
     const { name, manifest, description = '' } = agent
     const text = JSON.stringify(setMembers(manifest), null, 2)
-    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p dir="auto">${nameShown(description)}</p>`}
+    const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main acts" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p dir="auto">${nameShown(description)}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
 ${tabbed(
   `Parts of ${name}`,

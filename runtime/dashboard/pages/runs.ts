@@ -56,7 +56,7 @@ export const runsPage: Page = {
     const names = agents.items.map(({ name }) => name)
     const list = listOf({ root, runs, given, cursor, from, hasAgents: names.length > 0 })
     const body = html`<div class="title-row"><h1>Runs <small id="run-count">${counted(runs.total)}</small></h1>
-${names.length === 0 ? '' : html`<button type="button" class="main needs-script" data-open="new-run">${icon('add')} New run</button>`}</div>
+${names.length === 0 ? '' : html`<button type="button" class="main needs-script acts" data-open="new-run">${icon('add')} New run</button>`}</div>
 ${filterForm(root, given, names)}
 ${BULK}
 ${cursor === undefined ? live('runs', list) : list}
@@ -112,7 +112,7 @@ function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
       html`${given.q === undefined ? '' : html`<p>A search knows agents, models, errors, labels and ids, and what runs were told only where the store keeps it in clear.</p>`}<p><a href="${root}runs">Show all</a></p>`,
     )
   return hasAgents
-    ? nothing('No agent has run yet.', html`<p>“New run” above starts the first one.</p>`)
+    ? nothing('No agent has run yet.', html`<p class="acts">“New run” above starts the first one.</p>`)
     : nothing(
         'There is no agent that could run.',
         html`<p><a class="button main" href="${root}agents">Make an agent</a></p>`,
@@ -139,7 +139,7 @@ ${given.parentRunId === undefined ? '' : html`<p class="notice">Sub-runs of <a c
 
 /** Shown by the script once runs are chosen. */
 const BULK = html`<div id="bulk" class="bulk" hidden><span id="bulk-count" role="status"></span>
-<button type="button" id="bulk-cancel" class="danger">${buttonWords('Cancel')}</button> <button type="button" id="bulk-retry">${buttonWords('Retry')}</button> <button type="button" id="bulk-compare">${buttonWords('Compare')}</button> <button type="button" id="bulk-none">Choose none</button></div>`
+<button type="button" id="bulk-cancel" class="danger acts">${buttonWords('Cancel')}</button> <button type="button" id="bulk-retry" class="acts">${buttonWords('Retry')}</button> <button type="button" id="bulk-compare">${buttonWords('Compare')}</button> <button type="button" id="bulk-none">Choose none</button></div>`
 
 function newRun(names: readonly string[], chosen: string | undefined, isOpen: boolean): Html {
   return html`<dialog id="new-run" class="wide-dialog" aria-labelledby="new-run-title"${isOpen ? html` data-open-now` : ''}>

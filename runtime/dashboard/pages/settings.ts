@@ -23,6 +23,7 @@ export const settingsPage: Page = {
   personal: true,
   async render({ ask, user, root, query }) {
     const wanted = query('webhook')
+    const owner = user.role === 'owner'
     const [keys, people, providers, models, secrets, webhooks, acts, deliveries] = await Promise.all([
       ask.maybe<ApiKey[]>('/v1/api-keys?limit=100'),
       ask.maybe<Person[]>('/v1/users?limit=200'),
@@ -49,7 +50,7 @@ export const settingsPage: Page = {
           'API keys',
           keys === undefined
             ? html`<p class="hint">Your role does not see keys.</p>`
-            : html`${live('keys', keyRows(keys))}${KEY_FORM}`,
+            : html`${live('keys', keyRows(keys, owner))}${owner ? KEY_FORM : html`<p class="hint">The owner makes and revokes keys.</p>`}`,
         ),
       },
       {
@@ -128,24 +129,25 @@ const PROVIDER_FORM = html`<details class="needs-script"><summary>Configure a pr
 <button class="main">Save</button>`,
 )}</details>`
 
-function keyRows(keys: readonly ApiKey[]): Html {
+const revoke = (id: string, name: string): Html =>
+  action('Revoke', {
+    send: `DELETE /v1/api-keys/${id}`,
+    confirm: `Revoke ${name}? What uses it stops at once.`,
+    about: name,
+  })
+
+function keyRows(keys: readonly ApiKey[], owner: boolean): Html {
   return keys.length === 0
     ? nothing('There is no API key.')
     : table(
         'API keys',
-        ['Key', 'Scopes', 'State', 'Last used', 'Actions'],
+        ['Key', 'Scopes', 'State', 'Last used', ...(owner ? ['Actions'] : [])],
         keys.map(({ id, name, prefix, scopes: held, status, lastUsedAt }) => [
           html`${nameShown(name)}<br><small class="mono">${prefix}…</small>`,
           held.length === 0 ? 'everything in the tenant' : held.join(', '),
           badge(status),
           when(lastUsedAt),
-          status === 'active'
-            ? action('Revoke', {
-                send: `DELETE /v1/api-keys/${id}`,
-                confirm: `Revoke ${name}? What uses it stops at once.`,
-                about: name,
-              })
-            : '',
+          ...(owner ? [status === 'active' ? revoke(id, name) : ''] : []),
         ]),
       )
 }
