@@ -9,7 +9,7 @@ import { hasChromium } from '../browser/chromium.ts'
 import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { type DashboardFixture, dashboardFixture, OWNER } from './dashboard-fixture.ts'
 
-/** Whether somebody with these scopes may send what a form says: `POST /v1/runs/{…}/cancel`. */
+/** Whether a person of this role may send what a form says: `POST /v1/runs/{…}/cancel`. */
 function isAllowed(send: string, role: 'member' | 'viewer'): boolean {
   const [method, path = ''] = send.split(' ')
   if (path.startsWith('auth/')) return true

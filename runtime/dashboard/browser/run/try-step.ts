@@ -36,7 +36,7 @@ function formOf(
   const button = el('button', { class: 'main' }, 'Ask the model again')
   const form = el(
     'form',
-    { class: 'acts' },
+    { class: 'try acts' },
     el('label', {}, 'Model', model),
     el('label', {}, 'System prompt', prompt),
     el(
