@@ -1,7 +1,7 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
-import { loadBuiltinPrices } from '../shared/prices/builtin.ts'
+import { type BuiltinPrices, loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
 import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
 import { forwardingDb } from '../shared/sql/forwarding-db.ts'
@@ -23,6 +23,7 @@ import { answerCache } from './cache/answer-cache.ts'
 import { reportsElsewhere } from './cache/reports-elsewhere.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
+import { findPrice } from './config/prices.ts'
 import { droppedRungs } from './enforce/dropped-rungs.ts'
 import type { EnforceDeps } from './enforce/enforce.ts'
 import { heldResponses } from './enforce/held-responses.ts'
@@ -67,7 +68,12 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const hashing: Hashing = { sha256, salt: await saltOf(options) }
 
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
-  const builtinPrices = () => (prices ??= loadBuiltinPrices())
+  let builtin: BuiltinPrices = { find: () => undefined }
+  const builtinPrices = () =>
+    (prices ??= loadBuiltinPrices().then(loaded => {
+      builtin = loaded
+      return loaded
+    }))
   const activateConfig = async (source: ConfigSource): Promise<ActiveConfig> =>
     activate(source, {
       ...(options.configFile !== undefined && { file: options.configFile }),
@@ -220,7 +226,17 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     callers: createCallers({ access, tenantId, sha256 }),
     refuseWhenFull: counts.refuseWhenFull,
     active: holder.get,
-    enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
+    enforcing: ({ config, gates }): EnforceDeps => ({
+      ...shared,
+      config,
+      gates,
+      priceOf: (provider, model) =>
+        findPrice(config.pricing, builtin, {
+          provider,
+          dialect: config.providers[provider]?.dialect ?? 'chat',
+          names: [model],
+        }),
+    }),
   }
   const activateKnown = async (source: ConfigSource) => {
     const next = await activateConfig(source)

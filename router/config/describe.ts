@@ -85,7 +85,7 @@ function describeCredential(
 export function describePrice(price: ModelPrice): Record<string, unknown> {
   return {
     ...perMtok(price.base),
-    ...(price.webSearch !== null && { per_web_search_usd: toUsd(price.webSearch) }),
+    per_web_search_usd: toUsd(price.webSearch),
     ...(price.tiers.length > 0 && {
       tiers: price.tiers.map(tier => ({ above_input_tokens: tier.aboveInputTokens, ...perMtok(tier.prices) })),
     }),

@@ -107,7 +107,10 @@ export const priceWords: Words<PriceTable> = {
   },
   cache_write_1h_per_mtok: { about: 'The same for an hour.', unset: 'a factor of the input price' },
   cache_read_per_mtok: { about: 'USD for a million tokens read from a cache.', unset: 'a factor of the input price' },
-  per_web_search_usd: { about: "USD for one of the provider's own searches.", unset: 'not counted' },
+  per_web_search_usd: {
+    about: "USD for one of the provider's own searches.",
+    unset: '0.01 in messages, 0.025 in chat',
+  },
   tiers: { about: 'Other prices for long inputs, the shortest first.', unset: 'none' },
 }
 

@@ -31,8 +31,7 @@ export function spokenTo<M extends Model>(model: M, client: InboundApi): M {
 
 export interface ModelPrice extends Price {
   readonly source: 'config' | 'builtin'
-  /** Fee of one server-side search. */
-  readonly webSearch: NanoUsd | null
+  readonly webSearch: NanoUsd
   /** Cache classes without a listed price, for which a factor of the input price stands in. */
   readonly assumed: readonly CacheClass[]
 }

@@ -1,7 +1,7 @@
-import type { Tokens } from '../../shared/dialects/candidate.ts'
-import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
+import { fromUsd } from '../../shared/money/money.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
-import { attemptCost, type ClassPrices, classPrices, PriceError } from '../../shared/prices/price.ts'
+import { type ClassPrices, classPrices, PriceError, searchFee } from '../../shared/prices/price.ts'
+import { ratesOf } from '../../shared/prices/rates.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { CacheClass, ModelPrice } from './model.ts'
 import type { ListedPrice, PriceTable } from './price-table.ts'
@@ -20,7 +20,7 @@ export function listedPrice(row: PriceTable, dialect: InboundApi): ModelPrice {
       aboveInputTokens: tier.above_input_tokens,
       prices: classes(tier, dialect),
     })),
-    webSearch: row.per_web_search_usd === undefined ? null : fromUsd(row.per_web_search_usd),
+    webSearch: row.per_web_search_usd === undefined ? searchFee(dialect) : fromUsd(row.per_web_search_usd),
     assumed,
   }
 }
@@ -34,11 +34,6 @@ function classes(row: ListedPrice, dialect: InboundApi): ClassPrices {
     cacheRead: row.cache_read_per_mtok,
   }
   return classPrices(list, dialect)
-}
-
-/** What a call cost: its tokens, and the fee for each search that the provider made for it. */
-export function callCost(price: ModelPrice, tokens: Tokens, webSearches: number): NanoUsd {
-  return attemptCost(price, tokens) + webSearches * (price.webSearch ?? 0)
 }
 
 export interface PriceQuery {
@@ -56,7 +51,7 @@ export function findPrice(
 ): ModelPrice | undefined {
   for (const name of names) {
     const listed = pricing.overrides[`${provider}/${name}`]
-    if (listed !== undefined) return listed
+    if (listed !== undefined) return { ...listed, rates: Object.assign({}, ...names.map(ratesOf)) }
   }
   if (!pricing.builtin || builtin === undefined) return undefined
   for (const name of names) {
@@ -69,7 +64,7 @@ export function findPrice(
 function bundled(builtin: BuiltinPrices, provider: string, name: string, dialect: InboundApi): ModelPrice | undefined {
   try {
     const price = builtin.find(provider, name, dialect)
-    return price && { source: 'builtin', base: price.base, tiers: price.tiers, webSearch: null, assumed: [] }
+    return price && { webSearch: searchFee(dialect), ...price, source: 'builtin', assumed: [] }
   } catch (error) {
     // A row that cannot be held exactly is no price; the config can name one.
     if (error instanceof PriceError) return undefined

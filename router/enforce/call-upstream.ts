@@ -1,5 +1,5 @@
 import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
-import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
+import { type Billing, type Candidate, PLAIN_BILLING, type Tokens } from '../../shared/dialects/candidate.ts'
 import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
@@ -81,6 +81,7 @@ export type CallResult = AnsweredCall | RefusedCall | (Broken & CallCosts)
 
 export interface CallCosts {
   tokens: Tokens | null
+  billing: Billing
   usageSource: 'provider' | 'estimated' | 'none'
   status: number | null
   finish: string | null
@@ -113,8 +114,10 @@ export async function callUpstream(
     tokens: Tokens | null,
     usageSource: CallCosts['usageSource'],
     finish: string | null = null,
+    billing: Billing = PLAIN_BILLING,
   ): CallCosts => ({
     tokens,
+    billing,
     usageSource,
     status: response?.status ?? null,
     finish,
@@ -126,9 +129,9 @@ export async function callUpstream(
   /** What was generated before a cut is billed: the last usage seen, and no less output than the text that came. */
   const costsOfCut = (): CallCosts => {
     if (meter === undefined) return costs(null, 'none')
-    const { tokens, textBytes, finish } = meter.reading()
+    const { tokens, textBytes, finish, billing } = meter.reading()
     const billed = textBytes > 0 || tokens !== null
-    return costs(billed ? atLeast(tokens, textBytes) : null, billed ? 'estimated' : 'none', finish)
+    return costs(billed ? atLeast(tokens, textBytes) : null, billed ? 'estimated' : 'none', finish, billing)
   }
   const broken = (errorClass: Broken['errorClass'], detail: string): CallResult => ({
     kind: 'broken',
@@ -238,7 +241,12 @@ export async function callUpstream(
     }
     const { candidate, body: answer, replayable } = decoded
     return {
-      ...costs(candidate.tokens, candidate.tokens ? 'provider' : 'estimated', candidate.choices[0]?.finish ?? null),
+      ...costs(
+        candidate.tokens,
+        candidate.tokens ? 'provider' : 'estimated',
+        candidate.choices[0]?.finish ?? null,
+        candidate.billing,
+      ),
       kind: 'answered',
       status,
       headers,
@@ -272,6 +280,7 @@ export function notCalled(now: number): CallResult {
     errorClass: 'breaker_open',
     detail: 'the provider failed too often and is given time',
     tokens: null,
+    billing: PLAIN_BILLING,
     usageSource: 'none',
     status: null,
     finish: null,

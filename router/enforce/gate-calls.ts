@@ -23,8 +23,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
     if (input.credential(ask.model) === 'missing') return unmade('no_credential')
     const made = await pricedCall(ask, input, { ...deps, limits: config.limits }, signal)
     if (!made.ok) return unmade('budget')
-    // A gate's models have a price: the config is refused without one.
-    const costNano = made.cost ?? 0
+    const costNano = made.charged
     if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
     const { errorClass } = made.call
     return { kind: 'failed', reason: errorClass, isFault: errorClass !== 'client_abort', costNano }

@@ -1,4 +1,9 @@
-import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
+import {
+  type Candidate,
+  type CandidateChoice,
+  type DialectName,
+  PLAIN_BILLING,
+} from '../../shared/dialects/candidate.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
@@ -99,5 +104,5 @@ function isWithheld({ gate_id, verdict, reason }: GateResult, { route, gates }: 
 /** The beginning of an answer, for a gate that needs no more of it. */
 function beginningOf(text: string, dialect: DialectName): Candidate {
   const choice = { index: 0, text, toolCalls: [], refusal: null, thinking: '', finish: '', extras: [] }
-  return { dialect, id: null, model: null, choices: [choice], tokens: null, serviceTier: null, webSearches: 0 }
+  return { dialect, id: null, model: null, choices: [choice], tokens: null, billing: PLAIN_BILLING }
 }

@@ -1,15 +1,16 @@
 import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
+import { answerCost, type Price } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { BudgetRefusal, Budgets } from '../budget/ledger.ts'
 import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
-import { callCost } from '../config/prices.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
+import { askedBilling, billedBound } from '../policy/asked-billing.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
-import { type BoundFactors, type CallSize, cacheWritesOf, costBound, tokenBound } from '../policy/cost-bound.ts'
+import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
 import {
   type CallRequest,
@@ -28,6 +29,8 @@ export interface PricedCallDeps {
   clock: Clock
   breakers: Breakers
   readKey: (variable: string) => string | undefined
+  /** Of another model of a provider than the one that is asked. */
+  priceOf: (provider: string, model: string) => Price | undefined
   signer: CloudSigner
   refusedSettings: RefusedSettings
   log: Log
@@ -62,7 +65,14 @@ export interface Ask {
 }
 
 export type PricedCall =
-  | { ok: true; call: CallResult; tokens: Tried['tokens']; cost: NanoUsd | null }
+  | {
+      ok: true
+      call: CallResult
+      tokens: Tried['tokens']
+      cost: NanoUsd | null
+      /** What it counts against budgets: where its cost is not known, the most that it may have been. */
+      charged: NanoUsd
+    }
   | { ok: false; refusal: BudgetRefusal }
 
 /** One call within the budget and past the breaker, and what it cost (docs/spec/router.md §4, steps 5 and 6). */
@@ -72,13 +82,16 @@ export async function pricedCall(
   { limits, ...deps }: PricedCallDeps & { limits: Limits },
   signal: AbortSignal,
 ): Promise<PricedCall> {
+  const priceOf = (name: string) => deps.priceOf(model.provider, name)
   const bound =
     model.price === null || boundFactors === null
       ? 0
-      : costBound(
+      : billedBound(
           model.price,
           tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
           cacheWritesOf(body, model.dialect),
+          { ...askedBilling(body, model.dialect), hears: size.mediaCount > 0 && mayHear(body) },
+          priceOf,
         )
   const reserving = account.reserve(bound)
   const reserved = reserving instanceof Promise ? await reserving : reserving
@@ -104,12 +117,12 @@ export async function pricedCall(
   }
   if (call.kind === 'refused') deps.refusals(model, call)
   const tokens = tokensOf(call, body.length)
-  const cost = tokens === null ? 0 : model.price === null ? null : callCost(model.price, tokens, searchesOf(call))
-  reserved.settle(cost ?? 0)
-  return { ok: true, call, tokens, cost }
+  const cost =
+    tokens === null ? 0 : model.price === null ? null : answerCost(model.price, tokens, call.billing, priceOf)
+  const charged = cost ?? bound
+  reserved.settle(charged)
+  return { ok: true, call, tokens, cost, charged }
 }
-
-const searchesOf = (call: CallResult): number => (call.kind === 'answered' ? call.candidate.webSearches : 0)
 
 /** What the provider counted, else an estimate; null when nothing was generated. */
 function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {

@@ -172,7 +172,9 @@ function made({ servedFrom, served }: CascadeLog['end']): Tried | undefined {
 /** The served tokens at the top rung's prices, class by class; nothing served would have cost nothing. */
 function baselineCost(served: Tried | undefined, top: Rung): NanoUsd | null {
   if (served === undefined) return 0
-  return top.price === null || served.tokens === null ? null : attemptCost(top.price, served.tokens)
+  return top.price === null || served.tokens === null
+    ? null
+    : attemptCost(top.price, served.tokens, { rates: served.call.billing.rates })
 }
 
 function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios | undefined): NanoUsd | undefined {

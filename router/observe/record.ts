@@ -1,10 +1,11 @@
+import { PLAIN_BILLING } from '../../shared/dialects/candidate.ts'
 import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
+import { answerCost } from '../../shared/prices/price.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { ModelPrice } from '../config/model.ts'
-import { callCost } from '../config/prices.ts'
 import { type RequestPart, requestSealed } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -146,7 +147,8 @@ function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | 
   const { tokens, usage_source } = usageOf(call)
   if (usage_source === 'none' || (api === 'passthrough' && !PRICED_BY_TOKEN.test(request.path ?? ''))) return null
   const price = deps.findPrice(provider, model)
-  return price === undefined ? null : callCost(price, tokens, answer.reading?.webSearches ?? 0)
+  if (price === undefined) return null
+  return answerCost(price, tokens, answer.reading?.billing ?? PLAIN_BILLING, name => deps.findPrice(provider, name))
 }
 
 /** Streams count until their first relayed byte: after it the upstream sets the pace. */

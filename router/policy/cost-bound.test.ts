@@ -75,7 +75,9 @@ describe('costBound', () => {
     expect(cacheWritesOf(utf8('{"a":"b"}'), 'messages')).toBe('none')
     expect(cacheWritesOf(utf8('{"cache_control":{"type":"ephemeral"}}'), 'messages')).toBe('5m')
     expect(cacheWritesOf(utf8('{"cache_control":{"ttl": "1h"}}'), 'messages')).toBe('1h')
-    expect(cacheWritesOf(utf8('{"a":"b"}'), 'chat')).toBe('1h')
+    expect(cacheWritesOf(utf8('{"a":"b"}'), 'chat')).toBe('5m')
+    expect(cacheWritesOf(utf8('{"prompt_cache_options":{"ttl":"12h"}}'), 'responses')).toBe('1h')
+    expect(cacheWritesOf(utf8('{"prompt_cache_options":{"ttl":"\\u00312h"}}'), 'chat')).toBe('1h')
   })
 
   it('lets a large turn of a cheap model through a cap of half a dollar', () => {

@@ -1,6 +1,7 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
+import { rateOf } from '../../shared/prices/rates.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Budget } from '../config/routing-config.ts'
 
@@ -51,18 +52,26 @@ export type CacheWrites = 'none' | '5m' | '1h'
 
 const NAME = utf8('cache_control')
 const HOUR = utf8('"1h"')
+/** How OpenAI is asked to keep a prompt for longer than half an hour. */
+const HALF_DAY = utf8('"12h"')
 /** `\\u002` to `\\u007`: ASCII that is written as an escape, and could spell anything. */
 const ESCAPES = [2, 3, 4, 5, 6, 7].map(high => utf8(`\\u00${high}`))
 
 /**
  * The dearest cache write that a body can ask for. In the messages dialect nothing is written without `cache_control`, and for an
- * hour only where its ttl says so; where the words could be spelled in escapes, all is possible. Chat hosts write as they like.
+ * hour only where its ttl says so; where the words could be spelled in escapes, all is possible. Chat hosts write as they like, and
+ * for longer where they are asked.
  */
 export function cacheWritesOf(body: Uint8Array, dialect: DialectName): CacheWrites {
-  if (dialect !== 'messages' || ESCAPES.some(words => holds(body, words))) return '1h'
+  if (ESCAPES.some(words => holds(body, words))) return '1h'
+  if (dialect !== 'messages') return holds(body, HALF_DAY) ? '1h' : '5m'
   if (!holds(body, NAME)) return 'none'
   return holds(body, HOUR) ? '1h' : '5m'
 }
+
+/** Whether a body could bring sound. */
+export const mayHear = (body: Uint8Array): boolean => holds(body, SOUND) || ESCAPES.some(words => holds(body, words))
+const SOUND = utf8('input_audio')
 
 function holds(body: Uint8Array, words: Uint8Array): boolean {
   const [first = 0] = words
@@ -74,9 +83,14 @@ function holds(body: Uint8Array, words: Uint8Array): boolean {
 
 /**
  * What a call may cost at most: all input at the dearest input class that can apply, in the dearest tier that so much input could
- * reach. More than one amount can hold is an amount that fits no budget.
+ * reach, under the words that have other prices, and with sound. More than one amount can hold is an amount that fits no budget.
  */
-export function costBound(price: Price, bound: TokenBound, writes: CacheWrites = '1h'): NanoUsd {
+export function costBound(
+  price: Price,
+  bound: TokenBound,
+  writes: CacheWrites = '1h',
+  { rates = [], hears = false, speaks = false }: { rates?: readonly string[]; hears?: boolean; speaks?: boolean } = {},
+): NanoUsd {
   let input = dearestInput(price.base, writes)
   let { output } = price.base
   for (const { aboveInputTokens, prices } of price.tiers) {
@@ -84,7 +98,10 @@ export function costBound(price: Price, bound: TokenBound, writes: CacheWrites =
     input = larger(input, dearestInput(prices, writes))
     output = larger(output, prices.output)
   }
-  const pico = input * tokens(bound.input) + output * tokens(bound.output)
+  if (hears && price.audio !== undefined) input = larger(input, price.audio.input)
+  if (speaks && price.audio !== undefined) output = larger(output, price.audio.output)
+  const { times, over } = rateOf(price.rates, rates)
+  const pico = ((input * tokens(bound.input) + output * tokens(bound.output)) * times) / over
   return pico < MOST_PICO ? nanoFromPico(pico) : Number.MAX_SAFE_INTEGER
 }
 

@@ -1,7 +1,8 @@
-import type { DialectName, Tokens } from '../../shared/dialects/candidate.ts'
+import type { Billing, DialectName, Tokens } from '../../shared/dialects/candidate.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { BuiltinPrices, BuiltinTable } from '../../shared/prices/builtin.ts'
-import { attemptCost, classPrices, costParts, type Price } from '../../shared/prices/price.ts'
+import { answerCost, attemptCost, classPrices, costParts, type Price } from '../../shared/prices/price.ts'
+import { ratesOf } from '../../shared/prices/rates.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { CallCost } from '../execution/call-cost.ts'
@@ -15,12 +16,13 @@ export interface Priced {
   answered: string
   dialect: DialectName
   tokens: Tokens
+  billing: Billing
 }
 
 /** Nano-USD of a call and what of it went on what; undefined where the model has no price. */
 export type CostOf = (call: Priced) => Promise<{ costNano: NanoUsd; parts: NonNullable<CallCost['parts']> } | undefined>
 
-export type PriceOf = (call: Omit<Priced, 'tokens'>) => Promise<Price | undefined>
+export type PriceOf = (call: Omit<Priced, 'tokens' | 'billing'>) => Promise<Price | undefined>
 
 /** A tenant's own prices, then the list prices of the vendors, then none. */
 export function pricing(
@@ -31,17 +33,26 @@ export function pricing(
   const priceOf: PriceOf = async ({ provider, asked, answered, dialect }) => {
     const { prices } = await settings()
     const own = prices[`${provider}/${asked}`] ?? prices[`${provider}/${answered}`]
-    if (own) return { base: classPrices({ input: own.inPerMTok, output: own.outPerMTok }, dialect), tiers: [] }
+    if (own) {
+      const base = classPrices({ input: own.inPerMTok, output: own.outPerMTok }, dialect)
+      return { base, tiers: [], rates: { ...ratesOf(answered), ...ratesOf(asked) } }
+    }
     return listed(listPrices, provider, [answered, asked], dialect, now())
   }
   return {
     priceOf,
-    async costOf({ tokens, ...call }) {
+    async costOf({ tokens, billing, ...call }) {
       const price = await priceOf(call)
       if (!price) return undefined
-      const { input, cacheRead, cacheWrite, output } = costParts(price, tokens)
+      const prices = new Map<string, Price>()
+      for (const name of [billing.fallback, ...billing.others.map(({ model }) => model)]) {
+        if (name !== null) prices.set(name, (await priceOf({ ...call, asked: name, answered: name })) ?? price)
+      }
+      const costNano =
+        answerCost(price, tokens, billing, name => prices.get(name)) ?? attemptCost(price, tokens, billing)
+      const { input, cacheRead, cacheWrite, output } = costParts(price, tokens, costNano, billing.rates)
       return {
-        costNano: attemptCost(price, tokens),
+        costNano,
         parts: {
           inputNano: input,
           cacheReadNano: cacheRead,

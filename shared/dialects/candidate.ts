@@ -9,6 +9,29 @@ export interface Tokens {
   output: number
 }
 
+/** What is billed for an answer beside its tokens at list prices. */
+export interface Billing {
+  /** Words of its provider under which all of its tokens have other prices: `fast`, `priority`, `us`. */
+  readonly rates: readonly string[]
+  readonly webSearches: number
+  /** Of its tokens, those of sound. */
+  readonly audioInput: number
+  readonly audioOutput: number
+  /** The model that answered, where the provider fell back from the one that was asked. */
+  readonly fallback: string | null
+  /** What other models used for it: an advisor, a model that declined, a tool that draws. null: a model that is not named. */
+  readonly others: readonly { readonly model: string | null; readonly tokens: Tokens }[]
+}
+
+export const PLAIN_BILLING: Billing = {
+  rates: [],
+  webSearches: 0,
+  audioInput: 0,
+  audioOutput: 0,
+  fallback: null,
+  others: [],
+}
+
 export interface ToolCall {
   readonly id: string
   readonly name: string
@@ -41,8 +64,7 @@ export interface Candidate {
   readonly choices: readonly CandidateChoice[]
   /** null when the upstream gave no usage. */
   readonly tokens: Tokens | null
-  readonly serviceTier: string | null
-  readonly webSearches: number
+  readonly billing: Billing
 }
 
 export const BAD_REASONS = {

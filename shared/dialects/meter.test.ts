@@ -106,6 +106,11 @@ describe('token classes of the messages dialect', () => {
     expect(of(usage)).toEqual(expected)
   })
 
+  it('count a write to a cache that lives longer than an hour as the longest there is', () => {
+    const cache_creation = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 4, ephemeral_24h_input_tokens: 5 }
+    expect(of({ cache_creation_input_tokens: 12, cache_creation })).toEqual(tokens(0, 3, 9, 0, 0))
+  })
+
   it('take the largest value of each field over a stream, never the sum', () => {
     const reading = metered('messages', [
       event({
@@ -148,6 +153,116 @@ describe('token classes of the messages dialect', () => {
       event({ type: 'content_block_start', index: 0, content_block: fallback } as never),
     ])
     expect(model).toBe('n')
+  })
+})
+
+describe('what is billed beside the tokens of a messages answer', () => {
+  const read = (usage: object, model = 'm') =>
+    dialects.messages.readBody(json({ id: 'a', model, content: [], stop_reason: 'end_turn', usage }))
+  const used = { input_tokens: 100, output_tokens: 50 }
+
+  it('is its mode, its region and its searches', () => {
+    const usage = { ...used, speed: 'fast', inference_geo: 'us', server_tool_use: { web_search_requests: 2 } }
+    expect(read(usage).billing).toMatchObject({ rates: ['fast', 'us'], webSearches: 2, fallback: null, others: [] })
+    expect(
+      read({ ...used, speed: 'standard', inference_geo: 'global', service_tier: 'priority' }).billing.rates,
+    ).toEqual([])
+  })
+
+  it('is an advisor, which is another model and which the totals leave out', () => {
+    const advisor = { type: 'advisor_message', model: 'big', input_tokens: 300, output_tokens: 7 }
+    const reading = read({ ...used, iterations: [{ type: 'message', model: 'm', ...used }, advisor, advisor] })
+    expect(reading.tokens).toEqual(tokens(100, 0, 0, 0, 50))
+    const one = { model: 'big', tokens: tokens(300, 0, 0, 0, 7) }
+    expect(reading.billing.others).toEqual([one, one])
+    expect(reading.model).toBe('m')
+  })
+
+  const declined = { type: 'message', model: 'm', input_tokens: 90, output_tokens: 5 }
+  const served = { type: 'fallback_message', model: 'n', input_tokens: 100, output_tokens: 50 }
+  it.each([
+    ['of the model that answered alone', used],
+    ['of both models', { input_tokens: 190, output_tokens: 55 }],
+  ])('is a model that declined, beside the one that answered, where the totals are %s', (_, totals) => {
+    const reading = read({ ...totals, iterations: [declined, served] })
+    expect(reading.model).toBe('n')
+    expect(reading.tokens).toEqual(tokens(100, 0, 0, 0, 50))
+    expect(reading.billing).toMatchObject({
+      fallback: 'n',
+      others: [{ model: 'm', tokens: tokens(90, 0, 0, 0, 5) }],
+    })
+  })
+
+  it('never loses a token that the provider counted', () => {
+    const count = fc.nat(1000)
+    const iteration = fc.record({
+      type: fc.constantFrom('message', 'fallback_message', 'compaction', 'advisor_message', 'new_kind'),
+      model: fc.constantFrom('m', 'n', 'o', null),
+      input_tokens: count,
+      output_tokens: count,
+    })
+    fc.assert(
+      fc.property(count, count, fc.array(iteration, { maxLength: 5 }), (input_tokens, output_tokens, iterations) => {
+        const { tokens: own, billing } = read({ input_tokens, output_tokens, iterations })
+        const all = [own ?? tokens(0, 0, 0, 0, 0), ...billing.others.map(other => other.tokens)]
+        expect(all.reduce((sum, one) => sum + one.uncached, 0)).toBeGreaterThanOrEqual(input_tokens)
+        expect(all.reduce((sum, one) => sum + one.output, 0)).toBeGreaterThanOrEqual(output_tokens)
+      }),
+    )
+  })
+})
+
+describe('what OpenAI bills beside the tokens', () => {
+  const chat = (answer: object) => dialects.chat.readBody(json({ id: 'c', choices: [], ...answer })).billing
+  const response = (answer: object) => dialects.responses.readBody(json({ status: 'completed', ...answer })).billing
+
+  it('is the tier that served the answer', () => {
+    for (const of of [chat, response]) {
+      expect(of({ service_tier: 'priority' }).rates).toEqual(['priority'])
+      expect(of({ service_tier: 'fast' }).rates).toEqual(['priority'])
+      expect(of({ service_tier: 'ultrafast' }).rates).toEqual(['ultrafast'])
+      expect(of({ service_tier: 'flex' }).rates).toEqual(['flex'])
+      for (const service_tier of ['default', 'auto', 'scale', null, 7]) expect(of({ service_tier }).rates).toEqual([])
+    }
+  })
+
+  it('is sound, in and out', () => {
+    const usage = {
+      prompt_tokens: 20,
+      completion_tokens: 30,
+      prompt_tokens_details: { audio_tokens: 15 },
+      completion_tokens_details: { audio_tokens: 25 },
+    }
+    expect(chat({ usage })).toMatchObject({ audioInput: 15, audioOutput: 25 })
+    expect(metered('chat', [chunk({ choices: [], usage })]).billing).toMatchObject({ audioInput: 15, audioOutput: 25 })
+  })
+
+  it('is a search: those of the provider that it bills, and the one of a model that always searches', () => {
+    const search = { type: 'web_search_call', action: { type: 'search' } }
+    const page = { type: 'web_search_call', action: { type: 'open_page' } }
+    expect(response({ output: [search, page, search] }).webSearches).toBe(2)
+    expect(response({ output: [search], tool_usage: { web_search: { num_requests: 3 } } }).webSearches).toBe(3)
+    expect(chat({ model: 'gpt-5-search-api' }).webSearches).toBe(1)
+    expect(chat({ model: 'gpt-5' }).webSearches).toBe(0)
+  })
+
+  it('is a picture, of a model that is not named', () => {
+    const image_gen = { input_tokens: 4, output_tokens: 1000 }
+    expect(response({ tool_usage: { image_gen } }).others).toEqual([{ model: null, tokens: tokens(4, 0, 0, 0, 1000) }])
+    expect(response({ output: [{ type: 'image_generation_call' }] }).others).toHaveLength(1)
+    expect(response({ tool_usage: { image_gen: { input_tokens: 0, output_tokens: 0 } } }).others).toEqual([])
+  })
+
+  it('is a write to its cache for half a day', () => {
+    const details = { cached_tokens: 20, cache_write_tokens: 70 }
+    const cache_write_tokens_details = { ttl_30m_tokens: 30, ttl_12h_tokens: 40 }
+    const usage = {
+      input_tokens: 100,
+      output_tokens: 1,
+      input_tokens_details: { ...details, cache_write_tokens_details },
+    }
+    const reading = dialects.responses.readBody(json({ status: 'completed', usage }))
+    expect(reading.tokens).toEqual(tokens(10, 30, 40, 20, 1))
   })
 })
 

@@ -1,5 +1,5 @@
 import type { SseFrame } from '../http/sse-read.ts'
-import type { Tokens, UpstreamError } from './candidate.ts'
+import type { Billing, Tokens, UpstreamError } from './candidate.ts'
 
 /** What a passing answer says about itself. */
 export interface MeterReading {
@@ -9,8 +9,7 @@ export interface MeterReading {
   readonly finish: string | null
   /** null when no usage was seen. */
   readonly tokens: Tokens | null
-  readonly serviceTier: string | null
-  readonly webSearches: number
+  readonly billing: Billing
   /** UTF-8 bytes of text, reasoning and tool input that passed; the floor of an estimate when the stream is cut. */
   readonly textBytes: number
   /** The stream said that it was over. */

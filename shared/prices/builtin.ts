@@ -1,8 +1,11 @@
 import type { DialectName } from '../dialects/candidate.ts'
-import { classPrices, type ListPrice, type Price } from './price.ts'
+import { fromUsd } from '../money/money.ts'
+import { type NewerModel, newerModel } from './newer.ts'
+import { classPrices, type ListPrice, type Price, searchFee } from './price.ts'
+import { ratesOf } from './rates.ts'
 
 /** Where the bundled table comes from; stands beside its hash on every record. */
-export const PRICE_TABLE_VERSION = '@pydantic/genai-prices@0.1.8'
+export const PRICE_TABLE_VERSION = '@pydantic/genai-prices@0.1.8 with newer models of 2026-11-26'
 
 type Table = typeof import('@pydantic/genai-prices')
 type ListedPrice = number | InstanceType<Table['TieredPrices']> | undefined
@@ -22,11 +25,14 @@ export async function loadBuiltinPrices(): Promise<BuiltinTable> {
   const { calcPrice } = await import('@pydantic/genai-prices')
   return {
     find(provider, model, dialect, on) {
+      const newer = newerModel(provider, model)
+      if (newer !== undefined) return fromNewer(newer, model, dialect)
       const usage = { input_tokens: 0, output_tokens: 0 }
       const found = calcPrice(usage, model, { providerId: provider, ...(on && { timestamp: on }) })
-      return found ? fromTable(found.model.id, found.model_price, dialect) : undefined
+      return found ? fromTable(model, found.model_price, dialect) : undefined
     },
     window: (provider, model) =>
+      newerModel(provider, model)?.window ??
       calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId: provider })?.model.context_window,
   }
 }
@@ -40,9 +46,41 @@ function fromTable(model: string, listed: Record<string, ListedPrice>, dialect: 
     if (typeof price === 'object') for (const tier of price.tiers) starts.add(tier.start)
   }
   const at = (input: number) => classPrices(listPriceAt(listed, input), dialect)
+  const kcount = listed.web_searches_kcount
   return {
     base: at(0),
     tiers: [...starts].sort((a, b) => a - b).map(start => ({ aboveInputTokens: start, prices: at(start + 1) })),
+    rates: ratesOf(model),
+    webSearch: typeof kcount === 'number' && !SEARCHES_DEARLY.test(model) ? fromUsd(kcount / 1000) : searchFee(dialect),
+    ...audioOf(model, listed),
+  }
+}
+
+/** Models without reasoning pay for a search as they did before the table had a fee for it. */
+const SEARCHES_DEARLY = /gpt-4/
+
+/** USD per million tokens of sound, in and out, where the table has none. */
+const SOUND: readonly (readonly [RegExp, number, number])[] = [
+  [/gpt-4o-mini-audio/, 10, 20],
+  [/gpt-4o-audio/, 40, 80],
+]
+
+function audioOf(model: string, listed: Record<string, ListedPrice>): Pick<Price, 'audio'> {
+  const [, input, output] = SOUND.find(([models]) => models.test(model)) ?? [
+    undefined,
+    listed.input_audio_mtok,
+    listed.output_audio_mtok,
+  ]
+  const pico = (price: ListedPrice) => BigInt(typeof price === 'number' ? Math.round(price * 1e6) : 0)
+  return input === undefined && output === undefined ? {} : { audio: { input: pico(input), output: pico(output) } }
+}
+
+function fromNewer({ list, above }: NewerModel, model: string, dialect: DialectName): Price {
+  return {
+    base: classPrices(list, dialect),
+    tiers: above ? [{ aboveInputTokens: above.input, prices: classPrices(above.list, dialect) }] : [],
+    rates: ratesOf(model),
+    webSearch: fromUsd(0.01),
   }
 }
 

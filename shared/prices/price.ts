@@ -1,5 +1,6 @@
-import type { DialectName, Tokens } from '../dialects/candidate.ts'
-import { type NanoUsd, nanoFromPico } from '../money/money.ts'
+import type { Billing, DialectName, Tokens } from '../dialects/candidate.ts'
+import { fromUsd, type NanoUsd, nanoFromPico } from '../money/money.ts'
+import { type Rates, rateOf } from './rates.ts'
 
 /**
  * Pico-USD for one token of each class. A list price has at most 6 decimals of dollars per million tokens, so it is
@@ -11,6 +12,12 @@ export interface Price {
   base: ClassPrices
   /** Ascending; the whole attempt is priced at the last tier that its input tokens exceed. */
   tiers: readonly { aboveInputTokens: number; prices: ClassPrices }[]
+  /** What is known of it under the words of its provider. */
+  rates?: Rates
+  /** Fee of one search by the provider. */
+  webSearch?: NanoUsd
+  /** Of a token of sound; absent where it costs what text does. */
+  audio?: { readonly input: bigint; readonly output: bigint }
 }
 
 /** Dollars per million tokens, as vendors publish them. */
@@ -21,6 +28,10 @@ export interface ListPrice {
   cacheWrite1h?: number | undefined
   cacheRead?: number | undefined
 }
+
+/** The dearest search of each dialect that is published, for where no fee is known. */
+export const searchFee = (dialect: DialectName): NanoUsd => (dialect === 'messages' ? fromUsd(0.01) : DEAREST_SEARCH)
+const DEAREST_SEARCH = fromUsd(0.025)
 
 /** What a cache class costs as a multiple of input when nothing is listed; chat reads are never understated. */
 const CACHE_DEFAULTS = {
@@ -40,30 +51,69 @@ export function classPrices(list: ListPrice, dialect: DialectName): ClassPrices 
   return {
     uncached: input,
     cache_write_5m: cache(list.cacheWrite5m, factors.cache_write_5m),
-    cache_write_1h: cache(list.cacheWrite1h, factors.cache_write_1h),
+    cache_write_1h: cache(list.cacheWrite1h ?? longWrite(list, dialect), factors.cache_write_1h),
     cache_read: cache(list.cacheRead, factors.cache_read),
     output: picoPerToken(list.output),
   }
 }
 
-/** Cost of an attempt: exact over the five classes, then rounded half up to nano-USD once. */
-export function attemptCost(price: Price, tokens: Tokens): NanoUsd {
+/** OpenAI keeps what is written for half a day at twice the price of what is written for half an hour. */
+const longWrite = ({ cacheWrite5m }: ListPrice, dialect: DialectName): number | undefined =>
+  dialect === 'messages' || cacheWrite5m === undefined ? undefined : cacheWrite5m * 2
+
+type AtOtherPrices = Partial<Pick<Billing, 'rates' | 'audioInput' | 'audioOutput'>>
+
+/** Cost of an attempt: exact over the five classes and sound, then rounded half up to nano-USD once. */
+export function attemptCost(price: Price, tokens: Tokens, billing: AtOtherPrices = {}): NanoUsd {
   const prices = pricesFor(price, inputTokens(tokens))
+  const { rates = [], audioInput = 0, audioOutput = 0 } = billing
   let pico = 0n
   for (const name of CLASSES) if (tokens[name] > 0) pico += BigInt(tokens[name]) * prices[name]
-  return nanoFromPico(pico)
+  if (price.audio !== undefined) {
+    pico += BigInt(audioInput) * dearer(price.audio.input, prices.uncached)
+    pico += BigInt(audioOutput) * dearer(price.audio.output, prices.output)
+  }
+  const { times, over } = rateOf(price.rates, rates)
+  return nanoFromPico((pico * times + over / 2n) / over)
 }
 
-/** The same by what it went on; `input` is the rest, so that the parts are the cost. */
+const dearer = (audio: bigint, text: bigint): bigint => (audio > text ? audio - text : 0n)
+
+/**
+ * Cost of an answer with everything that is billed with it. null where a part of it is of a model whose price is not known:
+ * `priceOf` finds those of the same provider.
+ */
+export function answerCost(
+  price: Price,
+  tokens: Tokens,
+  billing: Billing,
+  priceOf: (model: string) => Price | undefined,
+): NanoUsd | null {
+  const own = billing.fallback === null ? price : priceOf(billing.fallback)
+  if (own === undefined) return null
+  let sum = attemptCost(own, tokens, billing) + billing.webSearches * (own.webSearch ?? DEAREST_SEARCH)
+  for (const { model, tokens: used } of billing.others) {
+    const its = model === null ? undefined : priceOf(model)
+    if (its === undefined) return null
+    // An advisor may be one that has no fast mode, and then it is not fast.
+    const rates = billing.rates.filter(word => word !== 'fast' || its.rates?.fast !== undefined)
+    sum += attemptCost(its, used, { rates })
+  }
+  return sum
+}
+
+/** A cost by what it went on; `input` is the rest, so that the parts are the whole. */
 export function costParts(
   price: Price,
   tokens: Tokens,
+  total: NanoUsd = attemptCost(price, tokens),
+  rates: readonly string[] = [],
 ): Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', NanoUsd> {
   const prices = pricesFor(price, inputTokens(tokens))
+  const { times, over } = rateOf(price.rates, rates)
   const of = (...names: (keyof Tokens)[]) => {
-    return nanoFromPico(names.reduce((sum, name) => sum + BigInt(tokens[name]) * prices[name], 0n))
+    return nanoFromPico((names.reduce((sum, name) => sum + BigInt(tokens[name]) * prices[name], 0n) * times) / over)
   }
-  const total = attemptCost(price, tokens)
   const cacheRead = Math.min(of('cache_read'), total)
   const cacheWrite = Math.min(of('cache_write_5m', 'cache_write_1h'), total - cacheRead)
   const output = Math.min(of('output'), total - cacheRead - cacheWrite)

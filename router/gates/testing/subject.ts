@@ -1,4 +1,9 @@
-import type { CandidateChoice, DialectName, ToolCall } from '../../../shared/dialects/candidate.ts'
+import {
+  type CandidateChoice,
+  type DialectName,
+  PLAIN_BILLING,
+  type ToolCall,
+} from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import type { GateInput, GateRequest, GateSubject } from '../gate.ts'
 import type { ModelCalls } from '../model-calls.ts'
@@ -31,7 +36,7 @@ export function subjectOf(
 ): GateSubject {
   const choices = parts.map((part, index) => choiceOf(part, index, dialect))
   return {
-    candidate: { dialect, id: 'a1', model: 'small', choices, tokens: null, serviceTier: null, webSearches: 0 },
+    candidate: { dialect, id: 'a1', model: 'small', choices, tokens: null, billing: PLAIN_BILLING },
     request: requestOf(dialect, request ?? { model: 'auto', messages: [{ role: 'user', content: 'hi' }] }),
     traceId: '0190a1b2-0000-7000-8000-000000000001',
     api: dialect,

@@ -1,4 +1,4 @@
-import type { DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
+import type { Billing, DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { atLeast, tokensOfBytes } from '../../../shared/dialects/estimate.ts'
 import type { SseFrame } from '../../../shared/http/sse-read.ts'
@@ -16,6 +16,7 @@ export interface AnswerMeter {
   whole(body: Uint8Array): void
   /** The model as it answered, where it said. */
   readonly model: string | undefined
+  readonly billing: Billing
   /** What the call has used so far: what the provider counted, and never less than what was sent and what came. */
   tokens(): { tokens: Tokens; estimated: boolean }
 }
@@ -48,6 +49,9 @@ export function answerMeter(dialect: DialectName, sent: string): AnswerMeter {
     },
     get model() {
       return reading().model ?? undefined
+    },
+    get billing() {
+      return reading().billing
     },
     tokens() {
       if (stage !== 'sent') return { tokens: NOTHING, estimated: false }

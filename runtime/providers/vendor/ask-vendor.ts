@@ -48,7 +48,8 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     call.metered?.(async () => {
       const { tokens, estimated } = meter.tokens()
       const answered = meter.model ?? model
-      const priced = await deps.costOf({ provider, asked: model, answered, dialect, tokens })
+      const { billing } = meter
+      const priced = await deps.costOf({ provider, asked: model, answered, dialect, tokens, billing })
       return {
         spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
         provider,
@@ -66,7 +67,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const routed = provider === 'router' ? routerSays(headers) : {}
     const priced =
       routed.costNano === undefined
-        ? await deps.costOf({ provider, asked: model, answered, dialect, tokens })
+        ? await deps.costOf({ provider, asked: model, answered, dialect, tokens, billing: candidate.billing })
         : { costNano: routed.costNano, parts: undefined }
     return {
       ...answer,

@@ -2,7 +2,7 @@ import { fail } from '../accumulator.ts'
 import type { Candidate, CandidateChoice, ToolCall } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
-import { chatTokens } from './usage.ts'
+import { chatBilling, chatTokens } from './usage.ts'
 
 /** Members of a message that the candidate has fields for. */
 const READ = new Set(['role', 'content', 'refusal', 'tool_calls', 'function_call'])
@@ -19,8 +19,7 @@ export function chatCandidate(completion: JsonObject): Candidate {
       readChoice(isObject(choice) ? choice : fail('bad_frame', 'a choice is not an object'), i),
     ),
     tokens: isObject(completion.usage) ? chatTokens(completion.usage) : null,
-    serviceTier: asString(completion.service_tier),
-    webSearches: 0,
+    billing: chatBilling(completion),
   }
 }
 

@@ -10,13 +10,14 @@ import type { Meter, MeterReading } from '../meter.ts'
 import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
-import { chatTokens } from './usage.ts'
+import { chatBilling, chatTokens } from './usage.ts'
 
 /** Meters a chat stream. Some hosts send running totals on every chunk, so the last usage that is not null wins. */
 export function chatMeter(): Meter {
   let id: string | null = null
   let model: string | null = null
   let serviceTier: string | null = null
+  let usage: JsonObject = {}
   let tokens: Tokens | null = null
   let textBytes = 0
   let error: UpstreamError | null = null
@@ -42,7 +43,10 @@ export function chatMeter(): Meter {
       id = asString(chunk.id) ?? id
       model = asString(chunk.model) ?? model
       serviceTier = asString(chunk.service_tier) ?? serviceTier
-      if (isObject(chunk.usage)) tokens = chatTokens(chunk.usage) ?? tokens
+      if (isObject(chunk.usage)) {
+        usage = chunk.usage
+        tokens = chatTokens(usage) ?? tokens
+      }
       for (const choice of asArray(chunk.choices)) if (isObject(choice)) seeChoice(choice)
     },
 
@@ -55,8 +59,7 @@ export function chatMeter(): Meter {
         model,
         finish: first?.[1] ?? null,
         tokens,
-        serviceTier,
-        webSearches: 0,
+        billing: chatBilling({ model, service_tier: serviceTier, usage }),
         textBytes,
         complete: error === null && (done || finished),
         error,
@@ -89,8 +92,7 @@ export function readChatBody(body: Uint8Array): MeterReading {
     model: asString(answer.model),
     finish,
     tokens: isObject(answer.usage) ? chatTokens(answer.usage) : null,
-    serviceTier: asString(answer.service_tier),
-    webSearches: 0,
+    billing: chatBilling(answer),
     textBytes: 0,
     complete: finish !== null,
     error: answer.error === undefined ? null : errorIn({ error: answer.error }),

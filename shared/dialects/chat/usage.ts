@@ -1,6 +1,6 @@
-import type { Tokens } from '../candidate.ts'
-import type { JsonObject } from '../json-value.ts'
-import { asObject } from '../json-value.ts'
+import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { asObject, asString } from '../json-value.ts'
 import { tokenCount } from '../token-count.ts'
 
 /**
@@ -12,12 +12,35 @@ export function chatTokens(usage: JsonObject): Tokens | null {
   if (prompt === undefined || output === undefined) return null
   const details = asObject(usage.prompt_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0
-  const written = tokenCount(details.cache_write_tokens) ?? 0
+  return { cache_read: read, output, ...inputOf(prompt, read, details) }
+}
+
+/** The rest of a prompt: what the cache took, for how long, and what it knows nothing of. */
+export function inputOf(
+  prompt: number,
+  read: number,
+  details: JsonObject,
+): Pick<Tokens, 'cache_write_1h' | 'cache_write_5m' | 'uncached'> {
+  const { ttl_30m_tokens: _, ...longer } = asObject(details.cache_write_tokens_details)
+  const long = Object.values(longer).reduce<number>((sum, count) => sum + (tokenCount(count) ?? 0), 0)
+  const written = Math.max(tokenCount(details.cache_write_tokens) ?? 0, long)
+  return { cache_write_1h: long, cache_write_5m: written - long, uncached: Math.max(0, prompt - read - written) }
+}
+
+/** What OpenAI bills an answer by beside its text: the tier that served it, sound, and the search that some models make each time. */
+export function chatBilling(answer: JsonObject): Billing {
+  const usage = asObject(answer.usage)
   return {
-    cache_read: read,
-    cache_write_1h: 0,
-    cache_write_5m: written,
-    output,
-    uncached: Math.max(0, prompt - read - written),
+    ...PLAIN_BILLING,
+    rates: tierRates(answer.service_tier),
+    webSearches: /-search-(?:preview|api)/.test(asString(answer.model) ?? '') ? 1 : 0,
+    audioInput: tokenCount(asObject(usage.prompt_tokens_details).audio_tokens) ?? 0,
+    audioOutput: tokenCount(asObject(usage.completion_tokens_details).audio_tokens) ?? 0,
   }
+}
+
+/** The tiers of OpenAI that have prices of their own; `fast` is another word for `priority`. */
+export function tierRates(tier: Json | undefined): readonly string[] {
+  const word = tier === 'fast' ? 'priority' : tier
+  return word === 'priority' || word === 'ultrafast' || word === 'flex' ? [word] : []
 }

@@ -3,6 +3,7 @@ import type { Candidate, ToolCall } from '../candidate.ts'
 import { writeJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
 import { asArray, asString, isObject } from '../json-value.ts'
+import { fallbackOf } from './stop.ts'
 import type { MessagesUsage } from './usage.ts'
 import { messagesUsage } from './usage.ts'
 
@@ -49,16 +50,17 @@ export function messagesCandidate(
         extras.add(asString(block.type) ?? fail('bad_frame', 'a content block has no type'))
     }
   }
+  for (const { block } of blocks) usage.fellBack(fallbackOf(block))
+  const billing = usage.billing()
   return {
     dialect: 'messages',
     id: asString(message.id),
-    model: asString(message.model),
+    model: billing.fallback ?? asString(message.model),
     choices: [
       { index: 0, text, toolCalls, refusal: finish === 'refusal' ? text : null, thinking, finish, extras: [...extras] },
     ],
     tokens: usage.tokens(),
-    serviceTier: usage.serviceTier,
-    webSearches: usage.webSearches,
+    billing,
   }
 }
 

@@ -38,7 +38,7 @@ export function messagesMeter(): Meter {
         case 'content_block_start': {
           const block = asObject(data.content_block)
           textBytes += writtenIn(block)
-          model = fallbackOf(block) ?? model
+          usage.fellBack(fallbackOf(block))
           break
         }
         case 'content_block_delta':
@@ -59,11 +59,10 @@ export function messagesMeter(): Meter {
 
     reading: () => ({
       id,
-      model,
+      model: usage.billing().fallback ?? model,
       finish,
       tokens: usage.tokens(),
-      serviceTier: usage.serviceTier,
-      webSearches: usage.webSearches,
+      billing: usage.billing(),
       textBytes,
       complete,
       error,
@@ -86,13 +85,13 @@ export function readMessagesBody(body: Uint8Array): MeterReading {
   const usage = messagesUsage()
   if (isObject(answer.usage)) usage.see(answer.usage)
   const finish = asString(answer.stop_reason)
+  const billing = usage.billing()
   return {
     id: asString(answer.id),
-    model: asString(answer.model),
+    model: billing.fallback ?? asString(answer.model),
     finish,
     tokens: usage.tokens(),
-    serviceTier: usage.serviceTier,
-    webSearches: usage.webSearches,
+    billing,
     textBytes: 0,
     complete: answer.content !== undefined && finish !== null,
     error: answer.error === undefined ? null : errorIn({ error: answer.error }),

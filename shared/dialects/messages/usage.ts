@@ -1,6 +1,6 @@
-import type { Tokens } from '../candidate.ts'
+import type { Billing, Tokens } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, isArray, without } from '../json-value.ts'
+import { asObject, asString, isArray, without } from '../json-value.ts'
 import { tokenCount } from '../token-count.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
@@ -21,19 +21,29 @@ interface Most {
   output?: number
   read?: number
   written?: number
-  written5m?: number
-  written1h?: number
+  short?: number
+  long?: number
   searches?: number
 }
 
 export interface MessagesUsage {
   /** Takes in the usage of a start, of a delta or of a whole answer. */
   see(usage: JsonObject): void
-  /** Null where nothing was counted: what would be free then is estimated. */
+  /** Takes in the model that the provider fell back to, if it did. */
+  fellBack(to: string | null): void
+  /** Of the model that answered. Null where nothing was counted: what would be free then is estimated. */
   tokens(): Tokens | null
-  readonly serviceTier: string | null
-  readonly webSearches: number
+  billing(): Billing
 }
+
+/** One request of several that made an answer, at the provider. */
+interface Iteration {
+  readonly type: string | null
+  readonly model: string | null
+  readonly tokens: Tokens
+}
+
+const NOTHING: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /**
  * Usage of a messages answer over all the objects that carry it. Counts are cumulative, so of each field the largest value
@@ -41,68 +51,98 @@ export interface MessagesUsage {
  */
 export function messagesUsage(): MessagesUsage {
   const most: Most = {}
-  let serviceTier: string | null = null
-  let compactions: readonly Tokens[] = []
+  const rates = new Set<string>()
+  let fallback: string | null = null
+  let iterations: readonly Iteration[] = []
 
   function raise(name: keyof Most, value: number | undefined): void {
     if (value !== undefined && value >= (most[name] ?? 0)) most[name] = value
   }
 
+  /** Requests that the totals leave out, or hold although another model made them. */
+  const isOther = ({ type, model }: Iteration): boolean =>
+    type === 'advisor_message' || (fallback !== null && model !== null && model !== fallback)
+  const ofOthers = () => iterations.filter(isOther)
+
   return {
     see(usage) {
-      const written = asObject(usage.cache_creation)
+      const { ephemeral_5m_input_tokens: short, ...longer } = asObject(usage.cache_creation)
       raise('input', tokenCount(usage.input_tokens))
       raise('output', tokenCount(usage.output_tokens))
       raise('read', tokenCount(usage.cache_read_input_tokens))
       raise('written', tokenCount(usage.cache_creation_input_tokens))
-      raise('written5m', tokenCount(written.ephemeral_5m_input_tokens))
-      raise('written1h', tokenCount(written.ephemeral_1h_input_tokens))
+      raise('short', tokenCount(short))
+      raise('long', sumOf(Object.values(longer).map(tokenCount)))
       raise('searches', tokenCount(asObject(usage.server_tool_use).web_search_requests))
-      if (typeof usage.service_tier === 'string') serviceTier = usage.service_tier
-      if (isArray(usage.iterations)) compactions = compactionsIn(usage.iterations)
+      if (usage.speed === 'fast') rates.add('fast')
+      if (usage.inference_geo === 'us') rates.add('us')
+      if (!isArray(usage.iterations)) return
+      iterations = usage.iterations.map(iterationOf)
+      fallback = iterations.findLast(({ type }) => type === 'fallback_message')?.model ?? fallback
+    },
+
+    fellBack(to) {
+      fallback = to ?? fallback
     },
 
     tokens() {
       const { searches: _, ...counted } = most
       if (Object.keys(counted).length === 0) return null
-      const hour = most.written1h ?? 0
+      const long = most.long ?? 0
       const total = most.written
-      const counts = {
+      const totals = {
         cache_read: most.read ?? 0,
-        cache_write_1h: hour,
-        // Where the split and the total disagree, the split is believed for the hour and the total for the rest.
-        cache_write_5m: total === undefined ? (most.written5m ?? 0) : Math.max(0, total - hour),
+        cache_write_1h: long,
+        // Where the split and the total disagree, the split is believed for what is kept long and the total for the rest.
+        cache_write_5m: total === undefined ? (most.short ?? 0) : Math.max(0, total - long),
         output: most.output ?? 0,
         uncached: most.input ?? 0,
       }
-      return compactions.reduce(added, counts)
+      const compactions = iterations.filter(({ type }) => type === 'compaction')
+      return compactions.reduce((sum, { tokens }) => combined(sum, tokens, (a, b) => a + b), served(totals))
     },
 
-    get serviceTier() {
-      return serviceTier
+    billing() {
+      return {
+        rates: [...rates],
+        webSearches: most.searches ?? 0,
+        audioInput: 0,
+        audioOutput: 0,
+        fallback,
+        others: ofOthers().map(({ model, tokens }) => ({ model, tokens })),
+      }
     },
+  }
 
-    get webSearches() {
-      return most.searches ?? 0
-    },
+  /** After a fallback the totals may hold what the models before it used, which is billed beside them: no less than its own requests used. */
+  function served(totals: Tokens): Tokens {
+    const sum = (list: readonly Iteration[]) =>
+      list.reduce((all, { tokens }) => combined(all, tokens, (a, b) => a + b), NOTHING)
+    const own = iterations.filter(one => one.model === fallback && one.type !== 'compaction' && !isOther(one))
+    if (fallback === null || own.length === 0) return totals
+    const before = sum(ofOthers().filter(({ type }) => type !== 'advisor_message'))
+    return combined(
+      sum(own),
+      combined(totals, before, (a, b) => a - b),
+      Math.max,
+    )
   }
 }
 
-/** A compaction is a request of its own at the same model, and the totals leave it out. */
-function compactionsIn(iterations: readonly Json[]): Tokens[] {
-  return iterations.flatMap(iteration => {
-    const { type, ...counts } = asObject(iteration)
-    if (type !== 'compaction') return []
-    const usage = messagesUsage()
-    usage.see(without(counts, 'iterations'))
-    return usage.tokens() ?? []
-  })
+function iterationOf(iteration: Json): Iteration {
+  const { type, model, ...counts } = asObject(iteration)
+  const usage = messagesUsage()
+  usage.see(without(counts, 'iterations'))
+  return { type: asString(type), model: asString(model), tokens: usage.tokens() ?? NOTHING }
 }
 
-const added = (a: Tokens, b: Tokens): Tokens => ({
-  cache_read: a.cache_read + b.cache_read,
-  cache_write_1h: a.cache_write_1h + b.cache_write_1h,
-  cache_write_5m: a.cache_write_5m + b.cache_write_5m,
-  output: a.output + b.output,
-  uncached: a.uncached + b.uncached,
+const sumOf = (counts: readonly (number | undefined)[]): number | undefined =>
+  counts.reduce((sum, count) => (count === undefined ? sum : (sum ?? 0) + count), undefined)
+
+const combined = (a: Tokens, b: Tokens, of: (a: number, b: number) => number): Tokens => ({
+  cache_read: of(a.cache_read, b.cache_read),
+  cache_write_1h: of(a.cache_write_1h, b.cache_write_1h),
+  cache_write_5m: of(a.cache_write_5m, b.cache_write_5m),
+  output: of(a.output, b.output),
+  uncached: of(a.uncached, b.uncached),
 })

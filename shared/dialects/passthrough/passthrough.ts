@@ -1,6 +1,6 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { DialectName, Tokens } from '../candidate.ts'
-import { chatTokens } from '../chat/usage.ts'
+import { chatBilling, chatTokens } from '../chat/usage.ts'
 import type { PassingDialect } from '../dialect.ts'
 import { dialects } from '../dialects.ts'
 import { JsonSyntaxError } from '../json-scan.ts'
@@ -38,8 +38,7 @@ function reading(answer: JsonObject): MeterReading {
     model: asString(answer.model),
     finish: null,
     tokens: tokensOf(asObject(answer.usage)),
-    serviceTier: null,
-    webSearches: 0,
+    billing: chatBilling(answer),
     textBytes: 0,
     complete: true,
     error: null,

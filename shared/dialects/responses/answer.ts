@@ -3,7 +3,7 @@ import type { Candidate, ToolCall } from '../candidate.ts'
 import { writeJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
-import { isWebSearch, responsesFinish, responsesTokens } from './usage.ts'
+import { responsesBilling, responsesFinish, responsesTokens } from './usage.ts'
 
 /** Statuses of a response that is an answer; any other is on its way, or none. */
 const ANSWERED = new Set(['completed', 'incomplete'])
@@ -35,8 +35,7 @@ export function responsesCandidate(response: JsonObject): Candidate {
       },
     ],
     tokens: isObject(response.usage) ? responsesTokens(response.usage) : null,
-    serviceTier: asString(response.service_tier),
-    webSearches: items.filter(isWebSearch).length,
+    billing: responsesBilling(response),
   }
 }
 

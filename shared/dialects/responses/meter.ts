@@ -3,11 +3,11 @@ import type { UpstreamError } from '../candidate.ts'
 import { JsonSyntaxError } from '../json-scan.ts'
 import { tryParseJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
-import { asArray, asString, isObject, tryParse } from '../json-value.ts'
+import { asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
-import { isWebSearch, responsesFinish, responsesTokens } from './usage.ts'
+import { responsesBilling, responsesFinish, responsesTokens } from './usage.ts'
 
 /** The last event of a stream holds the whole response, also where it failed or came to a limit. */
 const LAST = new Set(['response.completed', 'response.incomplete', 'response.failed'])
@@ -52,8 +52,7 @@ function readResponse(answer: JsonObject): MeterReading {
     model: asString(answer.model),
     finish: responsesFinish(answer),
     tokens: isObject(answer.usage) ? responsesTokens(answer.usage) : null,
-    serviceTier: asString(answer.service_tier),
-    webSearches: asArray(answer.output).filter(isWebSearch).length,
+    billing: responsesBilling(answer),
     textBytes: 0,
     complete: error === null && (status === 'completed' || status === 'incomplete'),
     error,

@@ -1,6 +1,7 @@
-import type { Tokens } from '../candidate.ts'
+import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
+import { inputOf, tierRates } from '../chat/usage.ts'
 import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString } from '../json-value.ts'
+import { asArray, asObject, asString } from '../json-value.ts'
 import { tokenCount } from '../token-count.ts'
 
 /** The input count includes what the cache gave and took, which is taken out here, and the output count the reasoning. */
@@ -9,13 +10,23 @@ export function responsesTokens(usage: JsonObject): Tokens | null {
   if (input === undefined || output === undefined) return null
   const details = asObject(usage.input_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? 0
-  const written = tokenCount(details.cache_write_tokens) ?? 0
+  return { cache_read: read, output, ...inputOf(input, read, details) }
+}
+
+const NOTHING: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
+
+/** The tier that served it, its searches, and the pictures that a tool of the provider drew, by a model that is not named. */
+export function responsesBilling(response: JsonObject): Billing {
+  const tools = asObject(response.tool_usage)
+  const drawn = responsesTokens(asObject(tools.image_gen))
+  const items = asArray(response.output)
+  const draws =
+    items.some(item => asObject(item).type === 'image_generation_call') || (drawn !== null && drawn.output > 0)
   return {
-    cache_read: read,
-    cache_write_1h: 0,
-    cache_write_5m: written,
-    output,
-    uncached: Math.max(0, input - read - written),
+    ...PLAIN_BILLING,
+    rates: tierRates(response.service_tier),
+    webSearches: tokenCount(asObject(tools.web_search).num_requests) ?? items.filter(isWebSearch).length,
+    others: draws ? [{ model: null, tokens: drawn ?? NOTHING }] : [],
   }
 }
 
@@ -25,7 +36,7 @@ export function responsesFinish(response: JsonObject): string | null {
 }
 
 /** To open a page and to look into it are actions of the same item, and no searches. */
-export function isWebSearch(item: Json): boolean {
+function isWebSearch(item: Json): boolean {
   const { type, action } = asObject(item)
   return type === 'web_search_call' && (asObject(action).type ?? 'search') === 'search'
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Candidate, CandidateChoice, DialectName, Tokens } from '../candidate.ts'
+import { type Candidate, type CandidateChoice, type DialectName, PLAIN_BILLING, type Tokens } from '../candidate.ts'
 import { chatTokens } from '../chat/usage.ts'
 import { dialects } from '../dialects.ts'
 import type { JsonObject } from '../json-value.ts'
@@ -24,8 +24,7 @@ function candidate(dialect: DialectName, choice: Partial<CandidateChoice>, token
     model: 'their-model',
     choices: [whole],
     tokens,
-    serviceTier: null,
-    webSearches: 0,
+    billing: PLAIN_BILLING,
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { expectWithin } from '../../../tests/crowding.ts'
-import type { Candidate, CandidateChoice, DialectName } from '../candidate.ts'
+import { type Candidate, type CandidateChoice, type DialectName, PLAIN_BILLING } from '../candidate.ts'
 import { dialects } from '../dialects.ts'
 import type { JsonObject } from '../json-value.ts'
 import { someText, text } from '../testing/answers.ts'
@@ -345,7 +345,7 @@ const EMPTY: CandidateChoice = {
 }
 
 function candidateOf(dialect: DialectName, choice: CandidateChoice, tokens: Candidate['tokens']): Candidate {
-  return { dialect, id: 'x', model: 'm', choices: [choice], tokens, serviceTier: null, webSearches: 0 }
+  return { dialect, id: 'x', model: 'm', choices: [choice], tokens, billing: PLAIN_BILLING }
 }
 
 function kindOf(from: 'chat' | 'messages', { finish, refusal }: CandidateChoice): string {

@@ -1,0 +1,89 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { PLAIN_BILLING } from '../../shared/dialects/candidate.ts'
+import { answerCost, classPrices, type Price } from '../../shared/prices/price.ts'
+import { ratesOf } from '../../shared/prices/rates.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { askedBilling, billedBound } from './asked-billing.ts'
+
+const NOTHING = { rates: [], speaks: false, searches: 0, others: [] }
+const priced = (input: number, output: number, name: string): Price => ({
+  base: classPrices({ input, output }, 'messages'),
+  tiers: [],
+  rates: ratesOf(name),
+  webSearch: 10_000_000,
+})
+
+describe('what a request asks to be billed for', () => {
+  it.each([
+    ['messages', {}, NOTHING],
+    ['messages', { speed: 'standard', inference_geo: 'global', service_tier: 'auto' }, NOTHING],
+    ['messages', { speed: 'fast', inference_geo: 'us' }, { ...NOTHING, rates: ['fast', 'us'] }],
+    ['messages', { fallbacks: 'default' }, { ...NOTHING, others: [null] }],
+    [
+      'messages',
+      { fallbacks: [{ model: 'a', speed: 'fast' }, { model: 'b' }] },
+      { ...NOTHING, rates: ['fast'], others: ['a', 'b'] },
+    ],
+    [
+      'messages',
+      {
+        tools: [
+          { type: 'advisor_20260301', model: 'a', max_uses: 2 },
+          { type: 'web_search_20260318', max_uses: 3 },
+        ],
+      },
+      { ...NOTHING, searches: 3, others: ['a', 'a'] },
+    ],
+    ['messages', { tools: [{ type: 'web_search_20250305' }, { name: 'f' }, null, 7] }, { ...NOTHING, searches: 10 }],
+    ['chat', { service_tier: 'fast' }, { ...NOTHING, rates: ['priority'] }],
+    ['responses', { service_tier: 'ultrafast' }, { ...NOTHING, rates: ['ultrafast'] }],
+    ['chat', { speed: 'fast', fallbacks: [{ model: 'a' }] }, NOTHING],
+    ['chat', { modalities: ['text', 'audio'] }, { ...NOTHING, speaks: true }],
+  ] as const)('is read from a %s request with %j', (dialect, more, asked) => {
+    expect(askedBilling(utf8(JSON.stringify({ model: 'm', ...more })), dialect)).toEqual(asked)
+  })
+
+  it('is found however it is spelled, and where it is said twice', () => {
+    const body = utf8(String.raw`{"\u0073peed":"f\u0061st","speed":"standard"}`)
+    expect(askedBilling(body, 'messages').rates).toEqual(['fast'])
+  })
+})
+
+describe('the bound of a call', () => {
+  it('is never less than an answer costs that does what was asked', () => {
+    const models: Readonly<Record<string, Price>> = {
+      big: priced(20, 90, 'claude-opus-4-7'),
+      small: priced(1, 5, 'claude-haiku-4-5'),
+    }
+    const own = priced(5, 25, 'claude-opus-5')
+    const model = fc.constantFrom('big', 'small')
+    const request = fc.record(
+      {
+        speed: fc.constantFrom('fast', 'standard'),
+        inference_geo: fc.constantFrom('us', 'global'),
+        fallbacks: fc.array(fc.record({ model }), { maxLength: 2 }),
+        tools: fc.array(
+          fc.oneof(
+            fc.record({ type: fc.constant('advisor_20260301'), model, max_uses: fc.integer({ min: 1, max: 3 }) }),
+            fc.record({ type: fc.constant('web_search_20260318'), max_uses: fc.nat(5) }),
+          ),
+          { maxLength: 2 },
+        ),
+      },
+      { requiredKeys: [] },
+    )
+    const bound = { input: 1000, output: 100 }
+    const tokens = { uncached: 1000, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 100 }
+    fc.assert(
+      fc.property(request, asks => {
+        const asked = askedBilling(utf8(JSON.stringify(asks)), 'messages')
+        const { rates, searches } = asked
+        const others = asked.others.map(name => ({ model: name, tokens }))
+        const most = billedBound(own, bound, 'none', { ...asked, hears: false }, name => models[name])
+        const billing = { ...PLAIN_BILLING, rates, webSearches: searches, others }
+        expect(most).toBeGreaterThanOrEqual(answerCost(own, tokens, billing, name => models[name]) ?? 0)
+      }),
+    )
+  })
+})

@@ -1,0 +1,75 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
+import { tierRates } from '../../shared/dialects/chat/usage.ts'
+import { eachMember, keyTable, readSpan, wholeObject } from '../../shared/dialects/json-members.ts'
+import { spanText } from '../../shared/dialects/json-scan.ts'
+import { asArray, asObject, asString, isArray, type Json, tryParse } from '../../shared/dialects/json-value.ts'
+import type { NanoUsd } from '../../shared/money/money.ts'
+import { type Price, searchFee } from '../../shared/prices/price.ts'
+import { type CacheWrites, costBound, type TokenBound } from './cost-bound.ts'
+
+/** What a request asks its provider for that is billed beside its tokens at list prices. */
+export interface AskedBilling {
+  readonly rates: readonly string[]
+  /** It wants to hear an answer. */
+  readonly speaks: boolean
+  readonly searches: number
+  /** Models that may be called for it as well, each as often as it stands here. null: one that the provider chooses. */
+  readonly others: readonly (string | null)[]
+}
+
+const TOP = keyTable(['speed', 'service_tier', 'inference_geo', 'fallbacks', 'tools', 'modalities'])
+/** The iterations after which Anthropic pauses an answer that searches. */
+const MOST_SEARCHES = 10
+const MOST_USES = 100
+
+export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilling {
+  const rates = new Set<string>()
+  const others: (string | null)[] = []
+  let speaks = false
+  let searches = 0
+  const isMessages = dialect === 'messages'
+  const note = (name: (typeof TOP)['names'][number], value: Json | undefined) => {
+    if (name === 'tools') {
+      for (const tool of asArray(value).map(asObject)) {
+        const type = asString(tool.type) ?? ''
+        const uses = typeof tool.max_uses === 'number' ? Math.min(Math.max(0, tool.max_uses), MOST_USES) : undefined
+        if (type.startsWith('web_search')) searches += uses ?? MOST_SEARCHES
+        if (type.startsWith('advisor_'))
+          others.push(...Array<string | null>(Math.ceil(uses ?? 1)).fill(asString(tool.model)))
+      }
+    } else if (isMessages && name === 'fallbacks') {
+      for (const next of isArray(value) ? value.map(asObject) : [{}]) {
+        others.push(asString(next.model))
+        if (next.speed === 'fast') rates.add('fast')
+      }
+    } else if (isMessages && name === 'speed' && value === 'fast') rates.add('fast')
+    else if (isMessages && name === 'inference_geo' && value === 'us') rates.add('us')
+    else if (!isMessages && name === 'modalities') speaks ||= asArray(value).includes('audio')
+    else if (!isMessages && name === 'service_tier') for (const rate of tierRates(value)) rates.add(rate)
+  }
+  wholeObject(body, c =>
+    eachMember(c, TOP, key => {
+      const span = readSpan(c)
+      if (key !== undefined) note(key, tryParse(spanText(body, span)))
+    }),
+  )
+  return { rates: [...rates], speaks, searches, others }
+}
+
+/** What a call may cost at most with all of that; a model without a known price is taken to cost what the asked one does. */
+export function billedBound(
+  price: Price,
+  bound: TokenBound,
+  writes: CacheWrites,
+  asked: AskedBilling & { hears: boolean },
+  priceOf: (model: string) => Price | undefined,
+): NanoUsd {
+  const { rates, speaks, hears, searches, others } = asked
+  const fees = searches * (price.webSearch ?? searchFee('chat'))
+  const bounds = others.map(name => costBound((name && priceOf(name)) || price, bound, writes, { rates }))
+  const own = costBound(price, bound, writes, { rates, speaks, hears })
+  return bounds.reduce(
+    (sum, one) => Math.min(sum + one, Number.MAX_SAFE_INTEGER),
+    Math.min(own + fees, Number.MAX_SAFE_INTEGER),
+  )
+}
