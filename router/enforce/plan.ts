@@ -11,6 +11,7 @@ import type { Model } from '../config/model.ts'
 import type { Learning, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { Gate } from '../gates/gate.ts'
 import type { Learner } from '../learning/learner.ts'
+import { isCompaction } from '../observe/target.ts'
 import type { Breakers } from '../policy/breakers.ts'
 import { type Stay, stayForCache } from '../policy/cache-stay.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
@@ -74,6 +75,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     refusals: rung => {
       // In the dialect that it came in a request can always be put: making its body for that would copy it for each rung.
       if (rung.dialect === dialect) return []
+      if (isCompaction(inbound.target)) return ['only the Responses API makes a conversation shorter']
       const body = rungBody(inbound, rung, config.providers[rung.provider]!, route)
       return body.ok ? [] : body.refused
     },

@@ -9,7 +9,7 @@ import type { ModelPrice } from '../config/model.ts'
 import { type RequestPart, requestSealed } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { TracedApi } from './target.ts'
+import { countsTokens, type TracedApi } from './target.ts'
 
 const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
@@ -141,7 +141,7 @@ function errorClass({ end, answer }: ObservedCall, dialect: PassingDialect): Err
 /** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
 function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
   const { api, answer, provider, request } = call
-  if (api === 'messages.count_tokens' || request.path === '/v1/responses/input_tokens') return 0
+  if (countsTokens(api, request.path)) return 0
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
   if (api === 'passthrough' && request.method !== 'POST') return 0
   const { tokens, usage_source } = usageOf(call)

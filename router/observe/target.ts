@@ -7,6 +7,8 @@ export interface Target {
   /** Which upstream it goes to, and how an error is shaped. */
   dialect: 'messages' | 'chat'
   api: TracedApi
+  /** It makes a conversation shorter, which a route may send to the provider that holds it. */
+  compacts?: true
 }
 
 /** The first segments of the vendors' paths, which clients also send without their `/v1`. */
@@ -46,7 +48,11 @@ export function targetOf(method: string, path: string, headers: HeaderList): Tar
   if (!isProviderPath(path) || leadsAway(path)) return undefined
   // The key is one of neither provider, and under paths that all vendors have it would reach the wrong one.
   if (headerValue(headers, GOOGLE_KEY) !== undefined) return undefined
-  return { dialect: vendorOf(path, headers), api: 'passthrough' }
+  return {
+    dialect: vendorOf(path, headers),
+    api: 'passthrough',
+    ...(method === 'POST' && isCompaction(path) && { compacts: true }),
+  }
 }
 
 /** Whether a path belongs to a provider: everything below `/v1` that is not the router's own. */
@@ -55,6 +61,13 @@ export function isProviderPath(path: string): boolean {
 }
 
 export const isOtherDialect = (path: string): boolean => OTHER_DIALECT.test(path)
+
+/** Calls that only count the tokens of another, which is free: the API of one vendor, a path of the other. */
+export const countsTokens = (api: TracedApi, path: string | undefined): boolean =>
+  api === 'messages.count_tokens' || path === '/v1/responses/input_tokens'
+
+/** Of a path or of a path with its query. */
+export const isCompaction = (target: string): boolean => /^\/v1\/responses\/compact(?:\?|$)/.test(target)
 
 /** Steps up, in any spelling that the reader of an address takes for one, would lead out of the provider's own paths. */
 function leadsAway(path: string): boolean {

@@ -38,7 +38,7 @@ export function decideCall(
   { tenantId }: { tenantId: string },
 ): { observe: number | null } | { enforce: EnforceInput } {
   const { headers, body } = call
-  const dialect: InboundApi = to.api === 'responses' ? 'responses' : to.dialect
+  const dialect: InboundApi = to.api === 'responses' || to.compacts ? 'responses' : to.dialect
   const scan = dialects[dialect].scan(body)
   const facts = scan.ok ? scan.facts : undefined
   const route = facts && routeFor(facts, call, dialect, active, tenantId)

@@ -112,8 +112,8 @@ function jsonHead(body: Uint8Array, traceId: string, deps: CallDeps): HeaderList
 }
 
 /** Without a config and without a header there is nothing to decide, so a body passes unread. */
-function readsBody({ api }: Target, headers: HeaderList, active: ActiveConfig): boolean {
-  const routable = api === 'messages' || api === 'chat' || api === 'responses'
+function readsBody({ api, compacts }: Target, headers: HeaderList, active: ActiveConfig): boolean {
+  const routable = api === 'messages' || api === 'chat' || api === 'responses' || compacts === true
   return routable && (mayRoute(active) || headerValue(headers, requestHeaders.mode) !== undefined)
 }
 

@@ -85,6 +85,87 @@ describe('an enforced call of the Responses API', () => {
     })
   })
 
+  const compacted = (id: string) => ({
+    id,
+    object: 'response.compaction',
+    created_at: 1,
+    output: [
+      {
+        type: 'message',
+        role: 'user',
+        id: 'msg_1',
+        status: 'completed',
+        content: [{ type: 'input_text', text: 'hi' }],
+      },
+      { type: 'compaction', id: 'cmp_1', encrypted_content: 'c2Vh' },
+    ],
+    usage: responsesAnswer('').usage,
+  })
+
+  it('makes a conversation shorter at the provider that holds it, without a gate and with its cost', async () => {
+    const client = await start('ladder = ["b/other", "a/large"]\ngates = ["non-empty"]')
+    json(empty('resp_0'))
+    json(made('resp_1', 'A cat.'))
+    const whole = JSON.stringify(compacted('resp_2'), null, 1)
+    upstream.queue(answer(200, whole))
+    await client.responses.create({ model: 'auto', input: 'hi' })
+    const got = await fetch(`${running!.origin}/v1/responses/compact`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'auto', previous_response_id: 'resp_1' }),
+    })
+    expect(await got.text()).toBe(whole)
+    // What it came to stays with that provider.
+    json(made('resp_3', 'Two cats.'))
+    const { output } = compacted('resp_2')
+    await client.responses.create({ model: 'auto', input: [...output, { role: 'user', content: 'on' }] as never })
+    expect(sentModels()).toEqual([
+      '/b/v1/responses other',
+      '/a/v1/responses large',
+      '/a/v1/responses/compact large',
+      '/a/v1/responses large',
+    ])
+    const [, compaction] = await receipts()
+    expect(compaction).toMatchObject({
+      request: { api: 'responses' },
+      attempts: [{ gate: 'skipped', verdict: 'pass', cost: 0.0145 }],
+    })
+  })
+
+  it('sends a compaction to no rung that cannot make one, and to no provider that the route does not name', async () => {
+    const plain = 'provider = [{ id = "c", dialect = "chat", base_url = "http://127.0.0.1:9", auth = "none" }]'
+    running = await servedRouter({
+      env: { ROUTER_UPSTREAM_CHAT: upstream.origin },
+      config: `${plain}
+price = [{ model = "c/m", input_per_mtok = 1, output_per_mtok = 1 }]
+[[route]]
+match = { model = "m" }
+mode = "enforce"
+ladder = ["c/m"]
+gates = ["non-empty"]`,
+    })
+    upstream.always(answer(200, JSON.stringify(compacted('resp_1'))))
+    const ask = (model: string, headers = {}) =>
+      fetch(`${running!.origin}/v1/responses/compact`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer sk-client', ...headers },
+        body: JSON.stringify({ model, input: 'hi' }),
+      })
+    const refused = await ask('m')
+    expect([refused.status, upstream.seen.length]).toEqual([422, 0])
+    expect(await refused.text()).toContain('only the Responses API makes a conversation shorter')
+    // What no route takes, and what is to be observed, passes as it came.
+    expect((await ask('other')).status).toBe(200)
+    expect((await ask('m', { 'x-router-mode': 'observe' })).status).toBe(200)
+    expect(sentModels()).toEqual(['/v1/responses/compact other', '/v1/responses/compact m'])
+    const all = await receipts()
+    expect(all.map(({ mode, request }) => `${mode} ${request.api}`)).toEqual([
+      'enforce responses',
+      'observe passthrough',
+      'observe passthrough',
+    ])
+  })
+
   it('replays the events of a provider byte for byte, and makes them of an answer that was not streamed', async () => {
     const client = await start(LADDER)
     const frames = responsesFrames(['A ', 'cat.'])
