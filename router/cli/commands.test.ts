@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -149,6 +149,19 @@ describe('the commands', () => {
     ])
     const { out } = await router(['doctor', ...store()], { ROUTER_BINDD: 'x' })
     expect(out).toMatch(/ok {3}environment: every variable reads; ROUTER_BINDD is set, .* did you mean ROUTER_BIND\?/)
+  })
+
+  it('doctor says whether copies of checkpoints can be written', async () => {
+    const of = async (file: string) => {
+      const { code, out } = await router(['doctor', ...store()], { ROUTER_ANCHOR_FILE: file })
+      return [code, out.split('\n').find(line => line.includes('anchor file'))]
+    }
+    const file = join(folder, 'anchor.jsonl')
+    expect(await of(file)).toEqual([0, `ok   anchor file: ${file} takes copies`])
+    const lost = join(folder, 'none', 'anchor.jsonl')
+    expect(await of(lost)).toEqual([1, expect.stringContaining(`there is no folder ${join(folder, 'none')}: make it`)])
+    expect(await of(folder)).toEqual([1, expect.stringContaining('which is a folder: name a file')])
+    await expect(access(file)).rejects.toThrow('ENOENT')
   })
 
   it('doctor names each thing that is wrong', async () => {

@@ -12,6 +12,7 @@ import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
 import { readAccess } from '../host/access.ts'
+import { anchorFault } from '../host/anchor-file.ts'
 import { openPlaced, type PlacedStore, storePlaces } from '../host/open-store.ts'
 import { unknownNames } from '../host/unknown-names.ts'
 import { configWarnings } from '../policy/config-warnings.ts'
@@ -48,6 +49,14 @@ export async function examine(vars: Vars, { probe }: { probe: boolean }): Promis
   if (typeof config === 'string') checks.push({ name: 'config', ok: false, detail: config })
   else checks.push(...(await ofConfig(config, vars)))
   checks.push(...(await ofStores(env.ROUTER_DB, vars)))
+  if (env.ROUTER_ANCHOR_FILE !== undefined) {
+    const fault = await anchorFault(env.ROUTER_ANCHOR_FILE)
+    checks.push({
+      name: 'anchor file',
+      ok: fault === undefined,
+      detail: fault ?? `${env.ROUTER_ANCHOR_FILE} takes copies`,
+    })
+  }
   const own = toOrigin(env.ROUTER_BIND)
   checks.push(...(await baseUrls(vars, own, probe)))
   if (!probe) return checks

@@ -6,6 +6,7 @@ import { createLog } from '../../shared/log/log.ts'
 import { routerEnv } from '../env.ts'
 import type { RouterOptions } from '../options.ts'
 import { readAccess } from './access.ts'
+import { sayAnchorFault } from './anchor-file.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { credentialHost } from './credential-host.ts'
 import { nodeCalls } from './node-exchange.ts'
@@ -53,6 +54,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
+  if (!among) await sayAnchorFault(env, log)
   const transport = undiciTransport({ connectMs: 10_000 })
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })

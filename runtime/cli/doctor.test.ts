@@ -61,6 +61,16 @@ it('says what is wrong, and what to do', async () => {
     is: 'warn',
     says: expect.stringContaining('did you mean PLATFORM_BIND?'),
   })
+  expect(await of('settings', { PLATFORM_SHARDS: 'a,b' })).toMatchObject({
+    is: 'fail',
+    says: 'PLATFORM_SHARDS names shards, and there is no directory of them: set PLATFORM_DIRECTORY_URL, or leave PLATFORM_SHARDS out',
+  })
+  expect(await of('data folder', { PLATFORM_DATA_DIR: '/proc/none/data' })).toMatchObject({
+    is: 'fail',
+    says: expect.stringMatching(/^nothing can be made in \/proc \(E[A-Z]+\): set PLATFORM_DATA_DIR/),
+  })
+  expect(await of('data folder', { PLATFORM_DATA_DIR: join(folder, 'later', 'data') })).toMatchObject({ is: 'ok' })
+  expect(await readdir(folder)).toEqual([])
   expect(await of('address', { PLATFORM_BIND: '0.0.0.0:8080' })).toMatchObject({
     is: 'warn',
     says: expect.stringContaining('PLATFORM_PUBLIC_URL'),

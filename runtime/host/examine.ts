@@ -1,5 +1,5 @@
-import { stat, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { nodeEnv } from '../../node-agent/env.ts'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
@@ -18,7 +18,7 @@ import { vault } from '../vault/vault.ts'
 import { durability, namesServer, type Told, writesOf } from './examine-server.ts'
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { openReplicaStore, openStore } from './open.ts'
+import { openReplicaStore, openStore, refuseShards } from './open.ts'
 import { unknownNames } from './unknown-names.ts'
 
 export interface Finding extends Told {
@@ -44,6 +44,7 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   let env: RuntimeEnv | undefined
   await look('settings', () => {
     env = readEnv(runtimeEnv, vars)
+    refuseShards(env)
     readEnv(nodeEnv, vars)
     const [unread] = unknownNames(vars)
     return unread === undefined
@@ -87,9 +88,12 @@ function nodeVersion(): Told {
 
 async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: url }: RuntimeEnv): Promise<Told> {
   const there = await stat(folder).catch(() => undefined)
-  if (!there) return { is: 'ok', says: `${folder} is made at the first start` }
-  if (!there.isDirectory())
+  if (there && !there.isDirectory())
     return { is: 'fail', says: `${folder} is no folder: move it away, or set PLATFORM_DATA_DIR` }
+  const fault = await writeFault(folder)
+  if (fault !== undefined)
+    return { is: 'fail', says: `${fault}: set PLATFORM_DATA_DIR to a folder that this account may write to` }
+  if (!there) return { is: 'ok', says: `${folder} is made at the first start` }
   if ((there.mode & 0o077) !== 0 && url === undefined) {
     return { is: 'warn', says: `${folder} can be read by other accounts of this machine: run chmod 700 on it` }
   }
@@ -98,6 +102,18 @@ async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: ur
   if (free < LITTLE_SPACE)
     return { is: 'warn', says: `${folder} has ${Math.round(free / 1024 ** 2)} MiB left on its disk` }
   return { is: 'ok', says: `${folder}, ${Math.round(free / 1024 ** 3)} GiB left` }
+}
+
+/** Why no folder can be made in this one, or in the nearest one above it that is there. */
+async function writeFault(folder: string): Promise<string | undefined> {
+  let above = resolve(folder)
+  while (!(await stat(above).catch(() => undefined)) && dirname(above) !== above) above = dirname(above)
+  try {
+    await rmdir(await mkdtemp(join(above, '.waybill-')))
+    return undefined
+  } catch (error) {
+    return `nothing can be made in ${above} (${(error as NodeJS.ErrnoException).code})`
+  }
 }
 
 async function store(env: RuntimeEnv): Promise<Told> {

@@ -25,7 +25,7 @@ import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
-import { openReplicaStore, openServedStore } from './open.ts'
+import { openReplicaStore, openServedStore, refuseShards } from './open.ts'
 import type { ServedRuntime } from './open-shards.ts'
 import type { Among } from './processes/among.ts'
 import type { ListeningTunnel } from './tunnel.ts'
@@ -73,6 +73,7 @@ export async function serveRuntime(
   { routerFetch, routerPanel, oauthHomes, among, offersSetup = true }: RuntimeParts = {},
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
+  refuseShards(env)
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)

@@ -37,6 +37,14 @@ async function storeAddress(env: RuntimeEnv, create: boolean): Promise<{ url: st
 }
 
 /** A store beside the shards would look like all that there is. */
+/** Shards are those of a directory: without one the list would have no say. */
+export function refuseShards({ PLATFORM_SHARDS: shards, PLATFORM_DIRECTORY_URL: url }: RuntimeEnv): void {
+  if (shards.length === 0 || url !== undefined) return
+  throw new EnvError(
+    'PLATFORM_SHARDS names shards, and there is no directory of them: set PLATFORM_DIRECTORY_URL, or leave PLATFORM_SHARDS out',
+  )
+}
+
 function refuseDirectory({ PLATFORM_DIRECTORY_URL: url }: RuntimeEnv): void {
   if (url === undefined) return
   throw new EnvError(

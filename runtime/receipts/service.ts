@@ -21,6 +21,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
 import type { Principal } from '../http/http-env.ts'
 import { notFound, own } from '../http/own-tenant.ts'
+import { VaultError } from '../vault/vault.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'
 import { type HashedFacts, type Statement, statementFrom, statementOf } from './payload.ts'
@@ -53,7 +54,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
   return {
     /** For the commit in which the end of a run on a node becomes known. */
     async signRemoteRun(facts: HashedFacts): Promise<string | undefined> {
-      const key = await signerOf(deps)
+      const key = await signerAtEnd(deps)
       if (!key) return undefined
       const receipt = await issue(statementFrom(facts), key, now())
       issued.add(1)
@@ -62,7 +63,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
     /** For the commit that ends a run. */
     async sign({ run, output, models, ...ended }: EndedRun): Promise<string | undefined> {
-      const key = await signerOf(deps)
+      const key = await signerAtEnd(deps)
       if (!key) return undefined
       const version = await deps.versionOf(run.versionId)
       if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
@@ -163,12 +164,23 @@ async function verify(
   return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
 }
 
-/** A key that cannot be opened must not keep a run from its end: its receipt is made later, when there is a key again. */
+/** Undefined where there is no key that opens; rejects where the store does not answer, or has no room for a first one. */
 async function signerOf(deps: ReceiptServiceDeps): Promise<Signer | undefined> {
   try {
     return await deps.signing.current()
   } catch (error) {
+    if (!(error instanceof VaultError)) throw error
     deps.log.error('receipts cannot be signed: the signing key does not open', { error })
+    return undefined
+  }
+}
+
+/** What is wrong with a key must not keep a run from its end: its receipt is made later, when there is a key again. */
+async function signerAtEnd(deps: ReceiptServiceDeps): Promise<Signer | undefined> {
+  try {
+    return await signerOf(deps)
+  } catch (error) {
+    deps.log.error('a receipt is not signed yet: the signing key could not be read or made', { error })
     return undefined
   }
 }

@@ -17,6 +17,7 @@ import { routerEnv } from '../../env.ts'
 import { ownWriter } from '../../receipts.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import { publishKey } from '../../traces/keys.ts'
+import { sayAnchorFault } from '../anchor-file.ts'
 import { receiptLocation } from '../receipt-location.ts'
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from '../receipt-thread/storage.ts'
 import { accounts } from './accounts.ts'
@@ -41,6 +42,7 @@ export interface WriterProcessOptions {
 export async function serveWriter(path: string, { vars, left }: WriterProcessOptions): Promise<WriterProcess> {
   const env = readEnv(routerEnv, vars)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
+  await sayAnchorFault(env, log)
   const place = receiptLocation(env)
   const db = await openDb(env.ROUTER_DB, {
     checkpointPages: RECEIPT_LOG_PAGES,

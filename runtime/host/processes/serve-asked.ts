@@ -5,6 +5,7 @@ import { replacedOnSignal } from '../../../shared/host/processes/replaced-on-sig
 import { type RuntimeEnv, runtimeEnv } from '../../env.ts'
 import { MOST_WRITERS } from '../../vault/key-leases.ts'
 import type { RuntimeService } from '../node.ts'
+import { refuseShards } from '../open.ts'
 import { openDirectory } from '../open-shards.ts'
 
 type Vars = Record<string, string | undefined>
@@ -16,6 +17,7 @@ const SERVER = /^(?:libsql|https?|wss?):/i
 /** The runtime in as many processes as the environment asks for. */
 export async function serveAsked(vars: Vars): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
+  refuseShards(env)
   const asked = env.PLATFORM_PROCESSES
   const file = asked === '1' ? undefined : await fileOf(env)
   const most = file === undefined ? ADVISED_WRITERS : 1
