@@ -1,5 +1,6 @@
 /** Versions that were tried. */
 export const SDKS_OF_NPM = {
+  '@openai/agents': '0.20.0',
   '@langchain/openai': '1.6.0',
   '@langchain/anthropic': '1.5.11',
   '@langchain/core': '1.4.0',
@@ -8,6 +9,7 @@ export const SDKS_OF_NPM = {
 export const SDKS_OF_PYPI = {
   openai: '3.57.0',
   anthropic: '2.14.0',
+  'openai-agents': '0.24.0',
   'pydantic-ai-slim': '2.68.0',
   'langchain-openai': '1.7.4',
   'langchain-anthropic': '1.7.10',
@@ -68,6 +70,70 @@ def try_all(model, name):
 `
 
 export const SDK_PROGRAMS: readonly SdkProgram[] = [
+  {
+    name: '@openai/agents',
+    language: 'js',
+    source: `
+import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
+import { z } from 'zod'
+const look = tool({ name: 'look', description: 'Looks.', parameters: z.object({ q: z.string() }), execute: async ({ q }) => (q === 'note.txt' ? 'forty-two' : 'nothing') })
+for (const useResponses of [true, false]) {
+  const modelProvider = new OpenAIProvider({ baseURL: process.env.BASE + '/v1', apiKey: process.env.OPENAI_API_KEY, useResponses })
+  const runner = new Runner({ modelProvider, tracingDisabled: true })
+  const agent = new Agent({ name: 'reader', instructions: 'Read.', model: 'large', tools: [look] })
+  const name = useResponses ? 'responses' : 'chat'
+  const first = await runner.run(agent, 'What does note.txt say?')
+  console.log(name + ' loop:', first.finalOutput)
+  const next = await runner.run(agent, [...first.history, { role: 'user', content: 'Once more.' }])
+  console.log(name + ' next turn:', next.finalOutput)
+  const streamed = await runner.run(agent, 'What does note.txt say?', { stream: true })
+  let text = ''
+  for await (const piece of streamed.toTextStream()) text += piece
+  await streamed.completed
+  console.log(name + ' stream:', text)
+  if (useResponses) continue
+  const form = new Agent({ name: 'form', instructions: 'Fill.', model: 'large', outputType: z.object({ answer: z.string() }) })
+  console.log(name + ' form:', JSON.stringify((await runner.run(form, 'What does note.txt say?')).finalOutput))
+}
+`,
+  },
+  {
+    name: 'openai-agents',
+    language: 'py',
+    source: `
+import asyncio, os
+from agents import Agent, OpenAIProvider, RunConfig, Runner, function_tool
+from openai.types.responses import ResponseTextDeltaEvent
+from pydantic import BaseModel
+class Form(BaseModel):
+    answer: str
+@function_tool
+def look(q: str) -> str:
+    \"\"\"Looks.\"\"\"
+    return 'forty-two' if q == 'note.txt' else 'nothing'
+async def main():
+    for use_responses in (True, False):
+        provider = OpenAIProvider(base_url=os.environ['BASE'] + '/v1', api_key='sk-test', use_responses=use_responses)
+        config = RunConfig(model_provider=provider, tracing_disabled=True)
+        agent = Agent(name='reader', instructions='Read.', model='large', tools=[look])
+        name = 'responses' if use_responses else 'chat'
+        first = await Runner.run(agent, 'What does note.txt say?', run_config=config)
+        print(name + ' loop:', first.final_output)
+        again = [*first.to_input_list(), {'role': 'user', 'content': 'Once more.'}]
+        print(name + ' next turn:', (await Runner.run(agent, again, run_config=config)).final_output)
+        streamed = Runner.run_streamed(agent, 'What does note.txt say?', run_config=config)
+        text = ''
+        async for event in streamed.stream_events():
+            if event.type == 'raw_response_event' and isinstance(event.data, ResponseTextDeltaEvent):
+                text += event.data.delta
+        print(name + ' stream:', text)
+        if use_responses:
+            continue
+        form = Agent(name='form', instructions='Fill.', model='large', output_type=Form)
+        print(name + ' form:', (await Runner.run(form, 'What does note.txt say?', run_config=config)).final_output)
+asyncio.run(main())
+`,
+  },
   {
     name: '@langchain/openai',
     language: 'js',
