@@ -98,6 +98,12 @@ async function startOpencode(origin: string, home: string, how: How): Promise<st
   return started(process.execPath, [ROUTER, 'launch', 'opencode', '--', ...args], home, launched)
 }
 
+const AGENT_SDK = `
+import { query } from '@anthropic-ai/claude-agent-sdk'
+const options = { model: 'claude-opus-4-8', allowedTools: ['Bash(cat:*)'], settingSources: [] }
+for await (const message of query({ prompt: process.argv[2], options })) if (message.type === 'result') console.log(message.result)
+`
+
 const aider = join(folder, 'venv/bin/aider')
 const AIDER = [
   '--message',
@@ -122,6 +128,33 @@ const AGENTS: readonly Agent[] = [
         DISABLE_AUTOUPDATER: '1',
       }
       return started(bin('claude'), args, home, env)
+    },
+  },
+  {
+    name: 'claude-agent-sdk',
+    dialect: 'messages',
+    version: async () => AGENTS_OF_NPM['@anthropic-ai/claude-agent-sdk'],
+    start: async (origin, home) => {
+      const file = join(folder, 'agent-sdk.mjs')
+      await writeFile(file, AGENT_SDK)
+      const env = {
+        ANTHROPIC_BASE_URL: origin,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      }
+      return started(process.execPath, [file, ASK], home, env)
+    },
+  },
+  {
+    name: 'continue',
+    dialect: 'messages',
+    version: () => versionOf(bin('cn')),
+    start: async (origin, home) => {
+      const model = { name: 'Opus', provider: 'anthropic', model: 'claude-opus-4-8', apiKey: KEYS.ANTHROPIC_API_KEY }
+      const models = [{ ...model, apiBase: `${origin}/v1/`, roles: ['chat'], capabilities: ['tool_use'] }]
+      const config = join(home, 'config.json')
+      await writeFile(config, JSON.stringify({ name: 'tried', version: '1.0.0', schema: 'v1', models }))
+      const env = { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_METRICS_ENABLED: '0', NO_COLOR: '1' }
+      return started(bin('cn'), ['-p', '--auto', '--config', config, ASK], home, env)
     },
   },
   { name: 'opencode', dialect: 'messages', version: () => versionOf(bin('opencode')), start: startOpencode },
@@ -152,7 +185,13 @@ const AGENTS: readonly Agent[] = [
 ]
 
 /** Versions that were tried. */
-const AGENTS_OF_NPM = { '@anthropic-ai/claude-code': '2.1.332', 'opencode-ai': '1.18.33', '@github/copilot': '1.0.102' }
+const AGENTS_OF_NPM = {
+  '@anthropic-ai/claude-code': '2.1.332',
+  '@anthropic-ai/claude-agent-sdk': '0.3.332',
+  '@continuedev/cli': '1.5.47',
+  'opencode-ai': '1.18.33',
+  '@github/copilot': '1.0.102',
+}
 const AIDER_OF_PYPI = 'aider-chat==0.86.2'
 
 async function install(): Promise<void> {

@@ -109,7 +109,7 @@ class Form(BaseModel):
     answer: str
 @function_tool
 def look(q: str) -> str:
-    \"\"\"Looks.\"\"\"
+    """Looks."""
     return 'forty-two' if q == 'note.txt' else 'nothing'
 async def main():
     for use_responses in (True, False):

@@ -12,7 +12,10 @@ type Models = Readonly<Record<string, NewerModel>>
 
 const MYTHOS: ListPrice = { input: 10, output: 50, cacheWrite5m: 12.5, cacheWrite1h: 20, cacheRead: 1 }
 
+const FABLE: ListPrice = { input: 8, output: 40, cacheWrite5m: 10, cacheWrite1h: 16, cacheRead: 0.2 }
+
 const ANTHROPIC: Models = {
+  'claude-fable-5-2': { list: FABLE, window: 1_000_000 },
   'claude-sonnet-5-5': {
     list: { input: 2, output: 10, cacheWrite5m: 2.5, cacheWrite1h: 4, cacheRead: 0.1 },
     window: 1_000_000,
@@ -26,6 +29,7 @@ const ANTHROPIC: Models = {
     window: 1_000_000,
   },
   'claude-mythos-5': { list: MYTHOS, window: 1_000_000 },
+  'claude-mythos-5-2': { list: FABLE, window: 1_000_000 },
   'claude-mythos-5-1': { list: { ...MYTHOS, cacheRead: 0.25 }, window: 1_000_000 },
   'claude-mythos-preview': { list: MYTHOS, window: 1_000_000 },
 }

@@ -116,7 +116,7 @@ describe('bundled prices', () => {
 
   it('leave a model unpriced that nobody has published a price of, whatever it is the next version of', async () => {
     const prices = await loadBuiltinPrices()
-    for (const model of ['claude-fable-5-2', 'claude-mythos-5-2', 'claude-haiku-5-5-fast', 'claude-opus-5-6']) {
+    for (const model of ['claude-fable-5-3', 'claude-haiku-5-5-fast', 'claude-opus-5-6']) {
       expect(prices.find('anthropic', model, 'messages'), model).toBeUndefined()
     }
     for (const model of ['gpt-6.1-luna', 'gpt-7', 'constructor']) {
@@ -142,6 +142,7 @@ describe('bundled prices', () => {
 
   it.each([
     ['claude-opus-5-5', { fast: 200 }],
+    ['claude-fable-5-2', { fast: 200 }],
     ['claude-opus-4-7-20260416', { fast: 600 }],
     ['claude-sonnet-5-5', {}],
     ['gpt-5.5-2026-04-23', { priority: 250, flex: 50 }],

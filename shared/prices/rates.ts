@@ -8,7 +8,7 @@ interface Row {
 
 /** As the makers publish them; a part of a percent is rounded up. */
 const ROWS: readonly Row[] = [
-  { models: /claude-opus-(?:4-8|5(?:-5)?)(?!\d)/, rates: { fast: 200 } },
+  { models: /claude-(?:opus-(?:4-8|5(?:-5)?)|(?:fable|mythos)-5-2)(?!\d)/, rates: { fast: 200 } },
   { models: /claude-opus-4-[67](?!\d)/, rates: { fast: 600 } },
   { models: /gpt-5\.5/, rates: { priority: 250, flex: 50 } },
   { models: /gpt-5\.4(?!-)/, rates: { priority: 200, flex: 52 } },
