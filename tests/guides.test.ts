@@ -75,6 +75,7 @@ const SHOWN: Record<string, number> = {
   'docs/clients/aider.md': 1,
   'docs/clients/claude-code.md': 1,
   'docs/clients/codex.md': 1,
+  'docs/clients/continue.md': 1,
   'docs/clients/copilot.md': 1,
   'docs/clients/opencode.md': 2,
   'docs/clients/vercel-ai-sdk.md': 2,
