@@ -102,6 +102,12 @@ describe('token classes of the messages dialect', () => {
       { input_tokens: -1, output_tokens: '5', cache_read_input_tokens: 1.5, cache_creation: null },
       null,
     ],
+    ['more tokens than an answer can have', { input_tokens: 2, output_tokens: 1e14 }, null],
+    [
+      'compactions of more tokens than an answer can have',
+      { input_tokens: 2, iterations: Array.from({ length: 20 }, () => ({ type: 'compaction', input_tokens: 9e6 })) },
+      null,
+    ],
   ])('are right for %s', (_label, usage, expected) => {
     expect(of(usage)).toEqual(expected)
   })
@@ -296,6 +302,7 @@ describe('token classes of the chat dialect', () => {
     ['an empty usage, which counts nothing', {}, null],
     ['counts below nothing', { prompt_tokens: -5, completion_tokens: -5 }, null],
     ['counts that are parts or texts', { prompt_tokens: 1.5, completion_tokens: '20' }, null],
+    ['more tokens than an answer can have', { prompt_tokens: 10, completion_tokens: 1e14 }, null],
     ['a prompt that is counted beside an answer that is not', { prompt_tokens: 10, completion_tokens: -1 }, null],
   ])('are right for %s', (_label, usage, expected) => {
     expect(chatTokens(usage)).toEqual(expected)

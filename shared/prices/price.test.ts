@@ -3,6 +3,7 @@ import { calcPrice } from '@pydantic/genai-prices'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PLAIN_BILLING } from '../dialects/candidate.ts'
+import { possibleTokens } from '../dialects/token-count.ts'
 import { toUsd } from '../money/money.ts'
 import { loadBuiltinPrices, PRICE_TABLE_VERSION } from './builtin.ts'
 import { NEWER, newerModel } from './newer.ts'
@@ -27,6 +28,13 @@ describe('attemptCost', () => {
   it('gives the worked example of the chat dialect with a listed read price', () => {
     const price = flat(classPrices({ input: 3, output: 15, cacheRead: 0.3 }, 'chat'))
     expect(toUsd(attemptCost(price, tokens(200, 0, 0, 1000, 50)))).toBe(0.00165)
+  })
+
+  it('has room for the most tokens that an answer may count, at the highest price', () => {
+    const price = flat(classPrices({ input: 10_000, output: 10_000 }, 'messages'))
+    const most = possibleTokens(tokens(0, 0, 1e8, 0, 0))!
+    expect(attemptCost(price, most) + 1000 * 1e12).toBeLessThan(Number.MAX_SAFE_INTEGER)
+    expect(possibleTokens(tokens(1, 0, 1e8, 0, 0))).toBeNull()
   })
 
   it('prices one token at 0.05 USD per million at 50 nano-USD', () => {

@@ -1,7 +1,7 @@
 import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asObject, asString } from '../json-value.ts'
-import { tokenCount } from '../token-count.ts'
+import { possibleTokens, tokenCount } from '../token-count.ts'
 
 /**
  * Tokens of a chat usage object; its prompt count includes the cached part, which is taken out here. Null for an object that counts nothing:
@@ -12,7 +12,7 @@ export function chatTokens(usage: JsonObject): Tokens | null {
   if (prompt === undefined || output === undefined) return null
   const details = asObject(usage.prompt_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0
-  return { cache_read: read, output, ...inputOf(prompt, read, details) }
+  return possibleTokens({ cache_read: read, output, ...inputOf(prompt, read, details) })
 }
 
 /** The rest of a prompt: what the cache took, for how long, and what it knows nothing of. */

@@ -1,7 +1,7 @@
 import type { Billing, Tokens } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asObject, asString, isArray, without } from '../json-value.ts'
-import { tokenCount } from '../token-count.ts'
+import { possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
 export const DELTA_USAGE = [
@@ -99,13 +99,15 @@ export function messagesUsage(): MessagesUsage {
         uncached: most.input ?? 0,
       }
       const compactions = iterations.filter(({ type }) => type === 'compaction')
-      return compactions.reduce((sum, { tokens }) => combined(sum, tokens, (a, b) => a + b), served(totals))
+      return possibleTokens(
+        compactions.reduce((sum, { tokens }) => combined(sum, tokens, (a, b) => a + b), served(totals)),
+      )
     },
 
     billing() {
       return {
         rates: [...rates],
-        webSearches: most.searches ?? 0,
+        webSearches: possibleSearches(most.searches ?? 0),
         audioInput: 0,
         audioOutput: 0,
         fallback,

@@ -2,7 +2,7 @@ import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
 import { inputOf, tierRates } from '../chat/usage.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString } from '../json-value.ts'
-import { tokenCount } from '../token-count.ts'
+import { possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
 
 /** The input count includes what the cache gave and took, which is taken out here, and the output count the reasoning. */
 export function responsesTokens(usage: JsonObject): Tokens | null {
@@ -10,7 +10,7 @@ export function responsesTokens(usage: JsonObject): Tokens | null {
   if (input === undefined || output === undefined) return null
   const details = asObject(usage.input_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? 0
-  return { cache_read: read, output, ...inputOf(input, read, details) }
+  return possibleTokens({ cache_read: read, output, ...inputOf(input, read, details) })
 }
 
 const NOTHING: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
@@ -25,7 +25,9 @@ export function responsesBilling(response: JsonObject): Billing {
   return {
     ...PLAIN_BILLING,
     rates: tierRates(response.service_tier),
-    webSearches: tokenCount(asObject(tools.web_search).num_requests) ?? items.filter(isWebSearch).length,
+    webSearches: possibleSearches(
+      tokenCount(asObject(tools.web_search).num_requests) ?? items.filter(isWebSearch).length,
+    ),
     others: draws ? [{ model: null, tokens: drawn ?? NOTHING }] : [],
   }
 }
