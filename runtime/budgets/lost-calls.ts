@@ -1,10 +1,11 @@
 import type { InStatement } from '@libsql/client/web'
+import { nanoPlus } from '../../shared/sql/nano-sums.ts'
 import type { Estimate } from './limits.ts'
 
 const UNCERTAIN_DAY =
   'insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)'
 const ADDED = `on conflict (agent_id, day, model) do update set uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
-  uncertain_nano = uncertain_nano + excluded.uncertain_nano`
+  uncertain_nano = ${nanoPlus('uncertain_nano', 'excluded.uncertain_nano')}`
 
 /** A call of which it is unknown whether it was billed. */
 export interface LostCall {
@@ -25,7 +26,7 @@ export function lost({ runId, day, stepId, model, epoch }: LostCall & { epoch?: 
       args: [runId, stepId, day, model, ...more],
     },
     {
-      sql: `update runs set uncertain_tokens = uncertain_tokens + h.tokens, uncertain_nano = uncertain_nano + h.cost_nano
+      sql: `update runs set uncertain_tokens = uncertain_tokens + h.tokens, uncertain_nano = ${nanoPlus('uncertain_nano', 'h.cost_nano')}
         from reservations as h where h.run_id = ?1 and h.step_id = ?2 and runs.id = ?1
           ${epoch === undefined ? '' : "and runs.epoch = ?3 and runs.status = 'running'"}`,
       args: [runId, stepId, ...more],
@@ -49,7 +50,7 @@ export function uncertain(
       args: [runId, day, model, tokens, costNano],
     },
     {
-      sql: 'update runs set uncertain_tokens = uncertain_tokens + ?2, uncertain_nano = uncertain_nano + ?3 where id = ?1',
+      sql: `update runs set uncertain_tokens = uncertain_tokens + ?2, uncertain_nano = ${nanoPlus('uncertain_nano', '?3')} where id = ?1`,
       args: [runId, tokens, costNano],
     },
   ]

@@ -2,6 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
+import { nanoPlus, nanoSum } from '../../shared/sql/nano-sums.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { type TreeLimitRow, toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
 import type { budgets, reservations, runs } from '../schema/tables.ts'
@@ -42,11 +43,11 @@ export interface CallPlace extends OfRun {
 const TODAY = `select
   (select coalesce(sum(runs), 0) from usage_days where agent_id = ?1 and day = ?2) as runs,
   (select coalesce(sum(tokens_in + tokens_out + uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as tokens,
-  (select coalesce(sum(cost_nano + uncertain_nano), 0) from usage_days where agent_id = ?1 and day = ?2) as cost_nano,
+  (select ${nanoSum('cost_nano + uncertain_nano')} from usage_days where agent_id = ?1 and day = ?2) as cost_nano,
   (select coalesce(sum(tokens), 0) from reservations where agent_id = ?1) as held_tokens,
-  (select coalesce(sum(cost_nano), 0) from reservations where agent_id = ?1) as held_nano,
+  (select ${nanoSum('cost_nano')} from reservations where agent_id = ?1) as held_nano,
   (select coalesce(sum(uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as uncertain_tokens,
-  (select coalesce(sum(uncertain_nano), 0) from usage_days where agent_id = ?1 and day = ?2) as uncertain_nano`
+  (select ${nanoSum('uncertain_nano')} from usage_days where agent_id = ?1 and day = ?2) as uncertain_nano`
 
 /** Last of a transaction: fails it, by a null where none may be, when a hard limit does not hold any more. */
 const CHECK = `insert into reservations (run_id, step_id, agent_id, tokens, cost_nano)
@@ -280,7 +281,7 @@ function giveBack(runId: string, stepId: string, used: Estimate, epoch?: number)
   return [
     {
       sql: `update reservations set tokens = reservations.tokens + max(0, call.moved_tokens - ?3),
-          cost_nano = reservations.cost_nano + max(0, call.moved_nano - ?4)
+          cost_nano = ${nanoPlus('reservations.cost_nano', 'max(0, call.moved_nano - ?4)')}
         from reservations as call
         where reservations.run_id = ?1 and reservations.step_id = '' and call.run_id = ?1 and call.step_id = ?2 ${mine}`,
       args: [runId, stepId, used.tokens, used.costNano, ...more],

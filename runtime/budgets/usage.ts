@@ -1,6 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { nanoSum } from '../../shared/sql/nano-sums.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 
@@ -33,8 +34,8 @@ export async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: 
   const runs = groupBy === 'model' ? 'sum(ended)' : 'sum(runs)'
   const args: InValue[] = [tenantId, from, to, ...(agentName === undefined ? [] : [storableText(agentName)])]
   const found = await db.execute({
-    sql: `select ${column} as name, ${runs} as runs, sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, sum(cost_nano) as cost_nano,
-      sum(uncertain_tokens) as uncertain_tokens, sum(uncertain_nano) as uncertain_nano, sum(unpriced_calls) as unpriced_calls from usage_days
+    sql: `select ${column} as name, ${runs} as runs, sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, ${nanoSum('cost_nano')} as cost_nano,
+      sum(uncertain_tokens) as uncertain_tokens, ${nanoSum('uncertain_nano')} as uncertain_nano, sum(unpriced_calls) as unpriced_calls from usage_days
       where tenant_id = ? and day between ? and ? ${agentName === undefined ? '' : 'and agent_name = ?'}
       ${groupBy === 'model' ? "and model <> ''" : ''} group by ${column} order by ${column}`,
     args,

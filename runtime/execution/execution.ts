@@ -1,3 +1,4 @@
+import { boundedSum } from '../../shared/money/money.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -377,7 +378,7 @@ function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWor
     spent: {
       tokensIn: run.spent.tokensIn + spent.tokensIn,
       tokensOut: run.spent.tokensOut + spent.tokensOut,
-      costNano: run.spent.costNano + spent.costNano,
+      costNano: boundedSum(run.spent.costNano, spent.costNano),
     },
   }
 }

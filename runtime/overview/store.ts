@@ -1,5 +1,6 @@
 import type { ResultSet } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { nanoSum } from '../../shared/sql/nano-sums.ts'
 import type { EndedGroup, SlotFigures } from './slot-figures.ts'
 
 export interface OpenRuns {
@@ -79,12 +80,13 @@ const durationsOf = (found: ResultSet): ReadonlyMap<number, number> =>
 
 const ENDED = 'from runs indexed by runs_ended where tenant_id = ?1 and finished_ms >= ?2 and finished_ms < ?3'
 
-export const GROUPS_SQL = `select agent_name as agentName, model, status, error_code as code, count(*) as runs, sum(cost_nano) as costNano
+export const GROUPS_SQL = `select agent_name as agentName, model, status, error_code as code, count(*) as runs, ${nanoSum('cost_nano')} as costNano
 ${ENDED} group by 1, 2, 3, 4`
 
 const sums = (['succeeded', 'failed', 'cancelled'] as const)
   .map(
-    status => `sum(status = '${status}') as ${status}, sum(iif(status = '${status}', cost_nano, 0)) as ${status}Nano`,
+    status =>
+      `sum(status = '${status}') as ${status}, ${nanoSum(`iif(status = '${status}', cost_nano, 0)`)} as ${status}Nano`,
   )
   .join(', ')
 

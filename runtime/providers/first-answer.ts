@@ -1,3 +1,4 @@
+import { boundedSum } from '../../shared/money/money.ts'
 import { type CallCost, NOTHING_SPENT } from '../execution/call-cost.ts'
 import { StepFailure } from '../execution/failure.ts'
 import type { AskModel, FoundModel, ModelAnswer, ModelCall } from '../execution/models/model.ts'
@@ -78,7 +79,7 @@ function added(lost: CallCost | undefined, cost: CallCost): CallCost {
     spent: {
       tokensIn: a.tokensIn + b.tokensIn,
       tokensOut: a.tokensOut + b.tokensOut,
-      costNano: a.costNano + b.costNano,
+      costNano: boundedSum(a.costNano, b.costNano),
     },
     ...(parts && { parts }),
     ...((lost.estimated || cost.estimated) && { estimated: true }),

@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { nanoPlus, nanoSum } from '../../shared/sql/nano-sums.ts'
 
 /** A run above, or the run itself, that may cost so much with all that is below it; its limit is a hard one. */
 export interface TreeLimit {
@@ -14,7 +15,7 @@ const treeOf = (tops: string) =>
   `tree (top, id) as (${tops} union all select t.top, r.id from tree as t join runs as r on r.parent_run_id = t.id)`
 
 /** What calls that a crash cut off may have cost counts, and what runs have cost that were deleted since. */
-const SPENT = 'coalesce(sum(r.cost_nano + r.uncertain_nano + r.below_nano), 0)'
+const SPENT = nanoSum('r.cost_nano + r.uncertain_nano + r.below_nano')
 
 /** The limits over the calls of a run, its own among them, and what their trees have used. */
 const LIMITS = `with recursive up (id, parent) as (
@@ -26,7 +27,7 @@ const LIMITS = `with recursive up (id, parent) as (
   ${treeOf('select id, id from limited')}
   select l.id, l.most, l.name,
     (select ${SPENT} from tree as t join runs as r on r.id = t.id where t.top = l.id)
-    + (select coalesce(sum(h.cost_nano), 0) from tree as t join reservations as h on h.run_id = t.id
+    + (select ${nanoSum('h.cost_nano')} from tree as t join reservations as h on h.run_id = t.id
       where t.top = l.id and h.step_id <> '' and not (h.run_id = ?1 and h.step_id = ?2)) as used
   from limited as l`
 
@@ -51,7 +52,7 @@ export const toTreeLimit = ({ id, most, name, used }: TreeLimitRow): TreeLimit =
 export const treeUse = (runId: string, stepId: string): InStatement => ({
   sql: `with recursive ${treeOf('select ?1, ?1')}
     select (select ${SPENT} from tree as t join runs as r on r.id = t.id) as spent,
-      (select coalesce(sum(h.cost_nano), 0) from tree as t join reservations as h on h.run_id = t.id
+      (select ${nanoSum('h.cost_nano')} from tree as t join reservations as h on h.run_id = t.id
         where h.step_id <> '' and not (h.run_id = ?1 and h.step_id = ?2)) as open`,
   args: [runId, stepId],
 })
@@ -63,14 +64,16 @@ export const treeCheck = (runId: string): InStatement => ({
   args: [runId, ''],
 })
 
+const BELOW = `(with recursive ${treeOf('select ?1, ?1')}
+  select ${nanoSum('r.cost_nano + r.below_nano')} from tree as t join runs as r on r.id = t.id)`
+
 /** For the transaction that deletes a run: what it and all below it have cost stays with the run above it. */
 export const keptAbove = (runId: string): InStatement => ({
-  sql: `update runs set below_nano = below_nano + (with recursive ${treeOf('select ?1, ?1')}
-      select coalesce(sum(r.cost_nano + r.below_nano), 0) from tree as t join runs as r on r.id = t.id)
+  sql: `update runs set below_nano = ${nanoPlus('below_nano', BELOW)}
     where id = (select parent_run_id from runs where id = ?1 and status in ('succeeded', 'failed', 'cancelled'))`,
   args: [runId],
 })
 
 /** A column of `runs`: what a run and all below it have cost. */
 export const TREE_NANO = `(with recursive ${treeOf('select runs.id, runs.id')}
-  select sum(r.cost_nano + r.below_nano) from tree as t join runs as r on r.id = t.id) as tree_nano`
+  select ${nanoSum('r.cost_nano + r.below_nano')} from tree as t join runs as r on r.id = t.id) as tree_nano`

@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { nanoPlus } from '../../shared/sql/nano-sums.ts'
 
 export interface EndOfTurn {
   runId: string
@@ -36,7 +37,7 @@ export function endTurn(turn: EndOfTurn): InStatement[] {
       sql: `update sessions set
           last_event = case status when 'processing' then max(last_event, ?4) else last_event end,
           status = case status when 'processing' then 'active' else status end,
-          turn_id = null, updated_ms = ?5, tokens_in = tokens_in + ?6, tokens_out = tokens_out + ?7, cost_nano = cost_nano + ?8
+          turn_id = null, updated_ms = ?5, tokens_in = tokens_in + ?6, tokens_out = tokens_out + ?7, cost_nano = ${nanoPlus('cost_nano', '?8')}
         where id = ?3 and turn_id = ?1 and ${OWNED}`,
       args: [runId, epoch, sessionId, eventId, atMs, tokensIn, tokensOut, costNano],
     },

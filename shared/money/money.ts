@@ -4,12 +4,15 @@
  */
 export type NanoUsd = number
 
+/** The most that one amount holds. */
+export const MOST_NANO: NanoUsd = Number.MAX_SAFE_INTEGER
+
 const NANO_PER_USD = 1_000_000_000
 const PICO_PER_NANO = 1000n
 
 export class MoneyRangeError extends RangeError {
   constructor(what: string) {
-    super(`${what} is more money than one amount can hold (${Number.MAX_SAFE_INTEGER} nano-USD)`)
+    super(`${what} is more money than one amount can hold (${MOST_NANO} nano-USD)`)
     this.name = 'MoneyRangeError'
   }
 }
@@ -25,6 +28,9 @@ export function fromUsd(usd: number): NanoUsd {
 export function toUsd(nano: NanoUsd): number {
   return nano / NANO_PER_USD
 }
+
+/** For what others say that calls have cost: the most that one amount holds, where it is more. */
+export const boundedSum = (a: NanoUsd, b: NanoUsd): NanoUsd => Math.min(a + b, MOST_NANO)
 
 export function sumNano(amounts: Iterable<NanoUsd>): NanoUsd {
   let sum = 0

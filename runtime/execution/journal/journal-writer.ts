@@ -3,6 +3,7 @@ import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import { nanoPlus } from '../../../shared/sql/nano-sums.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
 import type { Committed, ExtraStatements, Unit } from './commit.ts'
 
@@ -50,11 +51,11 @@ const FENCED = `select value ->> 0 as place from json_each(?) as unit
 where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
 
 const COUNT = `update runs set
-  tokens_in = tokens_in + (n.value ->> 2), tokens_out = tokens_out + (n.value ->> 3), cost_nano = cost_nano + (n.value ->> 4),
+  tokens_in = tokens_in + (n.value ->> 2), tokens_out = tokens_out + (n.value ->> 3), cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 4)')},
   ran_ms = ran_ms + (n.value ->> 5), updated_ms = n.value ->> 6, model = coalesce(n.value ->> 7, model),
-  isolation_used = coalesce(n.value ->> 8, isolation_used), input_nano = input_nano + (n.value ->> 9),
-  cache_read_nano = cache_read_nano + (n.value ->> 10), cache_write_nano = cache_write_nano + (n.value ->> 11),
-  output_nano = output_nano + (n.value ->> 12), cache_read_tokens = cache_read_tokens + (n.value ->> 13),
+  isolation_used = coalesce(n.value ->> 8, isolation_used), input_nano = ${nanoPlus('input_nano', '(n.value ->> 9)')},
+  cache_read_nano = ${nanoPlus('cache_read_nano', '(n.value ->> 10)')}, cache_write_nano = ${nanoPlus('cache_write_nano', '(n.value ->> 11)')},
+  output_nano = ${nanoPlus('output_nano', '(n.value ->> 12)')}, cache_read_tokens = cache_read_tokens + (n.value ->> 13),
   cache_write_tokens = cache_write_tokens + (n.value ->> 14), unpriced_calls = unpriced_calls + (n.value ->> 15)
 from json_each(?) as n
 where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
@@ -65,7 +66,7 @@ select r.agent_id, n.value ->> 2, n.value ->> 3, r.tenant_id, r.agent_name, n.va
 from json_each(?) as n join runs as r on r.id = n.value ->> 0
 where r.epoch = n.value ->> 1 and r.status = 'running'
 on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
-  tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano, unpriced_calls = unpriced_calls + excluded.unpriced_calls`
+  tokens_out = tokens_out + excluded.tokens_out, cost_nano = ${nanoPlus('cost_nano', 'excluded.cost_nano')}, unpriced_calls = unpriced_calls + excluded.unpriced_calls`
 
 /** A run counts once more for the model that answered last. */
 const ENDED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)

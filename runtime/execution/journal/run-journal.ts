@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { boundedSum } from '../../../shared/money/money.ts'
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import {
@@ -218,5 +219,5 @@ export function runJournal(
 function add(sum: Spent, more: Spent): void {
   sum.tokensIn += more.tokensIn
   sum.tokensOut += more.tokensOut
-  sum.costNano += more.costNano
+  sum.costNano = boundedSum(sum.costNano, more.costNano)
 }

@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import { nanoPlus, nanoSum } from '../../../shared/sql/nano-sums.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import type { RemoteRun } from './remote-run.ts'
@@ -46,11 +47,11 @@ export interface Closing {
 
 /** Calls whose end was never told, as of a node that is lost, may have been billed. */
 const UNREPORTED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)
-  select r.agent_id, n.value ->> 11, '', r.tenant_id, r.agent_name, sum(h.tokens), sum(h.cost_nano)
+  select r.agent_id, n.value ->> 11, '', r.tenant_id, r.agent_name, sum(h.tokens), ${nanoSum('h.cost_nano')}
   from json_each(?) as n join runs as r on r.id = n.value ->> 0 and r.${OPEN}
     join reservations as h on h.run_id = r.id and h.step_id <> '' where true group by n.key
   on conflict (agent_id, day, model) do update set uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
-    uncertain_nano = uncertain_nano + excluded.uncertain_nano`
+    uncertain_nano = ${nanoPlus('uncertain_nano', 'excluded.uncertain_nano')}`
 
 const COUNTED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
   select r.agent_id, n.value ->> 11, coalesce(n.value ->> 13, r.model), r.tenant_id, r.agent_name, 1
@@ -63,7 +64,7 @@ const ENDED = `update runs set status = n.value ->> 2, finished_ms = n.value ->>
     started_ms = coalesce(started_ms, n.value ->> 12), model = coalesce(n.value ->> 13, model),
     event_count = coalesce(n.value ->> 14, event_count), head = coalesce(n.value ->> 15, head),
     uncertain_tokens = uncertain_tokens + (select coalesce(sum(tokens), 0) from ${HELD}),
-    uncertain_nano = uncertain_nano + (select coalesce(sum(cost_nano), 0) from ${HELD})
+    uncertain_nano = ${nanoPlus('uncertain_nano', `(select ${nanoSum('cost_nano')} from ${HELD})`)}
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
 
 const RELEASED = 'delete from reservations where run_id in (select value ->> 0 from json_each(?))'
@@ -159,7 +160,7 @@ function endOfTurn(
       sql: `update sessions set last_event = iif(status = 'processing',
             max(last_event, (select base + ?8 from turns where run_id = ?1)), last_event),
           status = iif(status = 'processing', 'active', status), turn_id = null, updated_ms = ?2,
-          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = cost_nano + ?7
+          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = ${nanoPlus('cost_nano', '?7')}
         where id = ?4 and turn_id = ?1 and ${own}`,
       args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
     },

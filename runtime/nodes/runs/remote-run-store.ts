@@ -1,7 +1,9 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
+import { boundedSum } from '../../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import { nanoPlus } from '../../../shared/sql/nano-sums.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
@@ -55,7 +57,7 @@ const TOLD = `update remote_runs set event_seq = n.value ->> 1, tip = n.value ->
 
 const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
   updated_ms = n.value ->> 2, parked = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
-  cost_nano = cost_nano + (n.value ->> 5), model = coalesce(n.value ->> 6, model)
+  cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 5)')}, model = coalesce(n.value ->> 6, model)
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
 
 const insertUsage = insertRows(
@@ -72,7 +74,7 @@ const insertUsage = insertRows(
   },
   {
     after: `on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
-      tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`,
+      tokens_out = tokens_out + excluded.tokens_out, cost_nano = ${nanoPlus('cost_nano', 'excluded.cost_nano')}`,
   },
 )
 
@@ -396,7 +398,7 @@ function usage(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteR
       agent_name: agentName,
       tokens_in: Number(tokens_in) + tokensIn,
       tokens_out: Number(tokens_out) + tokensOut,
-      cost_nano: Number(cost_nano) + costNano,
+      cost_nano: boundedSum(Number(cost_nano), costNano),
     })
   }
   return insertUsage.statements([...rows.values()])

@@ -231,7 +231,8 @@ function routerSays(headers: Headers): { costNano?: number; traceId?: string } {
   const cost = headers.get(responseHeaders.costUsd)
   const traceId = headers.get(responseHeaders.traceId)
   return {
-    ...(cost !== null && /^\d+(\.\d+)?$/.test(cost) && { costNano: fromUsd(Number(cost)) }),
+    // A million dollars and more is no cost of a call: the tokens are priced then.
+    ...(cost !== null && /^\d{1,6}(\.\d+)?$/.test(cost) && { costNano: fromUsd(Number(cost)) }),
     ...(traceId !== null && { traceId }),
   }
 }
