@@ -136,6 +136,14 @@ describe('an answer of a token endpoint', () => {
     })
   })
 
+  it.each([1e10, 1e14, 1e300, '9007199254740993'])(
+    'has no end that is known where it is said to live for %s s',
+    async expires_in => {
+      const { calls } = recorded({ ...GRANTED, expires_in })
+      expect((await calls.refresh(vendorOf('gmail'), client, 'r1')).expiresInMs).toBeUndefined()
+    },
+  )
+
   it('of a public client is asked for without a secret', async () => {
     const { sent, calls } = recorded(GRANTED)
     await calls.refresh(vendorOf('gmail'), { id: 'client-id' }, 'r1')

@@ -14,6 +14,8 @@ export interface Granted extends Tokens {
 const DEADLINE_MS = 30_000
 const REVOKE_MS = 5000
 const MOST_BYTES = 256 * 1024
+/** A hundred years. A token that is said to live longer has no end that is known. */
+const LONGEST_S = 100 * 365 * 86_400
 /** Answers of a token endpoint that no later try turns into others. */
 const FOR_GOOD = new Set([
   ...['invalid_grant', 'invalid_client', 'unauthorized_client', 'bad_refresh_token', 'bad_verification_code'],
@@ -175,7 +177,8 @@ interface Given {
 
 function granted(answer: oauth4webapi.TokenEndpointResponse, extras: Record<string, unknown>): Granted {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds } = answer
-  return { accessToken, refreshToken, expiresInMs: seconds === undefined ? undefined : seconds * 1000, extras }
+  const ends = seconds !== undefined && seconds <= LONGEST_S
+  return { accessToken, refreshToken, expiresInMs: ends ? seconds * 1000 : undefined, extras }
 }
 
 /**
