@@ -63,7 +63,7 @@ export function assembleConnectors(
     clock,
     newId,
     egress: { problem },
-    redact: log.redact.register,
+    redact: log.redact.opened,
     calls: vendorCalls({ fetch, clock, wait: sleep }),
     tokens,
     clients,
@@ -78,7 +78,7 @@ export function assembleConnectors(
     clock,
     newId,
     wait: sleep,
-    redact: log.redact.register,
+    redact: log.redact.opened,
     log: log.target('runtime.mcp'),
   })
   const round = consent({

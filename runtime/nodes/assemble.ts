@@ -113,7 +113,7 @@ export function assembleNodes(options: NodesOptions) {
   })
   const { reachableNodes } = among
   const data = remoteReads(reachableNodes, store)
-  const credentials = poolCredentials({ db, nodes: store, reachableNodes, now, redact: log.redact.register })
+  const credentials = poolCredentials({ db, nodes: store, reachableNodes, now, redact: log.redact.opened })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',

@@ -54,7 +54,7 @@ export function assembleProviders(options: ProvidingOptions): Providing {
   const deadlines = { ...DEADLINES, ...options.deadlines }
   const { egress = NO_WAY_OUT, environment = [] } = options
   const { now, monotonic } = clock
-  const redact = log.redact.register
+  const redact = log.redact.opened
   const inProcess: EnvironmentProvider[] = routerFetch ? [{ provider: 'router', baseUrl: IN_PROCESS }] : []
   const given = [...inProcess, ...environment.filter(({ provider }) => provider !== 'router' || !routerFetch)]
   const directory = providerDirectory({ store: providerStore(db), sealing, environment: given, now, redact })

@@ -42,7 +42,7 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
   const { now, monotonic } = clock
   const { fetch, problem } = options.egress ?? NO_WAY_OUT
   const store = webhookStore(db)
-  const redact = log.redact.register
+  const redact = log.redact.opened
 
   async function openSecret(webhook: WebhookRow): Promise<string> {
     const vault = await sealing()

@@ -76,15 +76,40 @@ describe('redaction', () => {
     expect(lines[0]).toContain('Bearer [redacted]')
   })
 
-  it('removes a registered secret wherever it stands', () => {
+  it.each([true, false])('removes a secret wherever it stands, one of its own: %s', known => {
     fc.assert(
       fc.property(fc.string({ minLength: 8, maxLength: 30, unit: 'grapheme-ascii' }), secret => {
         fc.pre(!'[redacted]'.includes(secret) && secret.trim().length >= 8)
         const { log, lines } = capture()
-        log.redact.register(secret)
+        if (known) log.redact.register(secret)
+        else log.redact.opened(secret)
         log.info(`before ${secret} after`, { note: [`x${secret}`], [secret]: 1, error: new Error(secret) })
         expect(lines[0]).not.toContain(JSON.stringify(secret).slice(1, -1))
       }),
     )
+  })
+
+  it('knows the secrets that were opened last, and its own for ever, whatever tenants bring', () => {
+    const { log, lines } = capture()
+    const shown = (secret: string) => {
+      log.info(`it is ${secret}`)
+      return lines.at(-1)!.includes(secret)
+    }
+    log.redact.register('own-secret')
+    log.redact.opened('used-secret')
+    log.redact.opened('left-secret')
+    for (const [count, length] of [
+      [5000, 30],
+      [20, 1 << 20],
+    ] as const) {
+      for (let n = 0; n < count; n++) {
+        log.redact.opened('used-secret')
+        log.redact.opened(`${n}-`.padEnd(length, 'x'))
+      }
+      expect(['own-secret', 'used-secret', 'left-secret', `${count - 1}-`.padEnd(length, 'x')].map(shown)).toEqual([
+        ...[false, false, true, false],
+      ])
+      expect(shown(`1-`.padEnd(length, 'x'))).toBe(true)
+    }
   })
 })

@@ -11,6 +11,13 @@ const SECRET_SHAPE =
 /** Shorter secrets would blank out ordinary words; a schema refuses them before they get here. */
 const MIN_SECRET = 8
 
+/**
+ * Of the secrets that tenants own the ones that were opened last, by number and by characters: each is registered again when it is opened, and
+ * a tenant may bring new ones for ever.
+ */
+const MOST_OPENED = 2000
+const MOST_OPENED_CHARACTERS = 4 << 20
+
 const MAX_DEPTH = 6
 
 /** Of the names of fields, which are those in the source; more than this come from data. */
@@ -22,11 +29,15 @@ export type Redactor = ReturnType<typeof redactor>
 export function redactor() {
   /** Each with the form that it has inside a JSON string. */
   const secrets = new Map<string, string>()
+  /** The same, the one first that was opened longest ago. */
+  const opened = new Map<string, string>()
+  let openedCharacters = 0
   const secretNames = new Map<string, boolean>()
 
   function text(value: string): string {
     let out = value.replace(SECRET_SHAPE, (_, scheme: string | undefined) => (scheme ? scheme + ' ' : '') + REDACTED)
-    for (const secret of secrets.keys()) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED)
+    for (const known of [secrets, opened])
+      for (const secret of known.keys()) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED)
     return out
   }
 
@@ -79,14 +90,27 @@ export function redactor() {
   /** Whether a line of JSON holds a secret; most do not, and one look at the line is cheaper than one at each text in it. */
   function isSecret(json: string): boolean {
     if (json.search(SECRET_SHAPE) >= 0) return true
-    for (const escaped of secrets.values()) if (json.includes(escaped)) return true
+    for (const known of [secrets, opened]) for (const escaped of known.values()) if (json.includes(escaped)) return true
     return false
   }
 
   return {
     /** From now on this value is removed wherever it appears. */
     register(secret: string | undefined): void {
-      if (secret !== undefined && secret.length >= MIN_SECRET) secrets.set(secret, JSON.stringify(secret).slice(1, -1))
+      if (secret !== undefined && secret.length >= MIN_SECRET) secrets.set(secret, inJson(secret))
+    },
+    /** The same for a secret of a tenant, each time that it is opened. */
+    opened(secret: string | undefined): void {
+      if (secret === undefined || secret.length < MIN_SECRET || secrets.has(secret)) return
+      const known = opened.get(secret)
+      if (known === undefined) openedCharacters += secret.length
+      else opened.delete(secret)
+      opened.set(secret, known ?? inJson(secret))
+      for (const oldest of opened.keys()) {
+        if (opened.size <= MOST_OPENED && openedCharacters <= MOST_OPENED_CHARACTERS) break
+        opened.delete(oldest)
+        openedCharacters -= oldest.length
+      }
     },
     text,
     /** An object as JSON, without what is secret in it; errors with their stacks, or without. */
@@ -96,3 +120,5 @@ export function redactor() {
     },
   }
 }
+
+const inJson = (secret: string): string => JSON.stringify(secret).slice(1, -1)
