@@ -32,6 +32,8 @@ export function without(object: JsonObject, ...names: string[]): JsonObject {
 
 /** A JSON text that may be anything, or undefined when it is not JSON. */
 export function tryParse(text: string): Json | undefined {
+  // An error costs as much as a long text.
+  if (text === '') return undefined
   try {
     // JSON.parse gives nothing but the kinds of value that Json lists.
     return readJson(text) as Json

@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
@@ -72,6 +72,27 @@ describe('the way out on Node', () => {
     // What Node throws of a stream that was cancelled comes a turn later, and ends the process.
     await setTimeout(50)
     expect((await (await call(way, remote.origin)).text()).length).toBe(200_000)
+  })
+
+  it('lets others have their turn between the large pieces of an answer', async () => {
+    const remote = await upstream()
+    remote.always(answer(200, 'x'.repeat(4 << 20)))
+    const reader = (await call(egress(['127.0.0.1']), remote.origin)).body!.getReader()
+    let [pieces, most, over] = [0, 0, false]
+    const turns = (async () => {
+      for (; !over; most = Math.max(most, pieces)) {
+        pieces = 0
+        await setImmediate()
+      }
+    })()
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      pieces += Number(piece.value.length >= 16_384)
+      // As long as it takes to read a thousand small events.
+      for (const end = performance.now() + 2; performance.now() < end; );
+    }
+    over = true
+    await turns
+    expect(most).toBe(1)
   })
 
   it('refuses a name when any one of its addresses is private, without a connection', async () => {

@@ -5,6 +5,7 @@ import { type EgressClient, guardedFetch, type Send } from '../http/outbound/egr
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import type { Log } from '../log/log.ts'
+import { nextTurn } from '../time/next-turn.ts'
 import { checkedAddresses } from './checked-addresses.ts'
 import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
@@ -17,6 +18,8 @@ export interface NodeEgressOptions {
 
 /** Open connections to one origin; further calls wait for one. */
 const CONNECTIONS = 256
+/** Of a piece of an answer, after which others have their turn. */
+const LARGE_PIECE = 16 * 1024
 const NO_BODY = new Set([204, 205, 304])
 
 /**
@@ -120,14 +123,18 @@ function toResponse({ statusCode, headers, body }: Dispatcher.ResponseData): Res
  */
 function readableOf(body: Readable): ReadableStream<Uint8Array<ArrayBuffer>> {
   const chunks: AsyncIterator<Buffer<ArrayBuffer>> = body[Symbol.asyncIterator]()
+  let large = false
   // An error reaches the next read; without a listener that of a cancelled stream would end the process.
   body.on('error', () => undefined)
   return new ReadableStream(
     {
       async pull(controller) {
+        // The reader works on a piece as soon as it comes: a far end that sends as fast as it can would leave no turn to other callers.
+        if (large) await new Promise<void>(nextTurn)
         const { done, value } = await chunks.next()
-        if (done) controller.close()
-        else controller.enqueue(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+        if (done) return controller.close()
+        large = value.length >= LARGE_PIECE
+        controller.enqueue(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
       },
       cancel: () => void body.destroy(),
     },
