@@ -8,6 +8,7 @@ import { asObject, isObject, tryParse } from '../../shared/dialects/json-value.t
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { saysSomething } from '../../shared/dialects/says-something.ts'
 import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
+import { inputTokens } from '../../shared/prices/price.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { stopUnder } from '../../shared/time/stop-under.ts'
@@ -27,6 +28,8 @@ export interface CallRequest {
   url: string
   headers: HeaderList
   body: Uint8Array<ArrayBuffer>
+  /** What the body is billed for, where the upstream does not say. */
+  sentTokens: number
   /** The `n` of the request: fewer finished choices are a cut answer. */
   choices: number
   /** What the client is shown of a frame; undefined leaves it out. */
@@ -103,7 +106,7 @@ export async function callUpstream(
   request: CallRequest,
   { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
 ): Promise<CallResult> {
-  const { rung, provider, choices, follow, shown = rawOf } = request
+  const { rung, provider, choices, follow, shown = rawOf, sentTokens } = request
   const dialect = dialects[rung.dialect]
   const startedAt = clock.monotonic()
   /** Of an answer that comes in pieces. */
@@ -126,18 +129,23 @@ export async function callUpstream(
     firstByteAt,
     endedAt: clock.monotonic(),
   })
-  /** What was generated before a cut is billed: the last usage seen, and no less output than the text that came. */
-  const costsOfCut = (): CallCosts => {
-    if (meter === undefined) return costs(null, 'none')
-    const { tokens, textBytes, finish, billing } = meter.reading()
-    const billed = textBytes > 0 || tokens !== null
-    return costs(billed ? atLeast(tokens, textBytes) : null, billed ? 'estimated' : 'none', finish, billing)
+  /**
+   * What a call that was cut is billed: the last usage seen, no less output than the text that came, and no less input than was sent, where
+   * something came or the upstream is `at` it.
+   */
+  const costsOfCut = (at: boolean): CallCosts => {
+    const nothing = { tokens: null, textBytes: 0, finish: null, billing: PLAIN_BILLING }
+    const { tokens, textBytes, finish, billing } = meter?.reading() ?? nothing
+    if (!at && textBytes === 0 && tokens === null) return costs(null, 'none', finish, billing)
+    const counted = atLeast(tokens, textBytes)
+    const input = inputTokens(counted) > 0 ? {} : { uncached: sentTokens }
+    return costs({ ...counted, ...input }, 'estimated', finish, billing)
   }
-  const broken = (errorClass: Broken['errorClass'], detail: string): CallResult => ({
+  const broken = (errorClass: Broken['errorClass'], detail: string, at = false): CallResult => ({
     kind: 'broken',
     errorClass,
     detail,
-    ...costsOfCut(),
+    ...costsOfCut(at),
   })
   // Ends whatever the call has left open, and the call itself when it takes longer than its provider is given.
   const { stop, leave } = stopUnder(signal)
@@ -198,7 +206,7 @@ export async function callUpstream(
         firstByteAt ??= clock.monotonic()
         size += chunk.length
         if (size > limits.maxResponseBytes)
-          return broken('bad_response', 'the answer is larger than max_response_bytes')
+          return broken('bad_response', 'the answer is larger than max_response_bytes', true)
         const passed: SseFrame[] = []
         for (const frame of reader.push(chunk)) {
           counting.push(frame)
@@ -221,7 +229,7 @@ export async function callUpstream(
       decoded = accumulator.finish({ incomplete: reader.rest().incomplete })
     } else {
       const whole = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
-      if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes')
+      if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes', true)
       open = false
       decoded = dialect.decodeJson(whole)
     }
@@ -229,7 +237,7 @@ export async function callUpstream(
       if (decoded.error === undefined) return broken('bad_response', decoded.detail)
       const fault = dialect.classifyStreamError(decoded.error)
       return {
-        ...costsOfCut(),
+        ...costsOfCut(false),
         kind: 'refused',
         status: 502,
         headers: [],
@@ -255,11 +263,14 @@ export async function callUpstream(
       frames: streamed && (replayable || follow?.began) ? frames : undefined,
     }
   } catch (error) {
-    if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
+    const begun = response !== undefined && response.status >= 200 && response.status < 300
+    if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled', true)
     if (error instanceof EncodingError || error instanceof EventStreamError)
       return broken('bad_response', error.message)
-    const known = error instanceof TransportError
-    return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
+    // Whether an upstream that cannot be reached any more has the call is not known; one that is waited for has it.
+    const limit = error instanceof TransportError ? error.timeout : undefined
+    if (limit !== undefined) return broken('timeout', why(error), begun || limit !== 'connect')
+    return broken('transport', why(error), begun)
   } finally {
     clearTimeout(late)
     clearTimeout(wordless)

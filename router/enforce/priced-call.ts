@@ -1,4 +1,4 @@
-import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
+import { atLeast, writtenBytes } from '../../shared/dialects/estimate.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { answerCost, type Price } from '../../shared/prices/price.ts'
@@ -11,6 +11,7 @@ import type { Limits, Provider } from '../config/routing-config.ts'
 import { askedBilling, billedBound } from '../policy/asked-billing.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
+import { estimateInputTokens } from '../policy/eligible.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
 import {
   type CallRequest,
@@ -99,6 +100,7 @@ export async function pricedCall(
     if (reserved.away === undefined) deps.budgetRefused(reserved.scope)
     return { ok: false, refusal: reserved }
   }
+  const sentTokens = estimateInputTokens({ bytes: body.length, mediaBytes: size.mediaBytes })
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
   const own = credential(model) === 'env' && provider.apiKeyEnv !== null
   const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
@@ -107,7 +109,7 @@ export async function pricedCall(
     ticket === undefined
       ? notCalled(deps.clock.monotonic())
       : await callUpstream(
-          { rung: model, provider, url, headers: headers(key), body, choices: size.n, shown, follow, sign },
+          { rung: model, provider, url, headers: headers(key), body, sentTokens, choices: size.n, shown, follow, sign },
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
   mark(ticket, call)
@@ -116,7 +118,7 @@ export async function pricedCall(
     deps.log.warn('an upstream call failed', { provider: model.provider, model: model.model, error_class, detail })
   }
   if (call.kind === 'refused') deps.refusals(model, call)
-  const tokens = tokensOf(call, body.length)
+  const tokens = tokensOf(call, sentTokens)
   const cost =
     tokens === null ? 0 : model.price === null ? null : answerCost(model.price, tokens, call.billing, priceOf)
   const charged = cost ?? bound
@@ -125,10 +127,10 @@ export async function pricedCall(
 }
 
 /** What the provider counted, else an estimate; null when nothing was generated. */
-function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {
+function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {
   if (call.tokens !== null) return call.tokens
   if (call.kind !== 'answered') return null
-  const input = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: tokensOfBytes(sentBytes) }
+  const input = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: sentTokens }
   return atLeast(input, writtenBytes(call.candidate))
 }
 

@@ -322,11 +322,58 @@ describe('what a stream that was cut has cost', () => {
     await running.post('/v1/chat/completions', { ...ASK, stream: true })
     expect(await running.receipts()).toMatchObject([
       {
-        attempts: [{ usage_source: 'estimated', tokens: { output: 1000 }, cost: 0.005 }],
-        final: { total_cost_usd: 0.005 },
+        attempts: [{ usage_source: 'estimated', tokens: { uncached: sentTokens(), output: 1000 } }],
+        final: { total_cost_usd: (5000 + sentTokens()) / 1e6 },
       },
     ])
   })
+
+  it.each([
+    ['whose client leaves at the first word', chatFrames([text]).slice(0, 2), 1000],
+    ['whose client leaves before a word', [': hello\n\n'], 0],
+    ['whose client leaves before an answer', undefined, 0],
+  ])('is no less than what was sent, in enforce: a stream %s', async (_, frames, output) => {
+    const open = Promise.withResolvers<void>()
+    upstream.always((response, seen, request) => {
+      if (frames === undefined) silence(response, seen, request)
+      else {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write(frames.join(''))
+      }
+      setTimeout(open.resolve, 100)
+    })
+    running = await testRouter({ config: config(['chat-a/m'], { 'chat-a': upstream.origin }) })
+    const leave = new AbortController()
+    const body = { ...ASK, stream: true, user: 'x'.repeat(40_000) }
+    const call = running.post('/v1/chat/completions', body, {}, leave.signal).then(got => got.text())
+    await open.promise
+    leave.abort()
+    await call.catch(() => undefined)
+    expect(sentTokens()).toBeGreaterThan(10_000)
+    expect(await running.receipts()).toMatchObject([
+      {
+        attempts: [
+          { usage_source: 'estimated', tokens: { uncached: sentTokens(), output }, error_class: 'client_abort' },
+        ],
+        final: { total_cost_usd: (output * 5 + sentTokens()) / 1e6 },
+      },
+    ])
+  })
+
+  it.each([
+    ['is longer than an answer may be', 'limits = { max_response_bytes = 4000 }', answer(200, 'x'.repeat(5000))],
+    ['does not come in time', 'limits = { total_ms = 200 }', silence],
+  ])('is no less than what was sent, in enforce: an answer that %s', async (_, rest, says) => {
+    upstream.always(says)
+    running = await testRouter({ config: config(['chat-a/m'], { 'chat-a': upstream.origin }, rest) })
+    await running.post('/v1/chat/completions', ASK)
+    expect(await running.receipts()).toMatchObject([
+      { attempts: [{ usage_source: 'estimated', tokens: { uncached: sentTokens(), output: 0 } }] },
+    ])
+  })
+
+  /** Of the request as the upstream got it. */
+  const sentTokens = () => Math.ceil((upstream.seen[0]?.body.length ?? 0) / 4)
 })
 
 describe('answers that a Response cannot carry as they are', () => {

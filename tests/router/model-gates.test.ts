@@ -94,6 +94,8 @@ const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content
 const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
 const nano = (usd: number | null | undefined) => Math.round((usd ?? Number.NaN) * 1e9)
 const callsTo = (provider: string) => upstream.seen.filter(({ url }) => url.startsWith(`/${provider}/`))
+/** What the first question to the judge cost as it was sent: it has no answer. */
+const questionUsd = () => (Math.ceil(callsTo('court')[0]!.body.length / 4) * 3) / 1e6
 const arrived = (provider: string, calls = 1) => eventually(() => expect(callsTo(provider)).toHaveLength(calls))
 const headersOf = (rawHeaders: readonly string[]) => {
   const pairs = rawHeaders.flatMap((name, i) => (i % 2 ? [] : [[name.toLowerCase(), rawHeaders[i + 1]!] as const]))
@@ -325,7 +327,9 @@ ${config}`
     const router = await start({ gate: `${JUDGE}\ntimeout_ms = 50` })
     expect(await text(await router.post('/v1/messages', ASK))).toBe('total: 42')
     await callsTo('court')[0]!.aborted
-    expect(onlyGate(await onlyReceipt(router))).toMatchObject({ verdict: 'abstain', reason: 'timeout', cost: 0 })
+    const receipt = await onlyReceipt(router)
+    expect(onlyGate(receipt)).toMatchObject({ verdict: 'abstain', reason: 'timeout', cost: questionUsd() })
+    expectSums(receipt)
   })
 
   it('is cancelled by the hard fail of another gate', async () => {
@@ -364,8 +368,9 @@ ${config}`
     const receipt = await onlyReceipt(router)
     expect(receipt).toMatchObject({
       attempts: [{ rung: 0, verdict: 'cancelled', error_class: 'client_abort', cost: 0.0066 }],
-      final: { served_from: 'aborted', status: 499, total_cost_usd: 0.0066, gate_cost_usd: 0 },
+      final: { served_from: 'aborted', status: 499, gate_cost_usd: questionUsd() },
     })
+    expectSums(receipt)
     expect(onlyGate(receipt)).toMatchObject({ verdict: 'abstain', reason: 'cancelled' })
     expect(callsTo('large')).toHaveLength(0)
   })
