@@ -104,7 +104,7 @@ const pods = z.object({
   spec: z.object({ containers: z.tuple([container]), volumes: z.array(named).default([]) }),
 })
 const document = z.object({
-  kind: z.enum(['Service', 'StatefulSet', 'Job']),
+  kind: z.enum(['Service', 'StatefulSet', 'Job', 'NetworkPolicy', 'PodDisruptionBudget']),
   metadata: named,
   spec: z.object({
     serviceName: z.string().optional(),

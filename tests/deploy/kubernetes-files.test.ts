@@ -15,6 +15,9 @@ const probe = z.object({
 })
 const container = z.object({
   image: z.string(),
+  env: z.unknown().optional(),
+  args: z.unknown().optional(),
+  resources: z.object({ requests: z.object({ cpu: z.string(), memory: z.string() }) }).optional(),
   ports: z.array(z.object({ containerPort: z.int() })).default([]),
   startupProbe: probe.optional(),
   readinessProbe: probe.optional(),
@@ -61,6 +64,31 @@ const service = z.object({
   spec: z.object({ selector: z.record(z.string(), z.string()) }),
 })
 
+const labels = z.record(z.string(), z.string())
+const budget = z.object({
+  kind: z.literal('PodDisruptionBudget'),
+  spec: z.object({ maxUnavailable: z.literal(1), selector: z.object({ matchLabels: labels }) }),
+})
+const policy = z.object({
+  kind: z.literal('NetworkPolicy'),
+  spec: z.object({
+    podSelector: z.object({ matchLabels: labels }),
+    ingress: z.tuple([
+      z.object({
+        from: z.tuple([
+          z.object({
+            podSelector: z.object({
+              matchExpressions: z.tuple([
+                z.object({ key: z.literal('app'), operator: z.literal('In'), values: z.array(z.string()) }),
+              ]),
+            }),
+          }),
+        ]),
+      }),
+    ]),
+  }),
+})
+
 const kind = z.object({ kind: z.string() })
 
 async function contentOf(name: string) {
@@ -70,6 +98,8 @@ async function contentOf(name: string) {
   return {
     workloads: of('StatefulSet', 'Job').map(one => workload.parse(one)),
     services: of('Service').map(one => service.parse(one)),
+    budgets: of('PodDisruptionBudget').map(one => budget.parse(one).spec),
+    policies: of('NetworkPolicy').map(one => policy.parse(one).spec),
   }
 }
 
@@ -115,6 +145,20 @@ describe.each(FILES)('%s', name => {
     expect(readinessProbe?.httpGet.path).toBe('/readyz')
     expect(livenessProbe!.timeoutSeconds).toBeGreaterThanOrEqual(10)
   })
+})
+
+it('sets ask for memory, lose one pod at a time to who makes room, and the store is reached by what dials it alone', async () => {
+  const { workloads, budgets, policies } = await contentOf('kubernetes-cluster.yaml')
+  const sets = workloads.filter(one => one.kind === 'StatefulSet')
+  for (const { spec } of sets) expect(spec.template.spec.containers[0].resources).toBeDefined()
+  const labelsOf = sets.map(({ spec }) => spec.template.metadata?.labels)
+  expect(budgets.map(({ selector }) => selector.matchLabels)).toEqual(labelsOf)
+  expect(policies.map(({ podSelector }) => podSelector.matchLabels)).toEqual([{ app: 'waybill-store' }])
+  const dialling = workloads.filter(({ spec }) => /waybill-store-\d/.test(JSON.stringify(spec.template)))
+  const [{ from }] = policies[0]!.ingress
+  expect(from[0].podSelector.matchExpressions[0].values.toSorted()).toEqual(
+    dialling.map(({ spec }) => spec.template.metadata?.labels.app).toSorted(),
+  )
 })
 
 it('a Job that is done goes away, since it takes no new image', async () => {
