@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Applies docs/deploy/kubernetes.yaml, then kubernetes-cluster.yaml, each in a namespace of its own that enforces the Pod Security Standard
-# `restricted`. Sends runs, kills pods in the middle of them, rolls every set, and verifies all receipts. Deletes the namespaces.
+# `restricted`. Sends runs, kills pods in the middle of them, rolls control planes and nodes, and verifies all receipts. Deletes the namespaces.
 # It needs kubectl with a cluster that provisions volumes, and RUNTIME_IMAGE, AGENT_IMAGE and SQLD_IMAGE, which the cluster finds by these names.
 # RUNS is how many runs each part sends; 200 by default. Where something is missing it says so and succeeds.
 set -euo pipefail
@@ -168,8 +168,11 @@ all_ended() {
   echo "kubernetes-test: ok: $1: $runs runs ended once; starting them was refused: $(cat "$work/$1")"
 }
 verified() {
-  k exec client -- sh -c 'waybill="node /opt/waybill/dist/runtime/cli/main.js"
-    $waybill archive --days 0 --to archive && $waybill archive verify archive/runs-*.jsonl --key archive/keys.json' | tail -1
+  local program=(k exec client -- node /opt/waybill/dist/runtime/cli/main.js)
+  until_true "${program[@]}" archive --days 0 --to archive
+  "${program[@]}" archive verify "$(k exec client -- sh -c 'ls -t archive/runs-*.jsonl' | head -1)" --key archive/keys.json >"$work/verified" ||
+    fail "receipts do not verify: $(cat "$work/verified")"
+  echo "kubernetes-test: ok: $(cat "$work/verified")"
 }
 
 begin one kubernetes.yaml
