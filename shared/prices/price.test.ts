@@ -37,6 +37,19 @@ describe('attemptCost', () => {
     expect(possibleTokens(tokens(1, 0, 1e8, 0, 0))).toBeNull()
   })
 
+  it('is the most that one amount holds for what no answer has used', () => {
+    const price = {
+      ...flat(classPrices({ input: 10_000, output: 10_000 }, 'messages')),
+      audio: { input: 10n ** 12n, output: 0n },
+    }
+    const billing = { ...PLAIN_BILLING, audioInput: Number.MAX_SAFE_INTEGER, webSearches: 1000 }
+    const others = Array.from({ length: 2000 }, () => ({ model: 'dear', tokens: tokens(1e8, 0, 0, 0, 0) }))
+    expect(answerCost(price, tokens(1, 0, 0, 0, 0), billing, () => price)).toBe(Number.MAX_SAFE_INTEGER)
+    expect(answerCost(price, tokens(1, 0, 0, 0, 0), { ...PLAIN_BILLING, others }, () => price)).toBe(
+      Number.MAX_SAFE_INTEGER,
+    )
+  })
+
   it('prices one token at 0.05 USD per million at 50 nano-USD', () => {
     expect(attemptCost(flat(classPrices({ input: 0.05, output: 0 }, 'chat')), tokens(1, 0, 0, 0, 0))).toBe(50)
   })

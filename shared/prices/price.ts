@@ -1,5 +1,5 @@
 import type { Billing, DialectName, Tokens } from '../dialects/candidate.ts'
-import { fromUsd, type NanoUsd, nanoFromPico } from '../money/money.ts'
+import { boundedSum, fromUsd, MOST_NANO, type NanoUsd, nanoFromPico } from '../money/money.ts'
 import { type Rates, rateOf } from './rates.ts'
 
 /**
@@ -63,7 +63,7 @@ const longWrite = ({ cacheWrite5m }: ListPrice, dialect: DialectName): number | 
 
 type AtOtherPrices = Partial<Pick<Billing, 'rates' | 'audioInput' | 'audioOutput'>>
 
-/** Cost of an attempt: exact over the five classes and sound, then rounded half up to nano-USD once. */
+/** Cost of an attempt: exact over the five classes and sound, then rounded half up to nano-USD once; the most that one amount holds, where it is more. */
 export function attemptCost(price: Price, tokens: Tokens, billing: AtOtherPrices = {}): NanoUsd {
   const prices = pricesFor(price, inputTokens(tokens))
   const { rates = [], audioInput = 0, audioOutput = 0 } = billing
@@ -74,8 +74,11 @@ export function attemptCost(price: Price, tokens: Tokens, billing: AtOtherPrices
     pico += BigInt(audioOutput) * dearer(price.audio.output, prices.output)
   }
   const { times, over } = rateOf(price.rates, rates)
-  return nanoFromPico((pico * times + over / 2n) / over)
+  const exact = (pico * times + over / 2n) / over
+  return exact < MOST_PICO ? nanoFromPico(exact) : MOST_NANO
 }
+
+const MOST_PICO = BigInt(MOST_NANO) * 1000n
 
 const dearer = (audio: bigint, text: bigint): bigint => (audio > text ? audio - text : 0n)
 
@@ -91,13 +94,13 @@ export function answerCost(
 ): NanoUsd | null {
   const own = billing.fallback === null ? price : priceOf(billing.fallback)
   if (own === undefined) return null
-  let sum = attemptCost(own, tokens, billing) + billing.webSearches * (own.webSearch ?? DEAREST_SEARCH)
+  let sum = boundedSum(attemptCost(own, tokens, billing), billing.webSearches * (own.webSearch ?? DEAREST_SEARCH))
   for (const { model, tokens: used } of billing.others) {
     const its = model === null ? undefined : priceOf(model)
     if (its === undefined) return null
     // An advisor may be one that has no fast mode, and then it is not fast.
     const rates = billing.rates.filter(word => word !== 'fast' || its.rates?.fast !== undefined)
-    sum += attemptCost(its, used, { rates })
+    sum = boundedSum(sum, attemptCost(its, used, { rates }))
   }
   return sum
 }
