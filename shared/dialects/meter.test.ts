@@ -299,6 +299,21 @@ describe('token classes of the chat dialect', () => {
       { prompt_tokens: 1, completion_tokens: 30, completion_tokens_details: { reasoning_tokens: 25 } },
       tokens(1, 0, 0, 0, 30),
     ],
+    [
+      'reasoning of a host that counts it beside the output, as its total shows',
+      {
+        prompt_tokens: 100,
+        completion_tokens: 30,
+        total_tokens: 155,
+        completion_tokens_details: { reasoning_tokens: 25 },
+      },
+      tokens(100, 0, 0, 0, 55),
+    ],
+    [
+      'a total that is no more than its parts',
+      { prompt_tokens: 9, completion_tokens: 3, total_tokens: 1 },
+      tokens(9, 0, 0, 0, 3),
+    ],
     ['an empty usage, which counts nothing', {}, null],
     ['counts below nothing', { prompt_tokens: -5, completion_tokens: -5 }, null],
     ['counts that are parts or texts', { prompt_tokens: 1.5, completion_tokens: '20' }, null],

@@ -8,12 +8,17 @@ import { possibleTokens, tokenCount } from '../token-count.ts'
  * what it would make free is estimated then, as where a host sends none.
  */
 export function chatTokens(usage: JsonObject): Tokens | null {
-  const [prompt, output] = [tokenCount(usage.prompt_tokens), tokenCount(usage.completion_tokens ?? 0)]
-  if (prompt === undefined || output === undefined) return null
+  const [prompt, completion] = [tokenCount(usage.prompt_tokens), tokenCount(usage.completion_tokens ?? 0)]
+  if (prompt === undefined || completion === undefined) return null
+  const output = wholeOutput(usage, prompt, completion)
   const details = asObject(usage.prompt_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0
   return possibleTokens({ cache_read: read, output, ...inputOf(prompt, read, details) })
 }
+
+/** Some hosts count reasoning beside the output; it is in their total. */
+export const wholeOutput = ({ total_tokens: total }: JsonObject, input: number, output: number): number =>
+  Math.max(output, (tokenCount(total) ?? 0) - input)
 
 /** The rest of a prompt: what the cache took, for how long, and what it knows nothing of. */
 export function inputOf(

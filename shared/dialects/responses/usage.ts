@@ -1,13 +1,14 @@
 import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
-import { inputOf, tierRates } from '../chat/usage.ts'
+import { inputOf, tierRates, wholeOutput } from '../chat/usage.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString } from '../json-value.ts'
 import { possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
 
 /** The input count includes what the cache gave and took, which is taken out here, and the output count the reasoning. */
 export function responsesTokens(usage: JsonObject): Tokens | null {
-  const [input, output] = [tokenCount(usage.input_tokens), tokenCount(usage.output_tokens ?? 0)]
-  if (input === undefined || output === undefined) return null
+  const [input, written] = [tokenCount(usage.input_tokens), tokenCount(usage.output_tokens ?? 0)]
+  if (input === undefined || written === undefined) return null
+  const output = wholeOutput(usage, input, written)
   const details = asObject(usage.input_tokens_details)
   const read = tokenCount(details.cached_tokens) ?? 0
   return possibleTokens({ cache_read: read, output, ...inputOf(input, read, details) })
