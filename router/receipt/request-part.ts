@@ -83,9 +83,25 @@ export function decidedOn(
       own !== undefined && own !== ''
         ? own.slice(0, 128)
         : 'd_' +
-          saltedHash(hashing, 'session', parts(body, facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
+          saltedHash(hashing, 'session', [
+            ...parts(body, facts?.system, facts?.tools),
+            ...parts(body, facts?.firstUser).map(unmarked),
+          ]).slice(0, 32),
   }
 }
+
+const MARK = utf8('"cache_control"')
+const MARKS = /,\s*"cache_control"\s*:\s*\{[^{}]*\}|"cache_control"\s*:\s*\{[^{}]*\}\s*,?/g
+
+/** A message without the marks of its cache: clients move them on with each turn, and the first message is the newest one only once. */
+function unmarked(message: Uint8Array): Uint8Array {
+  for (let at = message.indexOf(QUOTE); at >= 0; at = message.indexOf(QUOTE, at + 1)) {
+    if (MARK.every((byte, i) => message[at + i] === byte))
+      return utf8(new TextDecoder().decode(message).replace(MARKS, ''))
+  }
+  return message
+}
+const QUOTE = 0x22
 
 /** A body, and which of its bytes are the prompt. */
 export interface Prompted {
