@@ -1,4 +1,7 @@
-import { readFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { z } from 'zod'
@@ -45,6 +48,23 @@ function checkCommands(script: string): void {
   for (const one of called) expect(listed).toContain(one)
 }
 
+/** A shard that could not be added ends the script with a failure, so that it is tried again: the next one would take its place as the first. */
+async function checkFailure(script: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-deploy-'))
+  try {
+    await writeFile(
+      join(folder, 'node'),
+      `#!/bin/sh\necho "$@" >> '${folder}/calls'\ncase "$*" in *' add a '*) exit 1;; esac\n`,
+    )
+    await chmod(join(folder, 'node'), 0o755)
+    const { status } = spawnSync('sh', ['-c', script], { env: { PATH: `${folder}:${process.env.PATH}` } })
+    expect(status).not.toBe(0)
+    expect(await readFile(join(folder, 'calls'), 'utf8')).not.toContain(' add b ')
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
 const service = z.object({
   image: z.string().optional(),
   build: z.object({ dockerfile: z.literal('docs/deploy/Dockerfile'), target: z.string() }).optional(),
@@ -88,6 +108,7 @@ it('the compose file is two control planes, a pool and a sharded store that fit 
     expect(services[control]!.environment?.PLATFORM_PEER_URL).toBe(`http://${control}:8080`)
   const script = String(services.shards!.command).replaceAll('$$', '$')
   checkCommands(script)
+  await checkFailure(script)
   for (const [, host] of script.matchAll(/--url http:\/\/([\w-]+):8080/g)) expect(Object.keys(services)).toContain(host)
   expect(configs.balancer!.content).toContain(`reverse_proxy ${controls.map(name => `${name}:8080`).join(' ')} {`)
 })
@@ -152,5 +173,7 @@ it('the Kubernetes manifest is two control planes, a pool and a sharded store th
         expect([...services, '$(POD_IP)']).toContain(host)
     }
   }
-  checkCommands(all.find(({ kind }) => kind === 'Job')!.spec.template!.spec.containers[0].args[0]!)
+  const script = all.find(({ kind }) => kind === 'Job')!.spec.template!.spec.containers[0].args[0]!
+  checkCommands(script)
+  await checkFailure(script)
 })
