@@ -22,6 +22,9 @@ const TOP = keyTable(['speed', 'service_tier', 'inference_geo', 'fallbacks', 'to
 const MOST_SEARCHES = 10
 const MOST_USES = 100
 
+/** What the text of tools has where one of them is billed; an escape may hide it. Most are kilobytes of schemas without. */
+const BILLED_TOOLS = /web_search|advisor_|\\u/
+
 export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilling {
   const rates = new Set<string>()
   const others: (string | null)[] = []
@@ -50,7 +53,9 @@ export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilli
   wholeObject(body, c =>
     eachMember(c, TOP, key => {
       const span = readSpan(c)
-      if (key !== undefined) note(key, tryParse(spanText(body, span)))
+      if (key === undefined) return
+      const text = spanText(body, span)
+      if (key !== 'tools' || BILLED_TOOLS.test(text)) note(key, tryParse(text))
     }),
   )
   return { rates: [...rates], speaks, searches, others }
