@@ -98,6 +98,9 @@ export interface CallCosts {
 /** One for all calls: an abort without a reason makes an exception with a stack of its own each time. */
 const OVER = new Error('the call is over')
 
+/** Models call a handful of tools at once; what is written anew for a client holds other calls up meanwhile. */
+const MOST_CALLS = 1000
+
 /** An error body beyond this is passed on and says nothing to us: its status does. */
 const MAX_READ_ERROR = 1024 * 1024
 
@@ -248,6 +251,12 @@ export async function callUpstream(
       }
     }
     const { candidate, body: answer, replayable } = decoded
+    const calls = candidate.choices.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0)
+    if (calls > MOST_CALLS) {
+      const detail = `the answer calls ${calls} tools, and at most ${MOST_CALLS} are taken`
+      const counted = candidate.tokens ? costs(candidate.tokens, 'provider') : costsOfCut(true)
+      return { kind: 'broken', errorClass: 'bad_response', detail, ...counted }
+    }
     return {
       ...costs(
         candidate.tokens,

@@ -296,6 +296,29 @@ describe('a request that takes too long', () => {
   })
 })
 
+describe('an answer that calls more tools than any model does', () => {
+  const calling = (count: number) => {
+    const call = (n: number) => ({ id: `c${n}`, type: 'function', function: { name: 'f', arguments: '{}' } })
+    const message = { role: 'assistant', content: null, tool_calls: Array.from({ length: count }, (_, n) => call(n)) }
+    const usage = { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 }
+    const choices = [{ index: 0, finish_reason: 'tool_calls', message }]
+    return answer(200, JSON.stringify({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+  }
+
+  it.each([true, false])('is none, and is paid for; stream: %s', async wantsStream => {
+    running = await testRouter({ config: config(['chat-a/m'], { 'chat-a': upstream.origin }) })
+    upstream.queue(calling(1000), calling(1001))
+    for (const status of [200, 502]) {
+      const got = await running.post('/v1/chat/completions', { ...ASK, stream: wantsStream })
+      expect(got.status).toBe(status)
+      await got.text()
+    }
+    const receipts = await running.receipts()
+    expect(receipts.map(({ final }) => final.total_cost_usd)).toEqual([0.00011, 0.00011])
+    expect(receipts[1]).toMatchObject({ attempts: [{ error_class: 'bad_response', usage_source: 'provider' }] })
+  })
+})
+
 describe('what a stream that was cut has cost', () => {
   const text = 'x'.repeat(4000)
 
