@@ -11,6 +11,9 @@ const MAX_FRAME = 1024 * 1024
 /** Of an answer that is not a stream: the most that is kept to read its usage at the end. */
 const MAX_JSON = 4 * 1024 * 1024
 
+/** Of a compressed answer: a megabyte of it may hold a gigabyte, which no client has asked for. */
+const MAX_DECODED = 64 * 1024 * 1024
+
 export interface AnswerMeter {
   push(chunk: Uint8Array): void
   /** What the answer said about itself; undefined when it could not be read. A promise only where the answer has to be decoded first. */
@@ -64,7 +67,12 @@ function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
   const writer = decoder.writable.getWriter()
   let broken = false
   const done = (async () => {
-    for await (const chunk of decoder.readable) plain.push(chunk)
+    let size = 0
+    for await (const chunk of decoder.readable) {
+      size += chunk.length
+      if (size > MAX_DECODED) throw new RangeError('more than is read of an answer')
+      plain.push(chunk)
+    }
   })().catch(() => {
     broken = true
   })
