@@ -13,22 +13,34 @@ const MOST = 24 * 1024 * 1024
 
 /** The frames of a messages stream that came as binary events (`application/vnd.amazon.eventstream`), as server-sent events. */
 export async function* eventStreamToSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let rest: Uint8Array = new Uint8Array()
+  let pieces: Uint8Array[] = []
+  let size = 0
+  /** As many bytes as the next message begins with, or has. */
+  let wanted = PRELUDE
   for await (const chunk of body) {
-    rest = rest.length === 0 ? chunk : joined([rest, chunk])
+    pieces.push(chunk)
+    size += chunk.length
+    if (size < wanted) continue
+    let rest = pieces.length === 1 ? chunk : joined(pieces)
+    wanted = PRELUDE
     const frames: Uint8Array[] = []
     while (rest.length >= PRELUDE) {
       const view = new DataView(rest.buffer, rest.byteOffset, rest.length)
       const length = view.getUint32(0)
       if (crc32(rest.subarray(0, 8)) !== view.getUint32(8)) throw new EventStreamError('a prelude has another checksum')
       if (length < PRELUDE + CHECKSUM || length > MOST) throw new EventStreamError(`a message of ${length} bytes`)
-      if (rest.length < length) break
+      if (rest.length < length) {
+        wanted = length
+        break
+      }
       frames.push(frameOf(rest.subarray(0, length)))
       rest = rest.subarray(length)
     }
+    pieces = rest.length > 0 ? [rest] : []
+    size = rest.length
     if (frames.length > 0) yield joined(frames)
   }
-  if (rest.length > 0) throw new EventStreamError('the stream ended inside a message')
+  if (size > 0) throw new EventStreamError('the stream ended inside a message')
 }
 
 function frameOf(message: Uint8Array): Uint8Array {
