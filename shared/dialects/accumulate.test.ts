@@ -31,6 +31,25 @@ it('takes time by its length: pieces of calls without an index', () => {
   expectWithin(performance.now() - from, 3000)
 })
 
+it.each([
+  ['messages', 'delta', (name: string) => ({ type: 'message_delta', delta: { [name]: 1 }, usage: {} })],
+  ['chat', 'chunk', (name: string) => ({ id: 'x', [name]: 1, choices: [] })],
+  ['chat', 'choice', (name: string) => ({ choices: [{ index: 0, [name]: 1, delta: {} }] })],
+  ['chat', 'delta', (name: string) => ({ choices: [{ index: 0, delta: { [name]: 1 } }] })],
+  ['chat', 'call', (name: string) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, [name]: 1 }] } }] })],
+] as const)('of the %s dialect stops at a %s with ever new names', (name, _, frame) => {
+  const message = { id: 'm', model: 'x', role: 'assistant', content: [], usage: { input_tokens: 5, output_tokens: 1 } }
+  const start = name === 'messages' ? event({ type: 'message_start', message }) : ''
+  const lines = Array.from({ length: 8000 }, (_, n) => {
+    const data = frame(`name-${n}`)
+    return `${'type' in data ? `event: ${data.type}\n` : ''}data: ${JSON.stringify(data)}\n\n`
+  })
+  const from = performance.now()
+  const decoded = decode(name, start + lines.join(''))
+  expect(decoded).toMatchObject({ ok: false, detail: 'an object has more than 200 members' })
+  expectWithin(performance.now() - from, 1000)
+})
+
 describe('a messages stream', () => {
   const start = event({
     type: 'message_start',

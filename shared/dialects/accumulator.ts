@@ -1,5 +1,6 @@
 import type { SseFrame } from '../http/sse-read.ts'
 import type { BadReason, BadResponse, Decoded, UpstreamError } from './candidate.ts'
+import type { JsonObject } from './json-value.ts'
 
 export interface AccumulatorOptions {
   /** The `n` of the request: without an end mark, fewer finished choices than this are a cut answer. */
@@ -49,6 +50,16 @@ export class Undecodable extends Error {
 
 export function fail(reason: BadReason, detail: string): never {
   throw new Undecodable(bad(reason, detail))
+}
+
+/** More names than an object of an answer has. */
+const MOST_MEMBERS = 200
+
+/** An object with what a further piece says of it. Each piece costs what is there already: one that always has new names would hold its reader for ever. */
+export function merged(before: JsonObject, more: JsonObject): JsonObject {
+  const made = { ...before, ...more }
+  if (Object.keys(made).length > MOST_MEMBERS) fail('bad_frame', `an object has more than ${MOST_MEMBERS} members`)
+  return made
 }
 
 /** Runs a decoder and gives what stopped it as a value. */

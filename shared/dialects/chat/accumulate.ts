@@ -1,6 +1,6 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Accumulator, AccumulatorOptions } from '../accumulator.ts'
-import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
 import { jsonBytes } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
@@ -27,7 +27,7 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
   function takeChunk(chunk: JsonObject): void {
     const { choices: pieces, usage: counted, obfuscation: _padding, ...rest } = chunk
     if (top === undefined) top = rest
-    else if (chunk.id) top = { ...top, ...rest }
+    else if (chunk.id) top = merged(top, rest)
     if (isObject(counted) || usage === undefined) usage = counted
     if (!isArray(pieces)) {
       // Official clients iterate over the choices of every chunk.

@@ -1,4 +1,4 @@
-import { fail } from '../accumulator.ts'
+import { fail, merged } from '../accumulator.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asString, isArray, isObject } from '../json-value.ts'
 import { callId } from './answer.ts'
@@ -45,13 +45,13 @@ export function choiceParts(index: number) {
     }
     if (isObject(sound)) audio = joinAudio(audio ?? {}, sound)
     for (const [name, value] of Object.entries(rest))
-      extras = { ...extras, [name]: JOINED.has(name) ? joined(extras[name], value) : value }
+      extras = merged(extras, { [name]: JOINED.has(name) ? joined(extras[name], value) : value })
   }
 
   return {
     add(choice: JsonObject): void {
       const { delta, finish_reason, index: _index, logprobs: odds, ...rest } = choice
-      other = { ...other, ...rest }
+      other = merged(other, rest)
       if (isObject(odds)) logprobs = joinLogprobs(logprobs, odds)
       if (typeof finish_reason === 'string' && finish_reason !== '') finish = finish_reason
       if (isObject(delta)) addDelta(delta)
@@ -113,7 +113,7 @@ function callParts(choice: number) {
     if (typeof text === 'string') call.text += text
     else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
     const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
-    call.rest = { ...call.rest, ...rest }
+    call.rest = merged(call.rest, rest)
   }
 
   function find(given: Json | undefined, id: string): CallParts {

@@ -1,6 +1,6 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Accumulator } from '../accumulator.ts'
-import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
 import { isCutJson, jsonBytes, tryParseJson, verbatim } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
@@ -81,7 +81,7 @@ export function messagesAccumulator(): Accumulator {
     } else if (open !== undefined) fail('out_of_order', `${String(type)} inside a content block`)
     else if (type === 'message_delta') {
       if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
-      last = { ...last, ...data.delta }
+      last = merged(last, data.delta)
       for (const name of BESIDE_DELTA) if (data[name] != null) start = { ...start, [name]: data[name] }
       if (isObject(data.usage)) {
         usage = { ...usage, ...counted(data.usage) }
