@@ -31,11 +31,22 @@ it('takes time by its length: pieces of calls without an index', () => {
   expectWithin(performance.now() - from, 3000)
 })
 
+it('takes time by its length: logprobs of many tokens', () => {
+  const logprobs = { content: [{ token: 'y', logprob: -1 }] }
+  const frame = `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta: { content: 'y' }, logprobs }] })}\n\n`
+  const end = 'data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+  const from = performance.now()
+  const { choices } = body(decode('chat', frame.repeat(60_000) + end))
+  expect(choices[0].logprobs.content).toHaveLength(60_000)
+  expectWithin(performance.now() - from, 3000)
+})
+
 it.each([
   ['messages', 'delta', (name: string) => ({ type: 'message_delta', delta: { [name]: 1 }, usage: {} })],
   ['chat', 'chunk', (name: string) => ({ id: 'x', [name]: 1, choices: [] })],
   ['chat', 'choice', (name: string) => ({ choices: [{ index: 0, [name]: 1, delta: {} }] })],
   ['chat', 'delta', (name: string) => ({ choices: [{ index: 0, delta: { [name]: 1 } }] })],
+  ['chat', 'logprobs', (name: string) => ({ choices: [{ index: 0, delta: {}, logprobs: { [name]: 1 } }] })],
   ['chat', 'call', (name: string) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, [name]: 1 }] } }] })],
 ] as const)('of the %s dialect stops at a %s with ever new names', (name, _, frame) => {
   const message = { id: 'm', model: 'x', role: 'assistant', content: [], usage: { input_tokens: 5, output_tokens: 1 } }

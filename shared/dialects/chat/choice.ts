@@ -169,8 +169,18 @@ function callParts(choice: number) {
 
 function joined(before: Json | undefined, piece: Json | undefined): Json | undefined {
   if (typeof before === 'string' && typeof piece === 'string') return before + piece
-  if (isArray(before) && isArray(piece)) return [...before, ...piece]
+  if (isArray(before) && isArray(piece)) return longer(before, piece)
   return piece === null || piece === undefined ? (before ?? piece) : piece
+}
+
+/** Lists that were made here, and may be added to: to copy them for each piece would take quadratic time. */
+const own = new WeakSet<readonly Json[]>()
+
+function longer(before: readonly Json[], piece: readonly Json[]): readonly Json[] {
+  const list = own.has(before) ? (before as Json[]) : [...before]
+  own.add(list)
+  for (const one of piece) list.push(one)
+  return list
 }
 
 function joinAudio(before: JsonObject, piece: JsonObject): JsonObject {
@@ -185,8 +195,7 @@ function joinLogprobs(before: JsonObject | null, piece: JsonObject): JsonObject 
   const content = joined(before.content, piece.content)
   const refusal = joined(before.refusal, piece.refusal)
   return {
-    ...before,
-    ...piece,
+    ...merged(before, piece),
     ...(content === undefined ? {} : { content }),
     ...(refusal === undefined ? {} : { refusal }),
   }
