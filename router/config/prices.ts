@@ -1,7 +1,6 @@
 import { fromUsd } from '../../shared/money/money.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
-import { type ClassPrices, classPrices, PriceError, searchFee } from '../../shared/prices/price.ts'
-import { ratesOf } from '../../shared/prices/rates.ts'
+import { type ClassPrices, classPrices, PriceError, ratesOf, searchFee } from '../../shared/prices/price.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { CacheClass, ModelPrice } from './model.ts'
 import type { ListedPrice, PriceTable } from './price-table.ts'

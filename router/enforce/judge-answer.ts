@@ -1,10 +1,6 @@
-import {
-  type Candidate,
-  type CandidateChoice,
-  type DialectName,
-  PLAIN_BILLING,
-} from '../../shared/dialects/candidate.ts'
+import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
+import { PLAIN_BILLING } from '../../shared/dialects/token-count.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { decide } from '../gates/decide.ts'

@@ -1,7 +1,7 @@
-import { PLAIN_BILLING } from '../../shared/dialects/candidate.ts'
 import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { PLAIN_BILLING } from '../../shared/dialects/token-count.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { answerCost } from '../../shared/prices/price.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'

@@ -1,7 +1,7 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
-import { rateOf } from '../../shared/prices/rates.ts'
+import { rateOf } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Budget } from '../config/routing-config.ts'
 

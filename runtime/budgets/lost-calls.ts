@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { nanoPlus } from '../../shared/sql/nano-sums.ts'
+import { nanoPlus } from '../../shared/sql/sql-values.ts'
 import type { Estimate } from './limits.ts'
 
 const UNCERTAIN_DAY =

@@ -1,8 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
-import { nanoSum } from '../../shared/sql/nano-sums.ts'
-import { storableText } from '../../shared/sql/sql-values.ts'
+import { nanoSum, storableText } from '../../shared/sql/sql-values.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 
 export interface UsageWanted {

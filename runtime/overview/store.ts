@@ -1,6 +1,6 @@
 import type { ResultSet } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
-import { nanoSum } from '../../shared/sql/nano-sums.ts'
+import { nanoSum } from '../../shared/sql/sql-values.ts'
 import type { EndedGroup, SlotFigures } from './slot-figures.ts'
 
 export interface OpenRuns {

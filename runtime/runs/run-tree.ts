@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { nanoPlus, nanoSum } from '../../shared/sql/nano-sums.ts'
+import { nanoPlus, nanoSum } from '../../shared/sql/sql-values.ts'
 
 /** A run above, or the run itself, that may cost so much with all that is below it; its limit is a hard one. */
 export interface TreeLimit {

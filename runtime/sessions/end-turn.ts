@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { nanoPlus } from '../../shared/sql/nano-sums.ts'
+import { nanoPlus } from '../../shared/sql/sql-values.ts'
 
 export interface EndOfTurn {
   runId: string

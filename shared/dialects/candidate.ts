@@ -23,15 +23,6 @@ export interface Billing {
   readonly others: readonly { readonly model: string | null; readonly tokens: Tokens }[]
 }
 
-export const PLAIN_BILLING: Billing = {
-  rates: [],
-  webSearches: 0,
-  audioInput: 0,
-  audioOutput: 0,
-  fallback: null,
-  others: [],
-}
-
 export interface ToolCall {
   readonly id: string
   readonly name: string

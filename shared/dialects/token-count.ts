@@ -1,4 +1,4 @@
-import type { Tokens } from './candidate.ts'
+import type { Billing, Tokens } from './candidate.ts'
 import type { Json } from './json-value.ts'
 
 /** More than any answer has, and less than any price could turn into more money than one amount can hold. */
@@ -18,3 +18,12 @@ export function possibleTokens(tokens: Tokens): Tokens | null {
 /** A larger count is not believed. */
 const MOST_SEARCHES = 1000
 export const possibleSearches = (count: number): number => Math.min(count, MOST_SEARCHES)
+
+export const PLAIN_BILLING: Billing = {
+  rates: [],
+  webSearches: 0,
+  audioInput: 0,
+  audioOutput: 0,
+  fallback: null,
+  others: [],
+}

@@ -1,8 +1,7 @@
 import type { DialectName } from '../dialects/candidate.ts'
 import { fromUsd } from '../money/money.ts'
 import { type NewerModel, newerModel } from './newer.ts'
-import { classPrices, type ListPrice, type Price, searchFee } from './price.ts'
-import { ratesOf } from './rates.ts'
+import { classPrices, type ListPrice, type Price, ratesOf, searchFee } from './price.ts'
 
 /** Where the bundled table comes from; stands beside its hash on every record. */
 export const PRICE_TABLE_VERSION = '@pydantic/genai-prices@0.1.8 with newer models of 2026-11-26'

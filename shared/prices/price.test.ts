@@ -2,13 +2,11 @@ import { readFileSync } from 'node:fs'
 import { calcPrice } from '@pydantic/genai-prices'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PLAIN_BILLING } from '../dialects/candidate.ts'
-import { possibleTokens } from '../dialects/token-count.ts'
+import { PLAIN_BILLING, possibleTokens } from '../dialects/token-count.ts'
 import { toUsd } from '../money/money.ts'
 import { loadBuiltinPrices, PRICE_TABLE_VERSION } from './builtin.ts'
 import { NEWER, newerModel } from './newer.ts'
-import { answerCost, attemptCost, classPrices, type Price } from './price.ts'
-import { ratesOf } from './rates.ts'
+import { answerCost, attemptCost, classPrices, type Price, ratesOf } from './price.ts'
 
 const tokens = (uncached: number, w5: number, w1h: number, read: number, output: number) => ({
   uncached,

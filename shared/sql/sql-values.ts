@@ -1,4 +1,5 @@
 import type { InValue, ResultSet, Row, Value } from '@libsql/client/web'
+import { MOST_NANO } from '../money/money.ts'
 
 /** An argument as the driver takes it. */
 export function toSql(value: InValue): unknown {
@@ -113,3 +114,12 @@ export function toResult(
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD')
 }
+
+/**
+ * The sum of nano-USD over rows, none of which there may be. Providers say what calls cost, and a tenant may own one: `sum` would go on to an integer
+ * that no reader takes, and to an error behind it.
+ */
+export const nanoSum = (of: string): string => `min(total(${of}), ${MOST_NANO}.0)`
+
+/** A column of nano-USD with so much added. */
+export const nanoPlus = (column: string, more: string): string => `min(${column} + ${more}, ${MOST_NANO})`

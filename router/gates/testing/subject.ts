@@ -1,10 +1,6 @@
-import {
-  type CandidateChoice,
-  type DialectName,
-  PLAIN_BILLING,
-  type ToolCall,
-} from '../../../shared/dialects/candidate.ts'
+import type { CandidateChoice, DialectName, ToolCall } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
+import { PLAIN_BILLING } from '../../../shared/dialects/token-count.ts'
 import type { GateInput, GateRequest, GateSubject } from '../gate.ts'
 import type { ModelCalls } from '../model-calls.ts'
 

@@ -3,7 +3,7 @@ import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { nanoPlus } from '../../../shared/sql/nano-sums.ts'
+import { nanoPlus } from '../../../shared/sql/sql-values.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
 import type { Committed, ExtraStatements, Unit } from './commit.ts'
 

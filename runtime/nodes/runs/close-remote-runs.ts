@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { nanoPlus, nanoSum } from '../../../shared/sql/nano-sums.ts'
+import { nanoPlus, nanoSum } from '../../../shared/sql/sql-values.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import type { RemoteRun } from './remote-run.ts'

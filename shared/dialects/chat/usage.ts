@@ -1,7 +1,7 @@
-import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
+import type { Billing, Tokens } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asObject, asString } from '../json-value.ts'
-import { possibleTokens, tokenCount } from '../token-count.ts'
+import { PLAIN_BILLING, possibleTokens, tokenCount } from '../token-count.ts'
 
 /**
  * Tokens of a chat usage object; its prompt count includes the cached part, which is taken out here. Null for an object that counts nothing:

@@ -1,8 +1,8 @@
-import { type Billing, PLAIN_BILLING, type Tokens } from '../candidate.ts'
+import type { Billing, Tokens } from '../candidate.ts'
 import { inputOf, tierRates, wholeOutput } from '../chat/usage.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString } from '../json-value.ts'
-import { possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
+import { PLAIN_BILLING, possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
 
 /** The input count includes what the cache gave and took, which is taken out here, and the output count the reasoning. */
 export function responsesTokens(usage: JsonObject): Tokens | null {
