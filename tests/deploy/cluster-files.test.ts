@@ -48,21 +48,34 @@ function checkCommands(script: string): void {
   for (const one of called) expect(listed).toContain(one)
 }
 
-/** A shard that could not be added ends the script with a failure, so that it is tried again: the next one would take its place as the first. */
-async function checkFailure(script: string): Promise<void> {
+/** Runs a script beside a store that refuses its first shard so many times. */
+async function shardsOf(script: string, refusals: number): Promise<{ status: number | null; calls: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-deploy-'))
+  const program = async (name: string, text: string) => {
+    await writeFile(join(folder, name), `#!/bin/sh\n${text}`)
+    await chmod(join(folder, name), 0o755)
+  }
   try {
-    await writeFile(
-      join(folder, 'node'),
-      `#!/bin/sh\necho "$@" >> '${folder}/calls'\ncase "$*" in *' add a '*) exit 1;; esac\n`,
+    await program('sleep', '')
+    await program(
+      'node',
+      `echo "$@" >> '${folder}/calls'\ncase "$*" in *' add a '*) test $(grep -c ' add a ' '${folder}/calls') -gt ${refusals};; esac\n`,
     )
-    await chmod(join(folder, 'node'), 0o755)
     const { status } = spawnSync('sh', ['-c', script], { env: { PATH: `${folder}:${process.env.PATH}` } })
-    expect(status).not.toBe(0)
-    expect(await readFile(join(folder, 'calls'), 'utf8')).not.toContain(' add b ')
+    return { status, calls: await readFile(join(folder, 'calls'), 'utf8') }
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** A shard that could not be added ends the script with a failure, so that it is tried again: the next one would take its place as the first. */
+async function checkFailure(script: string): Promise<void> {
+  const refused = await shardsOf(script, 1000)
+  expect(refused.status).not.toBe(0)
+  expect(refused.calls).not.toContain(' add b ')
+  const added = await shardsOf(script, 0)
+  expect(added.status).toBe(0)
+  expect(added.calls.match(/ add [ab] --url http:/g)).toEqual([' add a --url http:', ' add b --url http:'])
 }
 
 const service = z.object({
@@ -109,7 +122,9 @@ it('the compose file is two control planes, a pool and a sharded store that fit 
   const script = String(services.shards!.command).replaceAll('$$', '$')
   checkCommands(script)
   await checkFailure(script)
-  for (const [, host] of script.matchAll(/--url http:\/\/([\w-]+):8080/g)) expect(Object.keys(services)).toContain(host)
+  // Nothing starts a service of compose again that has to complete.
+  expect((await shardsOf(script, 3)).status).toBe(0)
+  for (const [, host] of script.matchAll(/http:\/\/([\w-]+):8080/g)) expect(Object.keys(services)).toContain(host)
   expect(configs.balancer!.content).toContain(`reverse_proxy ${controls.map(name => `${name}:8080`).join(' ')} {`)
 })
 
