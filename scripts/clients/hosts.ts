@@ -11,6 +11,7 @@ import { startSqld } from '../../tests/backends/sqld.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { freePort, untilAnswers } from '../bench/free-port.ts'
+import { installSqld } from '../sqld.ts'
 
 /**
  * Runs the packed package on other hosts than the Node of this project: the oldest Node that it says it takes, the newest, Bun and Deno. Each runs
@@ -64,6 +65,7 @@ const hosts: Host[] = [
 ]
 
 async function install(): Promise<void> {
+  await installSqld()
   await makeFolder(folder)
   const { dependencies, devDependencies } = readJson(await readFile(join(root, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>
