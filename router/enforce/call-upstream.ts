@@ -273,14 +273,14 @@ export async function callUpstream(
       frames: streamed && (replayable || follow?.began) ? frames : undefined,
     }
   } catch (error) {
-    const begun = response !== undefined && response.status >= 200 && response.status < 300
+    const isAnswering = response !== undefined && response.status >= 200 && response.status < 300
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled', true)
     if (error instanceof EncodingError || error instanceof EventStreamError)
       return broken('bad_response', error.message)
     // Whether an upstream that cannot be reached any more has the call is not known; one that is waited for has it.
     const limit = error instanceof TransportError ? error.timeout : undefined
-    if (limit !== undefined) return broken('timeout', why(error), begun || limit !== 'connect')
-    return broken('transport', why(error), begun)
+    if (limit !== undefined) return broken('timeout', why(error), isAnswering || limit !== 'connect')
+    return broken('transport', why(error), isAnswering)
   } finally {
     clearTimeout(late)
     clearTimeout(wordless)

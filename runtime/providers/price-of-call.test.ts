@@ -23,8 +23,8 @@ it.each([
   ['with searches', claude, { webSearches: 100 }, 31],
   ['by the model that a provider fell back to', claude, { fallback: 'claude-haiku-4-5' }, 6],
   ['with an advisor', claude, { others: [{ model: 'claude-haiku-4-5', tokens }] }, 36],
-  ['by a model that nobody has a price of, as the one asked', claude, { fallback: 'new' }, 30],
-  ['with a picture that nobody can price, without it', claude, { others: [{ model: null, tokens }] }, 30],
+  ['by a model without a known price, as the one asked', claude, { fallback: 'new' }, 30],
+  ['with a picture of unknown price, without it', claude, { others: [{ model: null, tokens }] }, 30],
   ['by a dearer tier', openai, { rates: ['priority'] }, 22.5],
   ['by a cheaper tier', openai, { rates: ['flex'] }, 5.625],
 ])('a call %s costs a run what its provider bills', async (_, call, billing, usd) => {

@@ -133,7 +133,7 @@ describe('bundled prices', () => {
     }
   })
 
-  it('leave a model unpriced that nobody has published a price of, whatever it is the next version of', async () => {
+  it('leave a model without a published price unpriced, whatever it is the next version of', async () => {
     const prices = await loadBuiltinPrices()
     for (const model of ['claude-fable-5-3', 'claude-haiku-5-5-fast', 'claude-opus-5-6']) {
       expect(prices.find('anthropic', model, 'messages'), model).toBeUndefined()

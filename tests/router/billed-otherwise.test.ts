@@ -123,7 +123,7 @@ describe('a budget', () => {
     expect(await status(config, { tools: [asked] })).toEqual([402])
   })
 
-  it('counts an answer that nobody can price as the most that it may have cost', async () => {
+  it('counts an answer of unknown price as the most that it may have cost', async () => {
     expect(await status(enforced('budget = { per_tenant_day_usd = 0.009 }'), {}, {})).toEqual([200, 402])
   })
 })
