@@ -50,6 +50,23 @@ describe('what a request asks to be billed for', () => {
 })
 
 describe('the bound of a call', () => {
+  it('looks a model up once, and of a request that names thousands none', () => {
+    const price = priced(1, 5, 'a')
+    const bound = { input: 1000, output: 1000 }
+    const asked = (others: string[]) => ({ rates: [], speaks: false, hears: false, searches: 0, others })
+    let looks = 0
+    const priceOf = () => {
+      looks++
+      return price
+    }
+    const alone = billedBound(price, bound, 'none', asked([]), priceOf)
+    expect(billedBound(price, bound, 'none', asked(['a', 'a', 'a']), priceOf)).toBe(4 * alone)
+    expect(looks).toBe(1)
+    const many = Array.from({ length: 5000 }, (_, at) => `m${at}`)
+    expect(billedBound(price, bound, 'none', asked(many), priceOf)).toBe(Number.MAX_SAFE_INTEGER)
+    expect(looks).toBe(1)
+  })
+
   it('is never less than an answer costs that does what was asked', () => {
     const models: Readonly<Record<string, Price>> = {
       big: priced(20, 90, 'claude-opus-4-7'),

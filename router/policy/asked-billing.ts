@@ -21,6 +21,8 @@ const TOP = keyTable(['speed', 'service_tier', 'inference_geo', 'fallbacks', 'to
 /** The iterations after which Anthropic pauses an answer that searches. */
 const MOST_SEARCHES = 10
 const MOST_USES = 100
+/** Beside the asked one. A request names a few; looking up the prices of thousands would hold other calls up, so it fits no budget. */
+const MOST_MODELS = 100
 
 /** What the text of tools has where one of them is billed; an escape may hide it. Most are kilobytes of schemas without. */
 const BILLED_TOOLS = /web_search|advisor_|\\u/
@@ -71,7 +73,12 @@ export function billedBound(
 ): NanoUsd {
   const { rates, speaks, hears, searches, others } = asked
   const fees = searches * (price.webSearch ?? searchFee('chat'))
-  const bounds = others.map(name => costBound((name && priceOf(name)) || price, bound, writes, { rates }))
+  const times = new Map<string | null, number>()
+  for (const name of others) times.set(name, (times.get(name) ?? 0) + 1)
+  if (times.size > MOST_MODELS) return Number.MAX_SAFE_INTEGER
+  const bounds = [...times].map(
+    ([name, often]) => often * costBound((name && priceOf(name)) || price, bound, writes, { rates }),
+  )
   const own = costBound(price, bound, writes, { rates, speaks, hears })
   return bounds.reduce(
     (sum, one) => Math.min(sum + one, Number.MAX_SAFE_INTEGER),

@@ -44,7 +44,7 @@ export function pricing(
       const price = await priceOf(call)
       if (!price) return undefined
       const prices = new Map<string, Price>()
-      for (const name of [billing.fallback, ...billing.others.map(({ model }) => model)]) {
+      for (const name of new Set([billing.fallback, ...billing.others.map(({ model }) => model)])) {
         if (name !== null) prices.set(name, (await priceOf({ ...call, asked: name, answered: name })) ?? price)
       }
       const costNano =

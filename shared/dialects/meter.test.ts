@@ -182,6 +182,7 @@ describe('what is billed beside the tokens of a messages answer', () => {
     const one = { model: 'big', tokens: tokens(300, 0, 0, 0, 7) }
     expect(reading.billing.others).toEqual([one, one])
     expect(reading.model).toBe('m')
+    expect(read({ ...used, iterations: Array(5000).fill(advisor) }).billing.others).toHaveLength(1000)
   })
 
   const declined = { type: 'message', model: 'm', input_tokens: 90, output_tokens: 5 }

@@ -15,6 +15,9 @@ export const DELTA_USAGE = [
   'fallback_credit',
 ] as const
 
+/** The last of a longer list count: each may be of a model whose price is looked up. */
+const MOST_ITERATIONS = 1000
+
 /** The largest count seen of each kind. */
 interface Most {
   input?: number
@@ -77,7 +80,7 @@ export function messagesUsage(): MessagesUsage {
       if (usage.speed === 'fast') rates.add('fast')
       if (usage.inference_geo === 'us') rates.add('us')
       if (!isArray(usage.iterations)) return
-      iterations = usage.iterations.map(iterationOf)
+      iterations = usage.iterations.slice(-MOST_ITERATIONS).map(iterationOf)
       fallback = iterations.findLast(({ type }) => type === 'fallback_message')?.model ?? fallback
     },
 
