@@ -121,7 +121,8 @@ create table user_links (
  * after which a trial of it ends. `below_nano` is what the runs below it have cost, and theirs. The four parts are of
  * calls that were priced by class, so their sum is at most `cost_nano`. `sealed` of a blob says under which data key, and for which run, its
  * content was sealed; null: it stands in clear. Texts say so themselves. `tool_lists` are the tools that runs of an agent version were
- * offered, each list once under its digest, which the journals name.
+ * offered, each list once under its digest, which the journals name. `events` has rowids: its rows are large, and without one each that is
+ * added at its run's place moves its neighbours.
  */
 const EXECUTION = `create table runs (
   id text primary key,
@@ -213,7 +214,7 @@ create table events (
   hash text not null,
   body text not null,
   primary key (run_id, seq)
-) strict, without rowid;
+) strict;
 
 create table blobs (
   run_id text not null,
@@ -788,7 +789,7 @@ create table remote_events (
   seq integer not null,
   events text not null,
   primary key (run_id, seq)
-) strict, without rowid;
+) strict;
 
 create table tunnel_runs (
   run_id text primary key,
