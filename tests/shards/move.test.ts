@@ -187,7 +187,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
   it.each(slice('killed moves', [...MOVE_POINTS], 3))(
     'a move that is killed where it has %s is finished, or taken back',
     async point => {
-      for (const ending of ['again', '--back'] as const) {
+      const ended = async (ending: 'again' | '--back') => {
         const tenant = await newTenant(origin, `killed at ${point}`)
         const from = (await placeOf(tenant.id))!
         const to = from === 'a' ? 'b' : 'a'
@@ -223,6 +223,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         await work.stop()
         await checked(tenant, work.ids)
       }
+      await Promise.all([ended('again'), ended('--back')])
     },
     180_000,
   )
