@@ -52,7 +52,7 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
       const request = new Request(url, { method, headers })
       if (!(await sdk.isLegacyRequest(request, parsedBody))) {
         // Nothing of it changes while a client listens, so there is nothing to subscribe to.
-        const handler = sdk.createMcpHandler(serverOf, { legacy: 'reject', responseMode: 'json', maxSubscriptions: 0 })
+        const handler = sdk.createMcpHandler(serverOf, { legacy: 'reject', maxSubscriptions: 0 })
         return handler.fetch(request, { parsedBody })
       }
       const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })

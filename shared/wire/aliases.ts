@@ -100,7 +100,7 @@ export function query<S extends z.ZodRawShape>(fields: S, aliases: readonly Alia
 /** A number that arrives as text in a query. */
 export const fromText = <T extends z.ZodType>(number: T) =>
   z.preprocess(
-    (given: unknown): unknown => (typeof given === 'string' && /^-?\d{1,15}$/.test(given) ? Number(given) : given),
+    (given: unknown): unknown => (typeof given === 'string' && /^-?\d{1,16}$/.test(given) ? Number(given) : given),
     number,
   )
 

@@ -76,6 +76,20 @@ describe.each(services)('the $name document', ({ endpoints, document }) => {
     expect(new Set(endpoints.map(e => `${e.method} ${e.path}`)).size).toBe(endpoints.length)
   })
 
+  it('says 400 where a part of the path may be refused, and what an event of a stream is', () => {
+    for (const { path, operation } of operations(document)) {
+      const bounded = ((operation.parameters ?? []) as Node[]).some(
+        ({ in: place, schema }) => place === 'path' && isNode(schema) && ('minLength' in schema || 'pattern' in schema),
+      )
+      const responses = operation.responses as Node
+      if (bounded) expect(Object.keys(responses), path).toContain('400')
+      const content = (responses['200'] as Node | undefined)?.content
+      const stream = isNode(content) ? content['text/event-stream'] : undefined
+      if (stream !== undefined)
+        expect(stream, path).toMatchObject({ schema: { properties: { data: { type: 'string' } } } })
+    }
+  })
+
   it('describes every answer and names the security that it uses', () => {
     const known = Object.keys(document.components.securitySchemes)
     for (const { operation } of operations(document)) {

@@ -175,9 +175,22 @@ function schemaPool() {
 function contentOf({ schema, contentType }: Answer, toJson: ReturnType<typeof schemaPool>['toJson']): Json | undefined {
   if (!schema && !contentType) return undefined
   const types = typeof contentType === 'string' ? [contentType] : (contentType ?? ['application/json'])
-  const body = schema ? { schema: toJson(schema, 'output') } : { schema: { type: 'string' } }
-  return Object.fromEntries(types.map(type => [type, body]))
+  const body = schema ? toJson(schema, 'output') : { type: 'string' }
+  return Object.fromEntries(
+    types.map(type => [type, { schema: type === 'text/event-stream' && schema ? eventOf(body) : body }]),
+  )
 }
+
+/** OpenAPI before 3.2 has no place for the items of a stream: readers of it take the schema for that of one event. */
+const eventOf = (data: Json): Json => ({
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    event: { type: 'string' },
+    data: { type: 'string', contentMediaType: 'application/json', contentSchema: data },
+  },
+  required: ['data'],
+})
 
 /** One operation of the document. */
 function operationOf(

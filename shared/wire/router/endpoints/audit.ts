@@ -46,7 +46,7 @@ export const auditEndpoints = {
     ...read,
     params: traceParams,
     responses: ok(traceDetail),
-    errors: [401, 403, 404, 500],
+    errors: [400, 401, 403, 404, 500],
   }),
   explain: endpoint({
     id: 'explainTrace',
@@ -55,7 +55,7 @@ export const auditEndpoints = {
     ...read,
     params: traceParams,
     responses: ok(explanation),
-    errors: [401, 403, 404, 500],
+    errors: [400, 401, 403, 404, 500],
   }),
   savings: endpoint({
     id: 'getSavings',

@@ -112,7 +112,7 @@ export const inboundEndpoints = {
     tag: 'Inbound',
     summary: 'Forwarded to the provider that the headers point at',
     auth: 'router-key',
-    params: z.object({ id: text(1, 512) }),
+    params: z.object({ id: z.string() }),
     responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
     errors: [401, 403, 502, 503],
   }),
@@ -125,7 +125,7 @@ const forward = (method: Method): Endpoint => ({
   tag: 'Pass-through',
   summary: 'Every other path of a provider, forwarded byte for byte',
   auth: 'router-key',
-  params: z.object({ rest: text(1, 2048) }),
+  params: z.object({ rest: z.string() }),
   responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
   errors: [401, 403, 426, 502, 503],
 })

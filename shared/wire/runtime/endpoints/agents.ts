@@ -120,7 +120,7 @@ export const agentEndpoints = {
     scopes: ['agents:read'],
     params: versionParams,
     responses: ok(agentVersionWithManifest),
-    errors: ONE,
+    errors: [...ONE, 400],
   }),
   promote: endpoint({
     id: 'promoteAgentVersion',

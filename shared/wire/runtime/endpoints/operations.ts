@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { created, gone, listOf, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
+import { errorBody } from '../error.ts'
 import { healthz, readyz } from '../health.ts'
 import {
   delivery,
@@ -110,6 +111,10 @@ export const operationEndpoints = {
       202: { description: 'A notification was taken.' },
     },
     errors: [400, 401, 413, 500],
+    errorSchema: z.union([
+      errorBody,
+      z.looseObject({ jsonrpc: z.literal('2.0'), error: z.looseObject({ code: z.int(), message: z.string() }) }),
+    ]),
   }),
   healthz: endpoint({
     id: 'healthz',

@@ -180,7 +180,7 @@ export const runEndpoints = {
     scopes: ['runs:read'],
     params: blobParams,
     responses: { 200: { description: 'The whole output.', schema: z.unknown() } },
-    errors: [...ONE, 503],
+    errors: [...ONE, 400, 503],
   }),
   events: endpoint({
     id: 'streamRunEvents',

@@ -57,7 +57,7 @@ export const settingsEndpoints = {
     ...write,
     params: providerParams,
     responses: gone,
-    errors: ONE,
+    errors: [...ONE, 400],
   }),
   models: endpoint({
     id: 'getModelSettings',
