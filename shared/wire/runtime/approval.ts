@@ -11,7 +11,7 @@ export const approvalReason = z.enum(['approval_required', 'low_confidence', 'un
 export type ApprovalReason = z.infer<typeof approvalReason>
 
 /** What a human is asked to allow. */
-export const proposedAction = z.object({ name: z.string(), arguments: z.unknown() })
+export const proposedAction = named('ProposedAction', z.object({ name: z.string(), arguments: z.unknown() }))
 
 export const approval = named(
   'Approval',

@@ -60,43 +60,49 @@ export const eventKinds = Object.keys(payloads) as [EventKind, ...EventKind[]]
 export type PayloadOf<K extends EventKind> = z.infer<(typeof payloads)[K]>
 
 /** What passed between a sandbox and one place outside of it; refused calls reached nothing. */
-export const reachedPlace = z.object({
-  host: z.string(),
-  port: count,
-  /** The one that was connected to, as the name was resolved for that call. */
-  address: z.string().optional(),
-  calls: count,
-  refused: count,
-  sentBytes: count,
-  receivedBytes: count,
-})
+export const reachedPlace = named(
+  'ReachedPlace',
+  z.object({
+    host: z.string(),
+    port: count,
+    /** The one that was connected to, as the name was resolved for that call. */
+    address: z.string().optional(),
+    calls: count,
+    refused: count,
+    sentBytes: count,
+    receivedBytes: count,
+  }),
+)
 export type Reached = z.infer<typeof reachedPlace>
 
 /** What the fixed payloads cannot carry; `{}` when there is nothing. */
-export const eventMeta = z.looseObject({
-  stepKind: stepKind.optional(),
-  name: z.string().optional(),
-  inputHash: z.string().optional(),
-  idempotencyKey: z.string().optional(),
-  nodeId: z.string().optional(),
-  tokensIn: count.optional(),
-  tokensOut: count.optional(),
-  costUsd: z.number().optional(),
-  provider: z.string().optional(),
-  model: z.string().optional(),
-  durationMs: z.number().optional(),
-  copiedFrom: z.unknown().optional(),
-  unpriced: z.boolean().optional(),
-  /** Of a call that was cut off: part of its tokens are counted from bytes. */
-  estimated: z.boolean().optional(),
-  /** Where the programs of its sandbox have been, for up to a hundred places; the others are one row named `(more)`. */
-  egress: z.array(reachedPlace).optional(),
-  /** Of `tokensIn`: read from the provider's cache, and written to it. */
-  cacheReadTokens: count.optional(),
-  cacheWriteTokens: count.optional(),
-  /** Of a model step: what of its request stands in no other event, where it differs from that of the model step before. */
-  request: z.looseObject({ contextTokens: count.optional(), tools: hex64.optional() }).optional(),
-})
+export const eventMeta = named(
+  'EventMeta',
+  z.looseObject({
+    stepKind: stepKind.optional(),
+    name: z.string().optional(),
+    inputHash: z.string().optional(),
+    idempotencyKey: z.string().optional(),
+    nodeId: z.string().optional(),
+    tokensIn: count.optional(),
+    tokensOut: count.optional(),
+    costUsd: z.number().optional(),
+    provider: z.string().optional(),
+    model: z.string().optional(),
+    durationMs: z.number().optional(),
+    copiedFrom: z.unknown().optional(),
+    unpriced: z.boolean().optional(),
+    /** Of a call that was cut off: part of its tokens are counted from bytes. */
+    estimated: z.boolean().optional(),
+    /** Where the programs of its sandbox have been, for up to a hundred places; the others are one row named `(more)`. */
+    egress: z.array(reachedPlace).optional(),
+    /** Of `tokensIn`: read from the provider's cache, and written to it. */
+    cacheReadTokens: count.optional(),
+    cacheWriteTokens: count.optional(),
+    /** Of a model step: what of its request stands in no other event, where it differs from that of the model step before. */
+    request: z.looseObject({ contextTokens: count.optional(), tools: hex64.optional() }).optional(),
+  }),
+)
 export type EventMeta = z.infer<typeof eventMeta>
 
 const base = {
@@ -109,7 +115,11 @@ const base = {
   hash: hex64,
 }
 
-const eventOf = <K extends EventKind>(kind: K) => z.object({ ...base, kind: z.literal(kind), payload: payloads[kind] })
+/** `step_started` is `JournalStepStarted`: generators of clients have no other name for a member of a union. */
+const nameOf = (kind: string) => `Journal${kind.replace(/(?:^|_)(.)/g, (_, first: string) => first.toUpperCase())}`
+
+const eventOf = <K extends EventKind>(kind: K) =>
+  named(nameOf(kind), z.object({ ...base, kind: z.literal(kind), payload: payloads[kind] }))
 
 export const journalEvent = named(
   'JournalEvent',
@@ -172,13 +182,16 @@ export const claimedEvent = z.looseObject({
 })
 export type ClaimedEvent = z.infer<typeof claimedEvent>
 
-export const claimedJournal = z.looseObject({
-  runId: z.string(),
-  chain: z.literal(CHAIN),
-  genesis: claimed,
-  head: claimed,
-  eventCount: claimed,
-  sealed: claimed,
-  events: z.array(claimedEvent),
-})
+export const claimedJournal = named(
+  'ClaimedJournal',
+  z.looseObject({
+    runId: z.string(),
+    chain: z.literal(CHAIN),
+    genesis: claimed,
+    head: claimed,
+    eventCount: claimed,
+    sealed: claimed,
+    events: z.array(claimedEvent),
+  }),
+)
 export type ClaimedJournal = z.infer<typeof claimedJournal>

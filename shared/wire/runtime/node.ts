@@ -62,12 +62,17 @@ export const nodeDeleteQuery = query({ force: flag.optional() })
 
 export const poolParams = z.object({ pool: poolName })
 
+const poolSecret = named(
+  'PoolSecret',
+  z.strictObject({ ...secretParams.shape, value: secretValue, ...secretBindingChange }),
+)
+
 /** One thing that the nodes of a pool are to have, and no other node. */
 export const poolCredentialPut = named(
   'PoolCredentialPut',
   z.union(
     [
-      z.strictObject({ secret: z.strictObject({ ...secretParams.shape, value: secretValue, ...secretBindingChange }) }),
+      z.strictObject({ secret: poolSecret }),
       z.strictObject({ provider: providerSave }),
       z.strictObject({ connector: connectorInstall }),
     ],

@@ -9,33 +9,36 @@ export const RECEIPT_ALGORITHM = 'Ed25519'
 
 export const keyId = z.string().regex(/^[0-9a-f]{16}$/)
 
-export const receiptPayload = z.object({
-  version: z.literal(1),
-  runId: id,
-  tenantId: z.string(),
-  agentName: z.string(),
-  agentVersionId: id,
-  manifestHash: hex64,
-  status: z.enum(['succeeded', 'failed', 'cancelled']),
-  inputHash: hex64,
-  outputHash: hex64,
-  tokensIn: count,
-  tokensOut: count,
-  costUsd: usd,
-  models: z.array(z.string()),
-  isolation: isolationStored,
-  nodeId: z.string(),
-  chain: z.literal(CHAIN),
-  /** h_n of the run's journal. */
-  journalHash: hex64,
-  eventCount: count,
-  createdAt: timestamp,
-  finishedAt: timestamp,
-  issuedAt: timestamp,
-  keyId,
-  /** Of a run on a node elsewhere: the node's raw Ed25519 key and its signature over the end that it told, both in base64. */
-  node: z.object({ publicKey: z.string(), signature: z.string() }).optional(),
-})
+export const receiptPayload = named(
+  'ReceiptPayload',
+  z.object({
+    version: z.literal(1),
+    runId: id,
+    tenantId: z.string(),
+    agentName: z.string(),
+    agentVersionId: id,
+    manifestHash: hex64,
+    status: z.enum(['succeeded', 'failed', 'cancelled']),
+    inputHash: hex64,
+    outputHash: hex64,
+    tokensIn: count,
+    tokensOut: count,
+    costUsd: usd,
+    models: z.array(z.string()),
+    isolation: isolationStored,
+    nodeId: z.string(),
+    chain: z.literal(CHAIN),
+    /** h_n of the run's journal. */
+    journalHash: hex64,
+    eventCount: count,
+    createdAt: timestamp,
+    finishedAt: timestamp,
+    issuedAt: timestamp,
+    keyId,
+    /** Of a run on a node elsewhere: the node's raw Ed25519 key and its signature over the end that it told, both in base64. */
+    node: z.object({ publicKey: z.string(), signature: z.string() }).optional(),
+  }),
+)
 export type ReceiptPayload = z.infer<typeof receiptPayload>
 
 export const receipt = named(
@@ -55,14 +58,17 @@ export type Receipt = z.infer<typeof receipt>
  * A receipt as it is claimed to have been: the payload is not looked into, because a forged one is "signature_invalid", and what
  * stands beside it is for the verifier to name.
  */
-export const claimedReceipt = z.looseObject(
-  {
-    payload: freeForm,
-    signature: z.string(),
-    algorithm: z.literal(RECEIPT_ALGORITHM),
-    publicKey: z.string().optional(),
-  },
-  { error: expected('an object') },
+export const claimedReceipt = named(
+  'ClaimedReceipt',
+  z.looseObject(
+    {
+      payload: freeForm,
+      signature: z.string(),
+      algorithm: z.literal(RECEIPT_ALGORITHM),
+      publicKey: z.string().optional(),
+    },
+    { error: expected('an object') },
+  ),
 )
 export type ClaimedReceipt = z.infer<typeof claimedReceipt>
 

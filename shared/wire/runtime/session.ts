@@ -108,7 +108,7 @@ export const sessionEvents = {
   message_completed: z.object({
     turnId: id,
     text: z.string(),
-    usage: z.object({ tokensIn: count, tokensOut: count, costUsd: usd }),
+    usage: named('MessageUsage', z.object({ tokensIn: count, tokensOut: count, costUsd: usd })),
     sessionId: id,
     finish: turnFinish.optional(),
   }),

@@ -22,19 +22,22 @@ const weight = {
   cached: z.enum(['whole', 'part']).optional(),
 }
 
-const toolCall = z.object({ id: z.string(), name: z.string(), arguments: freeForm })
+const toolCall = named('RequestToolCall', z.object({ id: z.string(), name: z.string(), arguments: freeForm }))
 
-const toolResult = z.object({
-  callId: z.string(),
-  name: z.string(),
-  content: z.string(),
-  ...cut,
-  failed: z.boolean(),
-  /** The step that gave it; absent where no call was made. */
-  stepId: z.string().optional(),
-  /** The whole result, where it stands beside the journal. */
-  blob: z.object({ sha256: hex64, bytes: count }).optional(),
-})
+const toolResult = named(
+  'RequestToolResult',
+  z.object({
+    callId: z.string(),
+    name: z.string(),
+    content: z.string(),
+    ...cut,
+    failed: z.boolean(),
+    /** The step that gave it; absent where no call was made. */
+    stepId: z.string().optional(),
+    /** The whole result, where it stands beside the journal. */
+    blob: z.object({ sha256: hex64, bytes: count }).optional(),
+  }),
+)
 
 export const requestMessage = named(
   'RequestMessage',
