@@ -11,14 +11,14 @@ afterEach(async () => {
 
 async function service(writeThread: boolean) {
   const folder = await mkdtemp(join(tmpdir(), 'full-disk-'))
-  ends.push(() => rm(folder, { recursive: true }))
+  ends.push(() => rm(folder, { recursive: true, force: true }))
   const path = join(folder, 'x.db')
   // Nothing is executed: what is asked is whether a run is taken at all.
   const on = await api({ url: path, writeThread, limits: { maxConcurrent: 0 } })
   ends.push(on.close)
   await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
   const create = () => on.call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'x'.repeat(100_000) } })
-  return { ...on, path, create }
+  return { ...on, folder, path, create }
 }
 
 describe.each([
@@ -73,7 +73,6 @@ describe.each([
     const { path, create, call, json } = await service(writeThread)
     const before = (await (await create()).json()) as { id: string }
     await rename(path, `${path}.away`)
-    await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
     const answer = await create()
     expect([answer.status, await answer.json()]).toEqual([
       503,
@@ -86,5 +85,21 @@ describe.each([
     expect(await json(200, 'GET', `/v1/runs/${before.id}`)).toMatchObject({ id: before.id })
     await rename(`${path}.away`, path)
     expect((await create()).status).toBe(201)
+  })
+
+  it.each(['-wal', '-shm'])('a store whose %s is gone takes no run that its next start would not know', async end => {
+    const { path, create } = await service(writeThread)
+    expect((await create()).status).toBe(201)
+    await rename(path + end, `${path}.away`)
+    expect((await create()).status).toBe(503)
+    await rename(`${path}.away`, path + end)
+    expect((await create()).status).toBe(201)
+  })
+
+  it('a store whose folder is removed takes no run any more', async () => {
+    const { folder, create } = await service(writeThread)
+    expect((await create()).status).toBe(201)
+    await rm(folder, { recursive: true })
+    expect((await create()).status).toBe(503)
   })
 })

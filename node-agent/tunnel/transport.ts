@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import type { SecureClientSessionOptions } from 'node:http2'
 import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { EnvError } from '../../shared/env/read-env.ts'
+import { readKeyBytes } from '../../shared/host/read-key-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import {
   type ControlFrame,
@@ -46,7 +46,7 @@ export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTran
     )
   }
   const nodeOptions: SecureClientSessionOptions = {
-    ...(ca !== undefined && { ca: readFileSync(ca) }),
+    ...(ca !== undefined && { ca: readKeyBytes(ca) }),
     ...(pin !== undefined && {
       // In place of the name: a pinned certificate is known by itself.
       checkServerIdentity: (_host, certificate) =>

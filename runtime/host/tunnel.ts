@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import {
   createSecureServer,
   createServer,
@@ -10,6 +9,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { readKeyBytes } from '../../shared/host/read-key-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { NodeGateway as NodeGatewayService } from '../../shared/tunnel/gateway.gen.ts'
@@ -65,7 +65,7 @@ export async function listenForNodes({
     readMaxBytes: MOST_FRAME_BYTES,
     writeMaxBytes: 2 * MOST_FRAME_BYTES,
   })
-  const pems = tls && { cert: await pem(tls.cert), key: await pem(tls.key) }
+  const pems = tls && { cert: pem(tls.cert), key: pem(tls.key) }
   const server: Http2Server | Http2SecureServer = pems ? createSecureServer(pems, handler) : createServer(handler)
   const sessions = new Set<ServerHttp2Session>()
   server.on('session', (session: ServerHttp2Session) => {
@@ -136,9 +136,9 @@ function refusal(error: unknown): ConnectError {
   return new ConnectError(error.message, CODES[error.code], { 'waybill-refusal': error.code }, undefined, error)
 }
 
-async function pem(path: string): Promise<Buffer> {
+function pem(path: string): Buffer {
   try {
-    return await readFile(path)
+    return readKeyBytes(path)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ListenError(`The tunnel's certificate or key cannot be read: ${reason}`, { cause })

@@ -14,6 +14,8 @@ type Statement = ReturnType<Database.Database['prepare']>
 
 interface Prepared {
   statement: Statement
+  /** A setting of the connection is none of the file. */
+  writesRows: boolean
   /** Undefined where the statement gives no rows. */
   columns: string[] | undefined
   types: string[]
@@ -28,7 +30,7 @@ interface Prepared {
 export function localClient(path: string, { timeout }: { timeout: number }): Client {
   let db = new Database(path, { timeout })
   let closed = false
-  const place = /^(:memory:|file:)/.test(path) ? undefined : fileInPlace(path)
+  const place = /^(:memory:|file:)/.test(path) ? undefined : filesInPlace(path)
   /** Held by an interactive transaction. */
   let held: object | undefined
   let prepared = new Map<string, Prepared>()
@@ -40,7 +42,8 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     if (known !== undefined) return known
     const statement = db.prepare(sql)
     statement.safeIntegers(true)
-    const made: Prepared = { statement, columns: undefined, types: [], toRow: rowMaker([]) }
+    const writesRows = !reads(sql) && !/^\s*pragma\b/i.test(sql)
+    const made: Prepared = { statement, writesRows, columns: undefined, types: [], toRow: rowMaker([]) }
     if (statement.reader) {
       statement.raw(true)
       readColumns(made)
@@ -50,10 +53,12 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     return made
   }
 
-  function run(stmt: InStatement | [string, InArgs?]): ResultSet {
+  /** `alone`: a transaction of its own. */
+  function run(stmt: InStatement | [string, InArgs?], alone = false): ResultSet {
     const { sql, args } = normal(stmt)
     try {
       const one = prepare(sql)
+      if (alone && one.writesRows) place?.check()
       if (one.columns === undefined) {
         const { changes, lastInsertRowid } = one.statement.run(args)
         // What changes the schema may change the columns of what is prepared.
@@ -108,13 +113,13 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     } catch {
       // It was closed by what broke it.
     }
-    place?.check()
+    place?.checkClosed()
     db = new Database(path, { timeout })
   }
 
   function runAll(stmts: readonly (InStatement | [string, InArgs?])[], mode: TransactionMode): ResultSet[] {
     try {
-      if (mode === 'write') place?.checkSometimes()
+      if (mode === 'write') place?.check()
       run(begin(mode))
       const results = stmts.map((stmt, index) => {
         try {
@@ -155,8 +160,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     async execute(stmt: InStatement, args?: InArgs) {
       usable()
       try {
-        place?.checkSometimes(() => writesRows(normal(stmt).sql))
-        return run(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
+        return run(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt, true)
       } catch (error) {
         rollBack()
         throw error
@@ -235,7 +239,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
       },
       async batch(stmts) {
         mine()
-        return stmts.map(run)
+        return stmts.map(stmt => run(stmt))
       },
       async executeMultiple(sql) {
         mine()
@@ -260,11 +264,6 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   return client
 }
 
-/** A setting of the connection is none of the file. */
-function writesRows(sql: string): boolean {
-  return !reads(sql) && !/^\s*pragma\b/i.test(sql)
-}
-
 function begin(mode: TransactionMode): string {
   return mode === 'write' ? 'begin immediate' : 'begin deferred'
 }
@@ -279,45 +278,44 @@ function normal(stmt: InStatement | [string, InArgs?]): { sql: string; args: unk
   }
 }
 
-/** How often the file system is asked while all is well. */
-const LOOK_MS = 1000
-
 /**
- * Whether the file that a connection has open still has its path. What is written to one that was moved or removed is lost to the next start, and a
- * connection that is opened anew would be one to another file.
+ * Whether the files that a connection has open still have their paths: what is written to one that was moved or removed is lost to the next start.
+ * Asked before each commit, which costs some 10 µs of the time that a disk takes (measured).
  */
-function fileInPlace(path: string, monotonic: () => number = () => performance.now()) {
-  let known: string | undefined
-  let nextMs = Number.NEGATIVE_INFINITY
+function filesInPlace(path: string) {
+  let file: string | undefined
+  let log: string | undefined
 
-  /** Undefined: there is none, or it cannot be seen. */
-  function identity(): string | undefined {
+  /** Undefined: one of them is not there, or cannot be seen. */
+  function identity(...ends: string[]): string | undefined {
     try {
-      const found = statSync(path, { bigint: true })
-      return `${found.dev} ${found.ino}`
+      return ends
+        .map(end => statSync(path + end, { bigint: true }))
+        .map(({ dev, ino }) => `${dev} ${ino}`)
+        .join()
     } catch {
       return undefined
     }
   }
 
-  /** Fails where it is another one, or none, and looks again each time until it is back. */
+  /** Fails until they are back. */
   function check(): void {
-    if (known !== undefined && identity() !== known) {
-      nextMs = Number.NEGATIVE_INFINITY
+    if (file !== undefined && (identity('') !== file || (log !== undefined && identity('-wal', '-shm') !== log))) {
       throw new LibsqlError(`The file ${path} is not the one that was opened`, STORE_MOVED)
     }
-    nextMs = monotonic() + LOOK_MS
   }
 
   return {
     check,
-    /** Now and then, before what writes. */
-    checkSometimes(writes: () => boolean = () => true): void {
-      if (monotonic() >= nextMs && writes()) check()
+    /** The connection is closed: the last one takes the log with it. */
+    checkClosed(): void {
+      log = undefined
+      check()
     },
     /** Something was written to it: until then a file system of layers may give it another number. */
     remember(): void {
-      known ??= identity()
+      file ??= identity('')
+      log ??= identity('-wal', '-shm')
     },
   }
 }

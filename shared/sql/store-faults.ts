@@ -11,7 +11,7 @@ const SENTENCES = new Map([
   ['SQLITE_READONLY', UNREADABLE],
   [
     STORE_MOVED,
-    'the file of the store was moved, removed or replaced while it was open: stop the service, put the right file in its place, and start it again',
+    'a file of the store was moved, removed or replaced while it was open: stop the service, put the right file in its place, and start it again',
   ],
 ])
 
