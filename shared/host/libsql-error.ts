@@ -37,10 +37,15 @@ const PRIMARY = new Map<number, string>([
   ] as const),
 ])
 
+/** SQLITE_IOERR_SHMSIZE: there was no room for the 32 KiB of the index beside a log. */
+const NO_ROOM_BESIDE = 4874
+
 /** The error of the driver as the client package would tell it. */
 export function toLibsqlError(error: unknown): unknown {
   if (!(error instanceof Database.SqliteError)) return error
   const { message, code, rawCode } = error as Error & { code: string; rawCode?: number }
   const name = rawCode === undefined ? 'UNKNOWN' : (PRIMARY.get(rawCode & 0xff) ?? `UNKNOWN_${rawCode & 0xff}`)
+  if (rawCode === NO_ROOM_BESIDE)
+    return new LibsqlError('database or disk is full', 'SQLITE_FULL', code, rawCode, error as Error)
   return new LibsqlError(message, `SQLITE_${name}`, code, rawCode, error as Error)
 }

@@ -42,6 +42,17 @@ describe('opening a file', () => {
   const modes = async (path: string) =>
     Promise.all(['', '-wal', '-shm'].map(async end => (await stat(path + end)).mode & 0o777))
 
+  test('writes nothing to a store that is there: it is opened on a full disk as well', async () => {
+    const path = join(folder, 'full.db')
+    const db = await openDb(path)
+    await db.write(['create table t (a integer) strict'])
+    const log = await readFile(`${path}-wal`)
+    const second = await openDb(path)
+    await second.close()
+    expect(await readFile(`${path}-wal`)).toEqual(log)
+    await db.close()
+  })
+
   test('makes files that no other account may read, and takes away what an earlier version let them', async () => {
     const path = join(folder, 'private.db')
     const first = await openDb(path)

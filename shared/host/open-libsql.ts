@@ -191,6 +191,11 @@ function fileError(path: string, error: unknown): DbOpenError {
       cause: error,
     })
   }
+  if (code === 'SQLITE_FULL') {
+    return new DbOpenError('missing', `Cannot open the database ${path}: its disk is full; make room on it.`, {
+      cause: error,
+    })
+  }
   if (dbFault(error) === 'busy') {
     return new DbOpenError('busy', `The database ${path} is locked by another process: stop that one, or try again.`, {
       cause: error,

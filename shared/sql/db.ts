@@ -165,7 +165,9 @@ async function useWal(client: Client, name: string) {
   await client.execute('pragma page_size = 8192')
   // Nor this: free pages can be given back a few at a time, where a whole vacuum would hold the lock from its start to its end. A commit writes
   // 1 % more bytes for it (measured).
-  await client.execute('pragma auto_vacuum = incremental')
+  const vacuum = rowsOf<{ auto_vacuum: number }>(await client.execute('pragma auto_vacuum'))
+  // Where it is set, setting it again would be a commit: a store on a full disk could not be opened, not even to be copied elsewhere.
+  if (vacuum[0]?.auto_vacuum !== 2) await client.execute('pragma auto_vacuum = incremental')
   // Two processes that switch a new file at the same moment: one may be told busy without the timeout being honoured.
   const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
   const mode = rowsOf<{ journal_mode: string }>(result)[0]?.journal_mode
