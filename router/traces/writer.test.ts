@@ -271,11 +271,15 @@ describe('durable', () => {
     const db = await fresh()
     const memory = memorySpill()
     memory.state.fails = true
-    const writer = testWriter(failing(db, { before: 1e9 }), { mode: 'durable', spill: memory.spill })
+    const how = { before: 1e9 }
+    const writer = testWriter(failing(db, how), { mode: 'durable', spill: memory.spill })
     const record = sampleTrace()
     writer.enqueue(record)
     await expect(writer.recorded(record.trace_id)).rejects.toThrow('No space left')
     expect(writer.status()).toMatchObject({ writer: 'the disk is gone', spill: 'No space left on the disk.' })
+    // Nobody is sent to a router that is not ready: it finds out by itself that there is room again.
+    how.before = 0
+    await expect.poll(() => writer.status(), { timeout: 20_000 }).toMatchObject({ writer: 'ok', spill: 'ok' })
     await writer.close()
   })
 

@@ -197,7 +197,7 @@ export function traceWriter(options: TraceWriterOptions) {
   /** Commits until nothing is left. Returns when to come back if something had to wait. */
   async function work(): Promise<number | undefined> {
     turnStart = clock.monotonic()
-    while (queue.length > 0 || drains() || checkpointsDue) {
+    while (queue.length > 0 || drains() || checkpointsDue || (storeFault !== undefined && !closed)) {
       const wait = retryAt - clock.monotonic()
       if (wait > 0) return setAside(wait)
       if ((await committer.open()) === undefined) return setAside(LEASE_POLL_MS)
@@ -215,6 +215,8 @@ export function traceWriter(options: TraceWriterOptions) {
       }
       failures = 0
       storeFault = undefined
+      // None is needed now.
+      spillFault = undefined
       if (lease.wanted && !closed) {
         await lease.release()
         return setAside(2 * LEASE_POLL_MS)
@@ -260,6 +262,8 @@ export function traceWriter(options: TraceWriterOptions) {
 
   function fail(error: unknown): number {
     committer.forget()
+    // The next try takes it anew, which writes: what only reads finds nothing wrong with a full disk.
+    lease.lost()
     storeFault = message(error)
     const wait = backoffDelay(BACKOFF, ++failures)
     retryAt = clock.monotonic() + wait

@@ -56,6 +56,17 @@ describe('a local client', () => {
     expect((await db.execute('select b from t')).rows).toMatchObject([{ b: 'one' }])
   })
 
+  it('writes no more to a file that was moved, in a batch or alone', async () => {
+    const path = join(folder, 'x.db')
+    const insert = "insert into t (b) values ('one') returning b"
+    await db.execute(insert)
+    await rename(path, join(folder, 'away.db'))
+    await expect(db.execute(insert)).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    await expect(db.batch([insert], 'write')).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    await rename(join(folder, 'away.db'), path)
+    expect((await db.execute('select b from t')).rows).toHaveLength(1)
+  })
+
   it('leaves no read open behind a statement, so that a checkpoint can finish', async () => {
     for (let n = 0; n < 500; n++) await db.execute({ sql: 'insert into t (b) values (?)', args: ['x'.repeat(1000)] })
     await db.execute('select * from t')

@@ -61,11 +61,13 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
       if (alone && one.writesRows) place?.check()
       if (one.columns === undefined) {
         const { changes, lastInsertRowid } = one.statement.run(args)
+        if (alone && one.writesRows) place?.remember()
         // What changes the schema may change the columns of what is prepared.
         if (/^\s*(create|alter|drop|attach|detach|vacuum|reindex)\b/i.test(sql)) prepared = new Map()
         return toResult([], [], [], changes, BigInt(lastInsertRowid))
       }
       const found = one.statement.all(args) as Value[][]
+      if (alone && one.writesRows) place?.remember()
       // Another process may have added a column since.
       if (found[0] !== undefined && found[0].length !== one.columns.length) readColumns(one)
       return toResult(one.columns, one.types, found.map(one.toRow), 0, undefined)
