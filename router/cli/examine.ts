@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { access, stat, statfs } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
@@ -29,6 +29,8 @@ export interface Check {
 type Vars = Readonly<Record<string, string | undefined>>
 
 const PROBE_MS = 5000
+/** A burst of calls writes some megabytes before they are back in the store's file. */
+const LEAST_ROOM = 64 * 1024 ** 2
 /** A clock may be this far behind the newest record before times would run backwards in a way that matters. */
 const CLOCK_SLACK_MS = 5000
 
@@ -182,12 +184,20 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
         ok: true,
         detail: `${address}, ${tenants.length} ${tenants.length === 1 ? 'tenant' : 'tenants'}`,
       },
+      ...(isPath ? [await outcome('disk', () => room(address))] : []),
       await outcome('clock', () => clock(db)),
       ...(await Promise.all(tenants.map(tenant => outcome(`chain of ${tenant}`, () => chain(db, tenant))))),
     ]
   } finally {
     db.close()
   }
+}
+
+async function room(path: string): Promise<string> {
+  const { bavail, bsize } = await statfs(dirname(path))
+  const left = `${Math.round((bavail * bsize) / 1024 ** 2)} MiB left where the store is`
+  if (bavail * bsize < LEAST_ROOM) throw new Error(`${left}: make room`)
+  return left
 }
 
 async function clock(db: Db): Promise<string> {
