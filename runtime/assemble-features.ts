@@ -35,7 +35,7 @@ export type Features = ReturnType<typeof assembleFeatures>
 export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, work }: Later) {
   const { db, log, clock, metrics, newId, records, sha256 } = core
   const { worker } = options
-  const audit = auditLog({ db, now: clock.now, newId })
+  const audit = auditLog({ db, now: clock.now, newId, sha256 })
   const agents = agentStore(db, {
     now: clock.now,
     newId,

@@ -35,7 +35,8 @@ export function approvalStore(db: Db, records: Records) {
     near: get,
 
     async list(tenantId: string, { status, runId, agentName }: ApprovalFilter, page: PageOf): Promise<ApprovalRow[]> {
-      const conditions = ['tenant_id = ?']
+      // A run has few, and the index of its steps has them.
+      const conditions = [runId === undefined ? 'tenant_id = ?' : '+tenant_id = ?']
       const args: InValue[] = [tenantId]
       for (const [column, value] of [
         ['status', status],

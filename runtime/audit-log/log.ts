@@ -1,7 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
 import type { PageOf } from '../http/page.ts'
@@ -24,12 +26,14 @@ export interface AuditLogDeps {
   db: Db
   now: () => Date
   newId: () => string
+  /** The portable one where none is given. */
+  sha256?: Sha256
 }
 
 /** Longer than any call may take: an act without a stored end by then was interrupted. */
 const INTERRUPTED_MS = 150_000
 const RECOVER_EVERY_MS = 60_000
-const PAGE = 1000
+const PAGE = 250
 
 type Entry = RowOf<typeof auditTable>
 type Head = Omit<RowOf<typeof auditHeads>, 'tenant_id'>
@@ -40,7 +44,7 @@ export type AuditLog = ReturnType<typeof auditLog>
  * Administrative acts, in a chain for each tenant. An act is announced before it is done, and the entry about it takes the
  * place of the announcement: a process that dies in between leaves one that becomes an entry with an unknown outcome.
  */
-export function auditLog({ db, now, newId }: AuditLogDeps) {
+export function auditLog({ db, now, newId, sha256 }: AuditLogDeps) {
   let last: Promise<unknown> = Promise.resolve()
   let recoverMs = 0
 
@@ -64,7 +68,7 @@ export function auditLog({ db, now, newId }: AuditLogDeps) {
   }
 
   return {
-    ...auditReads(db),
+    ...auditReads(db, sha256),
 
     /** Announces an act that is about to be done. */
     async intend(act: Act): Promise<string> {
@@ -107,7 +111,7 @@ export function auditLog({ db, now, newId }: AuditLogDeps) {
 }
 
 /** The log as it is read. */
-function auditReads(db: Db) {
+function auditReads(db: Db, sha256?: Sha256) {
   return {
     async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {
       const found = await db.execute({
@@ -120,9 +124,9 @@ function auditReads(db: Db) {
       }))
     },
 
-    /** Recomputes the chain of a tenant, a thousand entries at a time. */
+    /** Recomputes the chain of a tenant, some entries at a time; other calls pass in between. */
     async verify(tenantId: string, noted: Partial<AuditHead> = {}): Promise<AuditVerified> {
-      const checker = auditChecker({ tenantId, noted })
+      const checker = auditChecker({ tenantId, noted }, sha256)
       for (let seq = 0; ; ) {
         // Of one moment: an entry that is added meanwhile has moved the end as well.
         const [page, heads] = await db.read([
@@ -135,7 +139,10 @@ function auditReads(db: Db) {
         const found = rowsOf<Omit<Entry, 'tenant_id'>>(page!)
         for (const { seq, hash, body } of found) checker.push({ seq, hash, body })
         seq = found.at(-1)?.seq ?? seq
-        if (found.length === PAGE) continue
+        if (found.length === PAGE) {
+          await new Promise<void>(nextTurn)
+          continue
+        }
         const [end] = rowsOf<Head>(heads!)
         return checker.end(end && { seq: end.seq, hash: end.hash })
       }

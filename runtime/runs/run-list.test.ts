@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Fixture, fixture, type Got } from '../auth/testing/fixture.ts'
+import { listStatement } from './run-list.ts'
 import { titleOf } from './run-title.ts'
 
 let here: Fixture
@@ -107,6 +108,19 @@ it('folds sub-runs below the run that started them', async () => {
   expect((await list(`parentRunId=${child}`)).map(({ parentRunId }) => parentRunId)).toEqual([child])
   expect(await list('')).toHaveLength(4)
   expect((await list(''))[0]).not.toHaveProperty('subRuns')
+})
+
+it.each([
+  ['sessionId', 'runs_session'],
+  ['scheduleId', 'runs_schedule'],
+  ['parentRunId', 'runs_parent'],
+])('finds the runs of one %s without reading the others of the tenant', async (name, index) => {
+  for (const more of [{}, { status: 'succeeded' as const }, { trigger: 'api' as const }, { agentName: 'a' }]) {
+    const statement = listStatement('default', { limit: 50, [name]: 'one', ...more }, { limit: 50, after: undefined })
+    if (typeof statement === 'string') throw new Error('a statement with values was expected')
+    const { rows } = await here.db.execute({ ...statement, sql: `explain query plan ${statement.sql}` })
+    expect(rows.map(({ detail }) => detail).join()).toContain(index)
+  }
 })
 
 it('gives a title in the place of what was given and said, and none where nothing is stored', async () => {

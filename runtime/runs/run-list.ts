@@ -24,7 +24,10 @@ interface Conditions {
 
 /** What a query asks for, without its page. */
 function conditionsOf(tenantId: string, query: RunListQuery): Conditions {
-  const conditions = ['tenant_id = ?']
+  const { sessionId, scheduleId, parentRunId, trigger, errorCode } = query
+  // Such runs are few and have an index of their own: by the tenant all of its runs would be read for them.
+  const isNarrow = [sessionId, scheduleId, parentRunId].some(one => one !== undefined)
+  const conditions = [isNarrow ? '+tenant_id = ?' : 'tenant_id = ?']
   const args: InValue[] = [tenantId]
   const filter = (column: string, value: string | undefined) => {
     if (value === undefined) return
@@ -38,18 +41,17 @@ function conditionsOf(tenantId: string, query: RunListQuery): Conditions {
   }
   filter('agent_name', query.agentName)
   filter('status', query.status)
-  filter('error_code', query.errorCode)
+  filter('error_code', errorCode)
   // As a text of its own: an index holds the turns of conversations alone.
-  if (query.trigger === 'session') conditions.push("trigger_kind = 'session'")
-  else filter('trigger_kind', query.trigger)
-  filter('session_id', query.sessionId)
-  filter('schedule_id', query.scheduleId)
-  filter('parent_run_id', query.parentRunId)
+  if (trigger === 'session') conditions.push("trigger_kind = 'session'")
+  else filter('trigger_kind', trigger)
+  filter('session_id', sessionId)
+  filter('schedule_id', scheduleId)
+  filter('parent_run_id', parentRunId)
   const time = query.sort === undefined ? 'created_ms' : 'finished_ms'
   if (query.sort !== undefined) conditions.push('finished_ms is not null')
   bound(`${time} >= ?`, query.from)
   bound(`${time} < ?`, query.to)
-  const { sessionId, trigger, errorCode } = query
   // The turns of a conversation would bury everything else.
   if ([sessionId, trigger, errorCode].every(one => one === undefined)) conditions.push("trigger_kind <> 'session'")
   if (query.subRuns === 'folded') conditions.push("trigger_kind <> 'subagent'")
