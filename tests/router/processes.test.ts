@@ -194,6 +194,27 @@ it('calls that a budget could refuse are answered 503 while the writer does not 
   expect(await stop()).toBe(0)
 }, 120_000)
 
+it('is not ready while the process that writes is stopped, with its connections open, and holds no answer back for ever', async () => {
+  const { origin, stop, pids } = await service('', { ROUTER_RECEIPTS: 'durable' })
+  const readiness = async () => (await fetch(`${origin}/readyz`)).json()
+  const agent = fresh()
+  expect((await ask(origin, agent)).status).toBe(200)
+  const { writer } = await pids()
+  process.kill(writer, 'SIGSTOP')
+  // Its receipt is kept nowhere, so it is none of a call that went well.
+  const unkept = ask(origin, agent)
+  await eventually(
+    async () =>
+      expect(await readiness()).toMatchObject({ checks: { writer: 'the process that writes does not answer' } }),
+    { timeout: 10_000 },
+  )
+  expect((await unkept).status).toBe(500)
+  process.kill(writer, 'SIGCONT')
+  await eventually(async () => expect(await readiness()).toMatchObject({ status: 'ready' }), { timeout: 10_000 })
+  await agent.close()
+  expect(await stop()).toBe(0)
+}, 120_000)
+
 it('a budget is exact over processes: what is refused and what is answered add up', async () => {
   const { origin, stop } = await service('[budget]\nper_day_usd = 0.003\n')
   const load = clients(origin, 12)

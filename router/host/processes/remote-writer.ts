@@ -22,6 +22,8 @@ export interface RemoteWriterOptions {
 }
 
 const LOOK_MS = 1000
+/** A process that is not stopped has answered by then. */
+const SILENT_MS = 2000
 
 /**
  * The writer of another process. Each record is held here until that process has stored it, so its end loses none that this one gave it: a
@@ -37,6 +39,7 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
   let depth = 0
   let silent = 0
   let closed = false
+  let askedAt: number | undefined
   let status: WriterStatus = { writer: 'starting', spill: 'ok', broken: [] }
   const oldest = () => frames.values().next().value?.[0] ?? gathered[0]
   const lag = () => {
@@ -52,7 +55,19 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
       else if ('status' in message) status = message.status
     },
   })
-  const look = durable ? setInterval(giveUp, LOOK_MS) : undefined
+  const look = setInterval(() => {
+    if (durable) giveUp()
+    if (askedAt === undefined) ask()
+  }, LOOK_MS)
+
+  /** A process that is stopped keeps its connections: only its answers say that it is not. */
+  function ask(): void {
+    askedAt ??= clock.monotonic()
+    link.ask({ taken: true }).then(() => {
+      askedAt = undefined
+    }, ask)
+  }
+  const silentMs = () => (askedAt === undefined ? 0 : clock.monotonic() - askedAt)
 
   function enqueue(record: UnsealedTrace): 'queued' | 'dropped' {
     if (closed || (!durable && depth >= store.queue)) {
@@ -90,7 +105,7 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
 
   /** Who waits for a record hears that it is not kept yet. It goes on being offered. */
   function giveUp(): void {
-    if (link.downMs < WRITER_WAIT_MS) return
+    if (Math.max(link.downMs, silentMs()) < WRITER_WAIT_MS) return
     const error = new Error('the process that writes receipts does not answer')
     for (const entries of frames.values()) for (const entry of entries) entry.reject?.(error)
   }
@@ -122,7 +137,10 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
     prune: () => Promise.reject(new Error('Only the process that writes receipts drops old ones.')),
     lag,
     depth: () => depth,
-    status: () => (link.downMs > 0 ? { ...status, writer: 'the process that writes is being started' } : status),
+    status() {
+      if (link.downMs > 0) return { ...status, writer: 'the process that writes is being started' }
+      return silentMs() > SILENT_MS ? { ...status, writer: 'the process that writes does not answer' } : status
+    },
   }
 }
 

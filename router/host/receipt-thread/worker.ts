@@ -18,6 +18,7 @@ import { openReceiptStorage, RECEIPT_LOG_PAGES } from './storage.ts'
 
 /** How long a report to the other thread may wait; one that a caller waits for is sent at once. */
 const REPORT_MS = 20
+const WATCH_MS = 1000
 
 /** The program of the receipt thread: it makes records of the calls it is handed, seals them and writes them to a store of its own opening. */
 export function serveReceipts(port: MessagePort): void {
@@ -120,6 +121,11 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
     lost = []
     if (depth > 0 || status.writer !== 'ok' || status.spill !== 'ok') reportSoon()
   }
+
+  // A writer may fail while nothing is written.
+  setInterval(() => {
+    if (kept.writer.status().writer !== 'ok') reportSoon()
+  }, WATCH_MS).unref()
 
   function reportSoon() {
     timer ??= setTimeout(report, REPORT_MS)
