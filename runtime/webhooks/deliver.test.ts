@@ -237,6 +237,29 @@ describe('the outbox', () => {
     fixture.db.close()
   })
 
+  it('lets no tenant hold up another, however many of its webhooks are slow', async () => {
+    const held: (() => void)[] = []
+    const fixture = await outbox({
+      fetch: async url => {
+        if (url.host === 'slow.example') await new Promise<void>(resolve => held.push(resolve))
+        return new Response(null, { status: 204 })
+      },
+    })
+    for (let at = 0; at < 20; at++) await fixture.add('https://slow.example')
+    await fixture.say(10)
+    await fixture.db.execute("insert into tenants values ('other', '\"o\"', 0)")
+    const quick = await fixture.add('https://quick.example', { tenantId: 'other' })
+    const atMs = fixture.clock.now().getTime()
+    await fixture.db.write([enqueueEvent(uuidv7, { tenantId: 'other', type: 'run.failed', atMs, data: {} })])
+    fixture.webhookDelivery.start()
+    await expect.poll(() => fixture.list(quick)).toMatchObject([{ outcome: 'delivered' }])
+    expect(held.length).toBeLessThanOrEqual(16)
+    const stopped = fixture.webhookDelivery.stop(1000)
+    for (const release of held.splice(0)) release()
+    await stopped
+    fixture.db.close()
+  })
+
   it('is emptied by two processes without one delivery being sent by both', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-webhooks-'))
     const seen: string[] = []

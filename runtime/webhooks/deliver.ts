@@ -23,6 +23,8 @@ export interface WebhookDeliveryDeps {
 const MOST = 32
 /** Of those, to one webhook: a slow receiver holds up no other. */
 const MOST_OF_ONE = 4
+/** Of those, of one tenant: its receivers hold up no other tenant, however many of them are slow. */
+const MOST_OF_TENANT = 16
 /** Beyond the deadline of a delivery, so that no process takes one that is still under way. */
 const LEASE_MS = 60_000
 const KEPT_MS = 30 * 86_400_000
@@ -41,37 +43,44 @@ export type WebhookDelivery = ReturnType<typeof webhookDelivery>
 /** Sends what is in the outbox, and again what did not arrive. A delivery may arrive twice, under one `webhook-id`. */
 export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const { store, clock, log } = deps
-  const underWay = new Map<string, Set<Promise<void>>>()
+  const underWay = new Map<Promise<void>, { webhookId: string; tenantId: string }>()
   let stop = new AbortController()
   let pruneMs = 0
 
   const nowMs = () => clock.now().getTime()
-  const count = () => [...underWay.values()].reduce((sum, set) => sum + set.size, 0)
 
   function begin(webhook: WebhookRow | undefined, row: DeliveryRow): void {
-    const set = underWay.get(row.webhookId) ?? new Set()
-    underWay.set(row.webhookId, set)
     const one = deliver(deps, stop.signal, webhook, row)
       .catch((error: unknown) => {
         // Its lease ends and it is tried again; that it was an attempt is already counted.
         log.error('a webhook delivery failed for an internal reason', { error, webhookId: row.webhookId })
       })
       .finally(() => {
-        set.delete(one)
-        if (set.size === 0 && underWay.get(row.webhookId) === set) underWay.delete(row.webhookId)
+        underWay.delete(one)
         loop.wake()
       })
-    set.add(one)
+    underWay.set(one, { webhookId: row.webhookId, tenantId: webhook?.tenantId ?? '' })
+  }
+
+  /** Which webhooks or tenants have as many on their way as they may, and how many more each of the others may have. */
+  function roomBy(key: 'webhookId' | 'tenantId', most: number): { except: string[]; most: number } {
+    const counts = new Map<string, number>()
+    for (const { [key]: id } of underWay.values()) counts.set(id, (counts.get(id) ?? 0) + 1)
+    const except = [...counts].filter(([, count]) => count >= most).map(([id]) => id)
+    return { except, most: most - Math.max(0, ...[...counts.values()].filter(count => count < most)) }
   }
 
   /** Starts what is due and finds room; false when there was nothing. */
   async function startDue(): Promise<boolean> {
-    const most = MOST - count()
+    const most = MOST - underWay.size
     if (most <= 0) return false
-    const except = [...underWay].filter(([, set]) => set.size >= MOST_OF_ONE).map(([id]) => id)
-    const busiest = Math.max(0, ...[...underWay].filter(([id]) => !except.includes(id)).map(([, set]) => set.size))
-    const taking = { nowMs: nowMs(), leaseMs: LEASE_MS, most, mostOfOne: MOST_OF_ONE - busiest, except }
-    const rows = await store.take(taking)
+    const rows = await store.take({
+      nowMs: nowMs(),
+      leaseMs: LEASE_MS,
+      most,
+      ofWebhook: roomBy('webhookId', MOST_OF_ONE),
+      ofTenant: roomBy('tenantId', MOST_OF_TENANT),
+    })
     if (rows.length === 0) return false
     const webhooks = await store.getMany([...new Set(rows.map(row => row.webhookId))])
     for (const row of rows) begin(webhooks.get(row.webhookId), row)
@@ -97,7 +106,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   })
 
   async function settled(): Promise<void> {
-    await Promise.allSettled([...underWay.values()].flatMap(set => [...set]))
+    await Promise.allSettled(underWay.keys())
   }
 
   return {

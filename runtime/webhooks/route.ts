@@ -14,7 +14,7 @@ import { toDelivery, toWebhook, type WebhookRow } from './webhook.ts'
 
 export interface WebhooksDeps {
   db: Pick<Db, 'write'>
-  store: Pick<WebhookStore, 'insert' | 'get' | 'list' | 'update' | 'remove' | 'deliveries' | 'redeliver'>
+  store: Pick<WebhookStore, 'insert' | 'count' | 'get' | 'list' | 'update' | 'remove' | 'deliveries' | 'redeliver'>
   sealSecret: (webhook: Pick<WebhookRow, 'id' | 'tenantId'>, secret: string) => Promise<string>
   /** One message without a delivery of its own. */
   sendTest: (webhook: WebhookRow) => Promise<Sent>
@@ -25,6 +25,8 @@ export interface WebhooksDeps {
 }
 
 const MASK = '***'
+/** Each event is a row for each webhook that wants it, in the commit of the event. */
+const MOST_WEBHOOKS = 100
 
 /** The webhooks of a tenant (docs/spec/runtime.md §15). A secret is shown once. */
 export function webhookOperations(deps: WebhooksDeps): Operation[] {
@@ -48,6 +50,9 @@ export function webhookOperations(deps: WebhooksDeps): Operation[] {
     keyedOperation(
       endpoints.create,
       async ({ principal: { tenantId }, body: { url, events, enabled }, idempotency }) => {
+        if ((await store.count(tenantId)) >= MOST_WEBHOOKS) {
+          throw new ApiError('validation_failed', `a tenant has at most ${MOST_WEBHOOKS} webhooks`)
+        }
         await checkUrl(url)
         const [id, secret, createdMs] = [newId(), newWebhookSecret(), now().getTime()]
         const sealedSecret = await sealSecret({ id, tenantId }, secret)

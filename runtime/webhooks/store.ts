@@ -14,8 +14,13 @@ export interface Taking {
   /** Until when others leave alone what is taken. */
   leaseMs: number
   most: number
-  mostOfOne: number
-  /** Webhooks that have enough on their way. */
+  ofWebhook: Room
+  ofTenant: Room
+}
+
+interface Room {
+  most: number
+  /** Those that have enough on their way. */
   except: readonly string[]
 }
 
@@ -26,12 +31,15 @@ export interface Settling {
   dueMs: number | undefined
 }
 
-// The turn goes by webhook, each by the index of its own due rows: one with a long backlog does not hide the others.
+// The turn goes by webhook, each by the index of its own due rows, and then by tenant: one with a long backlog does not hide the others.
 const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
 where rowid in (
-  select d.rowid from webhooks as w join webhook_deliveries as d on d.rowid in (
-    select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
-  where w.id not in (select value from json_each(?5)) order by d.due_ms limit ?3)
+  select id from (
+    select d.rowid as id, d.due_ms, row_number() over (partition by w.tenant_id order by d.due_ms) as place
+    from webhooks as w join webhook_deliveries as d on d.rowid in (
+      select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
+    where w.id not in (select value from json_each(?5)) and w.tenant_id not in (select value from json_each(?7)))
+  where place <= ?6 order by due_ms limit ?3)
 returning *`
 
 export type WebhookStore = ReturnType<typeof webhookStore>
@@ -75,6 +83,14 @@ values (?, ?, ?, ?, ?, ?, ?, ?)`,
       return rowsOf<Stored>(found).map(toWebhookRow)
     },
 
+    async count(tenantId: string): Promise<number> {
+      const found = await db.execute({
+        sql: 'select count(*) as n from webhooks where tenant_id = ?',
+        args: [tenantId],
+      })
+      return rowsOf<{ n: number }>(found)[0]!.n
+    },
+
     async update(
       id: string,
       { url, events, enabled }: { [K in 'url' | 'events' | 'enabled']?: WebhookRow[K] | undefined },
@@ -100,8 +116,9 @@ updated_ms = ? where id = ? returning *`,
 function deliveryStore(db: Db) {
   return {
     /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
-    async take({ nowMs, leaseMs, most, mostOfOne, except }: Taking): Promise<DeliveryRow[]> {
-      const args = [nowMs, nowMs + leaseMs, most, mostOfOne, JSON.stringify(except)]
+    async take({ nowMs, leaseMs, most, ofWebhook, ofTenant }: Taking): Promise<DeliveryRow[]> {
+      const rooms = [ofWebhook, ofTenant].flatMap(({ most, except }) => [most, JSON.stringify(except)])
+      const args = [nowMs, nowMs + leaseMs, most, ...rooms]
       return rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args })).map(toDeliveryRow)
     },
 

@@ -276,6 +276,14 @@ describe('a webhook', () => {
     await fixture.close()
   })
 
+  it('is one of at most a hundred', async () => {
+    const fixture = await hookFixture()
+    for (let made = 0; made < 100; made++) await fixture.create()
+    const refused = await fixture.json<object>(400, 'POST', '/v1/webhooks', { url: fixture.origin })
+    expect(refused).toMatchObject({ code: 'validation_failed', error: 'a tenant has at most 100 webhooks' })
+    await fixture.close()
+  })
+
   it('cannot point inside', async () => {
     const fixture = await hookFixture()
     const addresses = [
