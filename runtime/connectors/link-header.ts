@@ -3,7 +3,7 @@ export interface Link {
   parameters: Readonly<Record<string, string>>
 }
 
-const LINK = /<([^>]*)>((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^",;\s]+))*)/g
+const LINK = /<([^<>]*)>((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^",;\s]+))*)/g
 const PARAMETER = /;\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^",;\s]+))/g
 
 /** The link of a relation in a Link header (RFC 8288); the first, where several say the same. */

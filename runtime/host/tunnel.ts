@@ -45,6 +45,11 @@ const CODES: Record<RefusalCode, Code> = {
   closing: Code.Unavailable,
 }
 
+/** Of a call that anyone may make: as much memory is taken as its first bytes say that it has. */
+const MOST_CALL_BYTES = 16 * 1024
+/** A node sends a heartbeat more often than that. */
+const IDLE_MS = 120_000
+
 /** Puts the node gateway on a socket: gRPC over HTTP/2, with TLS wherever it leaves this machine. */
 export async function listenForNodes({
   gateway,
@@ -72,6 +77,7 @@ export async function listenForNodes({
     sessions.add(session)
     session.once('close', () => sessions.delete(session))
     session.on('error', () => session.destroy())
+    session.setTimeout(IDLE_MS, () => session.destroy())
   })
   const host = bind.host === 'localhost' ? '127.0.0.1' : bind.host
   accepted?.each(socket => void server.emit('connection', socket))
@@ -104,18 +110,18 @@ async function portOf(server: Http2Server | Http2SecureServer, { host, port }: B
 }
 
 function routesOf(gateway: NodeGateway) {
+  const { enrol, refresh, connect } = NodeGatewayService.method
+  const small = { readMaxBytes: MOST_CALL_BYTES }
   return (router: ConnectRouter) => {
-    router.service(NodeGatewayService, {
-      enrol: request => told(gateway.enrol(request)),
-      refresh: request => told(gateway.refresh(request)),
-      async *connect(frames, { requestHeader }: HandlerContext) {
-        const token = /^Bearer (\S{1,256})$/.exec(requestHeader.get('authorization') ?? '')?.[1]
-        try {
-          yield* gateway.connect(token, frames)
-        } catch (error) {
-          throw refusal(error)
-        }
-      },
+    router.rpc(enrol, request => told(gateway.enrol(request)), small)
+    router.rpc(refresh, request => told(gateway.refresh(request)), small)
+    router.rpc(connect, async function* (frames, { requestHeader }: HandlerContext) {
+      const token = /^Bearer (\S{1,256})$/.exec(requestHeader.get('authorization') ?? '')?.[1]
+      try {
+        yield* gateway.connect(token, frames)
+      } catch (error) {
+        throw refusal(error)
+      }
     })
   }
 }

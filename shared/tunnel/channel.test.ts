@@ -10,7 +10,9 @@ interface Said {
 }
 const said = (value: number): Said => ({ seq: 0n, ack: 0n, body: { case: 'said', value } })
 const copyOf = (frame: Said): Said => ({ ...frame, body: { ...frame.body } })
-const end = (more: { mostFrames?: number; sentBefore?: number; onAcked?: (seq: number) => void } = {}) =>
+const end = (
+  more: { mostFrames?: number; mostPassing?: number; sentBefore?: number; onAcked?: (seq: number) => void } = {},
+) =>
   frameChannel<Said, Said>({
     ackOnly: () => ({ seq: 0n, ack: 0n, body: { case: 'ack' } }),
     weigh: () => 1,
@@ -116,5 +118,15 @@ describe('a channel', () => {
     expect(await ready(receiver.open(0, new AbortController().signal))).toMatchObject([
       { ack: 1n, body: { case: 'ack' } },
     ])
+  })
+
+  it('keeps no more of what has no number than it may for an end that does not read', async () => {
+    const sender = end({ mostPassing: 3 })
+    const stream = sender.open(0, new AbortController().signal)
+    const first = stream.next()
+    expect([1, 2, 3, 4, 5].map(value => sender.pass(said(value)))).toEqual([true, true, true, false, false])
+    expect((await first).value?.body.value).toBe(1)
+    expect(sender.pass(said(6))).toBe(true)
+    expect((await ready(stream)).map(({ body }) => body.value)).toEqual([2, 3, 6])
   })
 })

@@ -18,6 +18,8 @@ export interface ChannelOptions<Out extends Frame> {
   sentBefore?: number
   mostFrames?: number
   mostWeight?: number
+  /** Of what goes out without a number and is not read by the other end; beyond that it is dropped. */
+  mostPassing?: number
 }
 
 interface Kept<Out> {
@@ -84,8 +86,10 @@ function sentFrames<Out extends Frame>(options: ChannelOptions<Out>) {
  */
 export function frameChannel<Out extends Frame, In extends Frame>(options: ChannelOptions<Out>) {
   const frames = sentFrames(options)
+  const { mostPassing = Number.POSITIVE_INFINITY } = options
   /** For the stream at hand only. */
   let passing: Out[] = []
+  let passingWeight = 0
   let streaming: object | undefined
   let received: number | undefined
   let processed = 0
@@ -101,10 +105,13 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
       return seq
     },
 
-    /** Sends without a number: it is lost with the stream, and dropped where there is none. */
+    /** Sends without a number: it is lost with the stream, and dropped where there is none or where the other end does not read. */
     pass(frame: Out): boolean {
-      if (streaming === undefined) return false
+      const weight = options.weigh(frame)
+      const full = passing.length > 0 && passingWeight + weight > mostPassing
+      if (streaming === undefined || full) return false
       passing.push(frame)
+      passingWeight += weight
       wakeWriter()
       return true
     },
@@ -121,13 +128,16 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
       streaming = own
       frames.rewind()
       passing = []
+      passingWeight = 0
       acked = 0
       wakeWriter()
       const onGone = () => wakeWriter()
       gone.addEventListener('abort', onGone, { once: true })
       try {
         while (streaming === own && !gone.aborted) {
-          const next = passing.shift() ?? frames.next() ?? (acked < processed ? options.ackOnly() : undefined)
+          const passed = passing.shift()
+          if (passed) passingWeight -= options.weigh(passed)
+          const next = passed ?? frames.next() ?? (acked < processed ? options.ackOnly() : undefined)
           if (next === undefined) {
             await new Promise<void>(resolve => {
               wakeWriter = resolve

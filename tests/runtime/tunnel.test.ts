@@ -1,4 +1,5 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { connect as http2, type IncomingHttpHeaders } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
@@ -151,6 +152,18 @@ describe('a stream', () => {
     ['a gap', undefined, (id: string) => [hello(id), numbered(1), numbered(3)], 'out_of_order'],
     ['a second hello', undefined, (id: string) => [hello(id), hello(id)], 'bad_frame'],
     ['an empty frame', undefined, (id: string) => [hello(id), create(NodeFrameSchema, {})], 'bad_frame'],
+    [
+      'a bundle of a thousand and one',
+      undefined,
+      (id: string) => [
+        hello(id),
+        create(NodeFrameSchema, {
+          seq: 1n,
+          body: { case: 'bundle', value: { frames: Array(1001).fill(numbered(0)) } },
+        }),
+      ],
+      'bad_frame',
+    ],
     ['an order without a number', undefined, (id: string) => [hello(id), numbered(0)], 'bad_frame'],
     [
       'a frame too large',
@@ -174,6 +187,44 @@ describe('a stream', () => {
       const metrics = await (await control.call('GET', '/metrics')).text()
       return metrics.includes('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 2')
     }, 'both are counted')
+  })
+})
+
+/** The status of a call that says how long its message is, and nothing more; undefined while there is none. */
+function halfSaid(method: string, token?: string): { status: () => string | undefined; end(): void } {
+  const session = http2(tunnel.at.endpoint)
+  const call = session.request({
+    ...{ ':method': 'POST', ':path': `/waybill.node.v1.NodeGateway/${method}`, te: 'trailers' },
+    ...{ 'content-type': 'application/grpc+proto', ...(token && { authorization: `Bearer ${token}` }) },
+  })
+  let status: string | undefined
+  const read = (headers: IncomingHttpHeaders) => (status ??= headers['grpc-status'] as string | undefined)
+  call.on('response', read).on('trailers', read).resume()
+  call.write(Uint8Array.of(0, 0, 63, 255, 255))
+  return { status: () => status, end: () => session.destroy() }
+}
+
+describe('memory for messages that are announced', () => {
+  it('is not taken for four megabytes of a stranger', async () => {
+    for (const method of ['Enrol', 'Refresh']) {
+      const call = halfSaid(method)
+      await until(async () => call.status() === '8', 'the call is refused')
+      call.end()
+    }
+  })
+
+  it('is taken for a few streams of a node', async () => {
+    const identity = await enrolled()
+    const token = await nodeAccess(identity, transport, clock.now).token()
+    const calls = Array.from({ length: 6 }, () => halfSaid('Connect', token))
+    const refused = () => calls.filter(call => call.status() === '10').length
+    await until(async () => refused() === 2, 'two of six are refused')
+    for (const call of calls) call.end()
+    await until(
+      async () =>
+        (await talk(token, [hello(identity.nodeId)], 1).catch((error: TunnelRefusal) => [error.code]))[0] === 'welcome',
+      'the node is welcome once they have gone',
+    )
   })
 })
 

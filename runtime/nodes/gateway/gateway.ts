@@ -5,7 +5,6 @@ import { joined } from '../../../shared/sign/bytes.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { type Channel, frameChannel } from '../../../shared/tunnel/channel.ts'
 import {
-  type Assign,
   type BudgetAsk,
   type ControlFrame,
   ControlFrameSchema,
@@ -51,7 +50,8 @@ export interface GatewayDeps {
   arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
   heard: () => void
   /** A piece of what it says in a turn. */
-  said: (node: NodeRow, piece: SessionDelta) => void
+  /** Resolves when its node may say more. */
+  said: (node: NodeRow, piece: SessionDelta) => Promise<void>
   /** Whether a run of it may make its next call; undefined: nothing is to be said. */
   asked: (node: NodeRow, ask: BudgetAsk) => Promise<Granted | undefined>
   reconnects: Pick<Counter, 'add'>
@@ -68,7 +68,7 @@ interface Peer {
   channel: Channel<ControlFrame, NodeFrame>
   outbox: Outbox
   inbox: Inbox<NodeFrame>
-  reads: Map<string, { parts: Uint8Array[]; done: (answer: ReadAnswered | undefined) => void }>
+  reads: Map<string, { parts: Uint8Array[]; weight: number; done: (answer: ReadAnswered | undefined) => void }>
   /** Questions about budgets that are being answered. */
   asked: Set<string>
   stop: AbortController | undefined
@@ -81,12 +81,35 @@ const TOLD = new Set<NodeFrame['body']['case']>([
 const MOST_READS = 1000
 const MOST_ASKS = 1000
 const MOST_READ_BYTES = 64 * 1024 * 1024
+/** What a part of an answer takes beside its bytes. */
+const PART_BYTES = 1024
+/** What waits for a node that does not read its stream. */
+const MOST_PASSING_BYTES = 16 * 1024 * 1024
+/** A node fills one with up to 500. */
+const MOST_BUNDLED = 1000
 const HELLO_MS = 10_000
+/** Streams of one node that have not started. */
+const MOST_STARTING = 4
 
 export function nodeGateway(deps: GatewayDeps): NodeGateway {
   const { store, links, clock, times } = deps
   const peers = new Map<string, Peer>()
+  const starting = new Map<string, number>()
   let closing = false
+
+  /** Memory is taken for a frame before it is there, so streams that have not started are bounded before it is read. */
+  async function helloOf(node: NodeRow, frames: AsyncIterator<NodeFrame>): Promise<Hello> {
+    const others = starting.get(node.id) ?? 0
+    if (others >= MOST_STARTING) throw new TunnelRefusal('replaced', 'this node has dialled again before its hello')
+    starting.set(node.id, others + 1)
+    try {
+      return await firstFrame(frames)
+    } finally {
+      const left = starting.get(node.id)! - 1
+      if (left === 0) starting.delete(node.id)
+      else starting.set(node.id, left)
+    }
+  }
 
   function peerOf(node: NodeRow, hello: Hello): { peer: Peer; fresh: boolean } {
     const known = peers.get(node.id)
@@ -104,7 +127,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     async *connect(token, incoming) {
       const { node, expiresMs } = await deps.enrolment.nodeOf(token)
       const frames = incoming[Symbol.asyncIterator]()
-      const hello = await firstFrame(frames)
+      const hello = await helloOf(node, frames)
       checkHello(hello, node)
       if (closing) throw new TunnelRefusal('closing', 'the control plane is stopping: dial again')
       const { peer, fresh } = peerOf(node, hello)
@@ -160,8 +183,8 @@ function takeReadResponse(peer: Peer, { requestId, status, body, last }: ReadRes
   const read = peer.reads.get(requestId)
   if (read === undefined) return
   read.parts.push(body)
-  const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
-  if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
+  read.weight += body.length + PART_BYTES
+  if (read.weight > MOST_READ_BYTES) read.done({ status: 500, body: new Uint8Array() })
   else if (last) read.done({ status, body: joined(read.parts) })
 }
 
@@ -183,7 +206,8 @@ function newPeer(deps: GatewayDeps, node: NodeRow, hello: Hello): Peer {
     stop: undefined,
     channel: frameChannel<ControlFrame, NodeFrame>({
       ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
-      weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
+      weigh: ({ body }) => 500 + sizeOf(body),
+      mostPassing: MOST_PASSING_BYTES,
       onAcked: seq => peer.outbox.acked(seq),
       sentBefore: Number(hello.lastSeenSeq),
     }),
@@ -224,7 +248,7 @@ function linkOf(deps: GatewayDeps, peer: Peer, hello: Hello): NodeLink {
           peer.reads.delete(requestId)
           resolve(answer)
         }
-        peer.reads.set(requestId, { parts: [], done })
+        peer.reads.set(requestId, { parts: [], weight: 0, done })
         const value = { requestId, kind, id, from: BigInt(from), limit, box, lines }
         if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
       })
@@ -276,8 +300,13 @@ async function takeFrame(deps: GatewayDeps, peer: Peer, frame: NodeFrame): Promi
       if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
       return peer.inbox.put(frame)
     case 'bundle':
-      if (frame.seq === 0n || !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))) {
-        throw new TunnelRefusal('bad_frame', 'a bundle needs a number, and holds what a node tells and nothing else')
+      if (
+        frame.seq === 0n ||
+        body.value.frames.length > MOST_BUNDLED ||
+        !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))
+      ) {
+        const needs = `a bundle needs a number, and holds up to ${MOST_BUNDLED} frames of what a node tells`
+        throw new TunnelRefusal('bad_frame', needs)
       }
       return peer.inbox.put(frame)
     case 'heartbeat':
@@ -345,8 +374,9 @@ async function listen(
 
 const unbundled = (frame: NodeFrame): NodeFrame[] => (frame.body.case === 'bundle' ? frame.body.value.frames : [frame])
 
-function sizeOf({ inputSealed, textsSealed }: Assign): number {
-  return inputSealed.length + textsSealed.length
+function sizeOf({ case: kind, value }: ControlFrame['body']): number {
+  if (kind === 'readRequest') return value.box.length
+  return kind === 'assign' ? value.inputSealed.length + value.textsSealed.length : 0
 }
 
 async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {

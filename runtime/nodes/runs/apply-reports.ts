@@ -72,6 +72,8 @@ interface Batch {
   turns: RemoteRun[]
   ends: RemoteRunEnd['status'][]
   children: { parent: RemoteRun; ask: ChildAsk }[]
+  /** How many frames were dropped, by why and what they were. */
+  dropped: Map<string, number>
 }
 
 /**
@@ -118,8 +120,10 @@ async function applyBatch(
     turns: [],
     ends: [],
     children: [],
+    dropped: new Map(),
   }
   for (const frame of frames) await applyFrame(deps, batch, frame)
+  tellDropped(deps, batch)
   for (const sealing of batch.sealing) await sealRun(deps, batch, sealing)
   const kept = await writeUnlessMoved(deps, statementsOf(deps, batch))
   if (!kept) {
@@ -174,27 +178,27 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
   if (body.case === 'takeover') {
     const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
     if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
-      drop(deps, 'not_its_run', frame, batch.node)
+      drop(batch, 'not_its_run', frame)
     } else run.nodeId = batch.node.id
     return
   }
   if (run === undefined || run.nodeId !== batch.node.id) {
-    drop(deps, 'not_its_run', frame, batch.node)
+    drop(batch, 'not_its_run', frame)
     return
   }
   if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) {
-    drop(deps, 'old_epoch', frame, batch.node)
+    drop(batch, 'old_epoch', frame)
     return
   }
   switch (body.case) {
     case 'event':
-      return addEvent(deps, batch, run, body.value, frame)
+      return addEvent(batch, run, body.value, frame)
     case 'childAsk':
       if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
       return
     case 'parked': {
       const { reason } = body.value
-      if (reason !== '' && reason !== POISONED) return drop(deps, 'bad_parked', frame, batch.node)
+      if (reason !== '' && reason !== POISONED) return drop(batch, 'bad_parked', frame)
       if (!isTerminal(run.status)) batch.parked.set(run.id, reason)
       return
     }
@@ -208,7 +212,7 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
       }
       if (run.state === 'offered') {
         // The next node would begin the journal anew.
-        if (run.eventSeq > 0) return drop(deps, 'bad_refusal', frame, batch.node)
+        if (run.eventSeq > 0) return drop(batch, 'bad_refusal', frame)
         batch.statements.push(...deps.store.refused(run.id))
         batch.requeued.push({ ...run })
         // What it says of the run from now on is of no run of its own.
@@ -227,7 +231,7 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
       const { stepId, approvalId, reason, expiresUnix } = body.value
       const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
       if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
-        drop(deps, 'bad_approval', frame, batch.node)
+        drop(batch, 'bad_approval', frame)
         return
       }
       batch.statements.push(
@@ -243,12 +247,12 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
   }
 }
 
-function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
+function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
   const seq = Number(told.eventSeq)
   if (seq <= run.eventSeq) return
   // Its head is signed.
   if (run.state === 'done') {
-    drop(deps, 'run_ended', frame, batch.node)
+    drop(batch, 'run_ended', frame)
     return
   }
   const kind = eventKinds.find(known => known === told.kind)
@@ -256,7 +260,7 @@ function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Ev
   const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
   const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isUseOfCall)
   if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
-    drop(deps, 'bad_event', frame, batch.node)
+    drop(batch, 'bad_event', frame)
     return
   }
   const made: RemoteEvent = {
@@ -276,7 +280,7 @@ function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Ev
   const { spent } = run
   const used = [moved.tokensIn + spent.tokensIn, moved.tokensOut + spent.tokensOut, moved.costNano + spent.costNano]
   if (used.some(total => total > MOST_OF_RUN)) {
-    drop(deps, 'bad_event', frame, batch.node)
+    drop(batch, 'bad_event', frame)
     return
   }
   batch.events.push(made)
@@ -313,12 +317,12 @@ async function addComplete(
   const signed =
     key !== undefined && (await deps.verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
   if (!signed) {
-    drop(deps, 'bad_signature', frame, batch.node)
+    drop(batch, 'bad_signature', frame)
     return
   }
   const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
   if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
-    drop(deps, 'bad_complete', frame, batch.node)
+    drop(batch, 'bad_complete', frame)
     return
   }
   batch.sealing.push({ run, frame: told })
@@ -437,9 +441,18 @@ async function writeUnlessMoved(deps: ApplyReportsDeps, statements: InStatement[
   }
 }
 
-function drop(deps: ApplyReportsDeps, why: string, frame: NodeFrame, node: NodeRow): void {
-  deps.dropped.add(1, { reason: why })
-  deps.log.warn('a frame of a node was dropped', { reason: why, frame: frame.body.case ?? 'none', nodeId: node.id })
+function drop({ dropped }: Batch, why: string, { body }: NodeFrame): void {
+  const kind = `${why} ${body.case ?? 'none'}`
+  dropped.set(kind, (dropped.get(kind) ?? 0) + 1)
+}
+
+/** A line for each kind: a node may say as many frames as it likes. */
+function tellDropped(deps: ApplyReportsDeps, { dropped, node }: Batch): void {
+  for (const [kind, frames] of dropped) {
+    const [reason = '', frame] = kind.split(' ')
+    deps.dropped.add(frames, { reason })
+    deps.log.warn('frames of a node were dropped', { reason, frame, frames, nodeId: node.id })
+  }
 }
 
 function isOfRun(

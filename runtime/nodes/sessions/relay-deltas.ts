@@ -69,8 +69,8 @@ export function relayDeltas({ remote, sessions, live, log }: RelayDeltasDeps) {
   }
 
   return {
-    /** A piece, in the order in which they come. */
-    said: (nodeId: string, piece: RemoteDelta): void => void inTurn(() => say(nodeId, piece)),
+    /** A piece, in the order in which they come; resolves when its node may say the next. */
+    said: (nodeId: string, piece: RemoteDelta): Promise<void> => inTurn(() => say(nodeId, piece)),
 
     /** The end of a turn is about to be committed: until it is emitted, no emitted text is void. */
     ending({ id, sessionId, epoch }: RemoteRun): void {
