@@ -154,6 +154,13 @@ it('gives a run that was refused to the next node as it was, and hears no more o
   expect(rows).toMatchObject([{ epoch: 2, event_seq: 0 }])
 })
 
+it('takes no event whose time is more than a time', async () => {
+  const order = await ordered()
+  say(accept(order), event(order, 1n, { at: '2026-05-01T10:00:00Z (or so)' }), event(order, 1n))
+  await until(async () => (await summary(order.runId)).status === 'running', 'the run begins')
+  expect(await dropped('bad_event')).toBe(1)
+})
+
 it('ignores a refusal of a run after its first event', async () => {
   const order = await ordered()
   say(event(order, 1n), accept(order, false))

@@ -258,7 +258,7 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): 
   const kind = eventKinds.find(known => known === told.kind)
   const atMs = Date.parse(told.at)
   const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
-  const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isUseOfCall)
+  const sane = told.hash.length === 32 && isTimeText(told.at) && counts.every(isUseOfCall)
   if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
     drop(batch, 'bad_event', frame)
     return
@@ -475,6 +475,8 @@ const isUseOfCall = (value: bigint): boolean => value >= 0n && value <= BigInt(M
 const isUseOfRun = (value: bigint): boolean => value >= 0n && value <= BigInt(MOST_OF_RUN)
 /** Within the years that have four digits. */
 const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000
+/** As it is written, and with nothing else that a parser of dates would pass over. */
+const isTimeText = (text: string): boolean => isTime(Date.parse(text)) && new Date(text).toISOString() === text
 
 function plain(text: string): string {
   return text.slice(0, 512).toWellFormed().replaceAll('\0', '\uFFFD')
