@@ -103,4 +103,30 @@ it('what is no backup is not restored', async () => {
   await writeFile(`${live}-wal`, await readFile(live))
   const said = await atTerminal(['restore', live], env)
   expect([said.code, said.err]).toEqual([1, expect.stringMatching(/belongs to a store in use/)])
+  await writeFile(file, '')
+  const none = await atTerminal(['restore', file], env)
+  expect([none.code, none.err]).toEqual([1, expect.stringMatching(/is no backup of a runtime/)])
+  expect(await readdir(env.PLATFORM_DATA_DIR)).toEqual([])
+})
+
+it('a backup that was cut off, or has a hole where no receipt is, is not restored', async () => {
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  await ran('one')
+  const file = join(fixture.folder, 'backup.db')
+  await fixture.run('backup', file)
+  const whole = await readFile(file)
+  const db = await openDb(file)
+  const { rows } = await db.execute("select rootpage from sqlite_master where name = 'schedules'")
+  db.close()
+  const hole = Number(rows[0]?.rootpage) * 4096
+  const env = {
+    PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
+    PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
+  }
+  for (const damaged of [whole.subarray(0, whole.length / 2), Buffer.from(whole).fill(0, hole - 4096, hole)]) {
+    await writeFile(file, damaged)
+    const said = await atTerminal(['restore', file], env)
+    expect([said.out, said.code === 0]).toEqual(['', false])
+    expect(await readdir(env.PLATFORM_DATA_DIR)).toEqual([])
+  }
 })

@@ -1,6 +1,7 @@
 import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { RefusedError } from '../../shared/host/refused-error.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
@@ -30,7 +31,11 @@ export async function restoreTo(
     )
   }
   const from = await openDb(file, { readOnly: true })
-  from.close()
+  try {
+    await refuseOther(from, file)
+  } finally {
+    from.close()
+  }
   await copyFile(file, part)
   await chmod(part, 0o600)
   const db = await openDb(part)
@@ -52,6 +57,15 @@ export async function restoreTo(
   await rm(`${part}-wal`, { force: true })
   await rm(`${part}-shm`, { force: true })
   return checked
+}
+
+/** An empty file is a database to SQLite, and of one that was cut off it reads what it is asked for. */
+async function refuseOther(db: Db, file: string): Promise<void> {
+  const steps = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
+  const ofRuntime = steps.rows.length > 0 && (await db.execute("select 1 from schema_steps where part = 'runtime'"))
+  if (!ofRuntime || ofRuntime.rows.length === 0) throw new RefusedError(`${file} is no backup of a runtime`)
+  const [whole] = rowsOf<{ quick_check: string }>(await db.execute('pragma quick_check(1)'))
+  if (whole?.quick_check !== 'ok') throw new RefusedError(`${file} is damaged: ${whole?.quick_check}`)
 }
 
 async function remove(path: string): Promise<void> {
