@@ -98,7 +98,8 @@ export class ArchiveCommand extends ServiceCommand {
   private async put(file: FileHandle, id: string, read: Read): Promise<boolean> {
     if ('error' in read) throw read.error
     if ('text' in read) {
-      await file.write(read.text)
+      // All of it: a single write of a disk that is getting full may end in the middle without an error.
+      await file.appendFile(read.text)
       return true
     }
     this.context.stderr.write(`${id} is left out: ${read.problem}\n`)
@@ -153,6 +154,10 @@ export class ArchiveVerifyCommand extends Command {
     } catch (error) {
       if (!(error instanceof Unusable) && !(error instanceof Error && 'code' in error)) throw error
       this.context.stderr.write(`${this.file}: ${error.message}\n`)
+      return 2
+    }
+    if (number === 0) {
+      this.context.stderr.write(`${this.file}: it is empty, and an archive holds at least one run\n`)
       return 2
     }
     this.context.stdout.write(`${number - broken} of ${number} runs valid\n`)

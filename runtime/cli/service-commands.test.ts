@@ -222,6 +222,11 @@ describe('runtime archive', () => {
       code: 2,
       err: expect.stringContaining('line 1 is not JSON'),
     })
+    await writeFile(file, '')
+    expect(await fixture.run('archive', 'verify', file, ...key)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it is empty'),
+    })
 
     const { code, out } = await fixture.run('compact')
     const [, before, after] = /^(\d+) bytes before, (\d+) now/.exec(out) ?? []
