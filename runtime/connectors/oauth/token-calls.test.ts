@@ -144,6 +144,11 @@ describe('an answer of a token endpoint', () => {
     },
   )
 
+  it('lives for a whole number of milliseconds, which is what a store keeps', async () => {
+    const { calls } = recorded({ ...GRANTED, expires_in: 3599.98765 })
+    expect((await calls.refresh(vendorOf('gmail'), client, 'r1')).expiresInMs).toBe(3_599_987)
+  })
+
   it('of a public client is asked for without a secret', async () => {
     const { sent, calls } = recorded(GRANTED)
     await calls.refresh(vendorOf('gmail'), { id: 'client-id' }, 'r1')

@@ -178,7 +178,7 @@ interface Given {
 function granted(answer: oauth4webapi.TokenEndpointResponse, extras: Record<string, unknown>): Granted {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds } = answer
   const ends = seconds !== undefined && seconds <= LONGEST_S
-  return { accessToken, refreshToken, expiresInMs: ends ? seconds * 1000 : undefined, extras }
+  return { accessToken, refreshToken, expiresInMs: ends ? Math.floor(seconds * 1000) : undefined, extras }
 }
 
 /**
