@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -50,6 +51,21 @@ describe('the published package, installed in an empty folder', () => {
     expect(files).toContain('dist/router/router.js')
     const children = ['router', 'runtime'].map(service => `dist/${service}/host/processes/child.js`)
     expect(files).toEqual(expect.arrayContaining(children))
+  })
+
+  it('has every file that its documents link to', async () => {
+    const home = join(folder, 'node_modules/waybill')
+    const pages = (await readdir(home, { recursive: true })).filter(path => /^(docs\/.*|[A-Z]+)\.md$/.test(path))
+    const missing: string[] = []
+    for (const page of pages) {
+      for (const [, link] of (await readFile(join(home, page), 'utf8')).matchAll(
+        /\]\((?!https?:|#|mailto:)([^)#]+)/g,
+      )) {
+        if (!existsSync(join(home, dirname(page), link!))) missing.push(`${page}: ${link}`)
+      }
+    }
+    expect(pages).toContain('README.md')
+    expect(missing).toEqual([])
   })
 
   it('takes no more than 70 MB, with all that it brings along, and has the licence of what stands inside', async () => {
