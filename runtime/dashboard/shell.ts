@@ -32,7 +32,7 @@ export interface MenuCounts {
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
 export function shell({ title, root, scripts, body, person, menu, etag, theme }: ShellOptions): Html {
   return html`<!doctype html>
-<html lang="en" data-root="${root}"${theme === undefined ? '' : html` data-theme="${theme}"`} data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}${etag === undefined ? '' : html` data-etag="${etag}"`}>
+<html lang="en" data-root="${root}"${theme === undefined ? '' : html` data-theme="${theme}"`} data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}" data-user="${person.user.id}"`}${etag === undefined ? '' : html` data-etag="${etag}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -71,9 +71,9 @@ export async function dashboardFixture(
 export const confirmed = (page: Page): Promise<void> => page.click('dialog.ask button.main')
 
 /** Through the login page, which must be shown. */
-export async function logIn(page: Page): Promise<void> {
-  await page.fill('[name=email]', OWNER.email)
-  await page.fill('[name=password]', OWNER.password)
+export async function logIn(page: Page, person = OWNER): Promise<void> {
+  await page.fill('[name=email]', person.email)
+  await page.fill('[name=password]', person.password)
   await page.click('text=Log in >> nth=-1')
   await page.waitForSelector('nav')
 }

@@ -1,4 +1,5 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
+import type { LoggedIn } from '../../../../shared/wire/runtime/auth.ts'
 
 /** The API did not do what was asked; the message is for the person at the page. */
 export class ApiFault extends Error {
@@ -38,12 +39,35 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 
 let asking: Promise<boolean> | undefined
 
-/** Asks for a new login in front of the page; false: not now. */
+/** Takes the login that another tab has renewed, or asks for one in front of the page; false: not now. */
 export function logInAgain(): Promise<boolean> {
-  asking ??= ask().finally(() => {
-    asking = undefined
-  })
+  asking ??= takeRenewedLogin()
+    .then(taken => taken || ask())
+    .finally(() => {
+      asking = undefined
+    })
   return asking
+}
+
+/** The tabs of this browser share a login; each tells the others when it has a new one. */
+const logins = new BroadcastChannel('waybill-logins')
+if (page.dataset.csrf) logins.postMessage('')
+
+/** Only that of the same person in the same tenant, for whom the page was made, and one that was not refused just now. */
+async function takeRenewedLogin(): Promise<boolean> {
+  const answer = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
+  if (!answer?.ok) return false
+  const { user, csrfToken } = (await answer.json().catch(() => ({}))) as Partial<LoggedIn>
+  const { id, tenantId } = user ?? {}
+  if (csrfToken === undefined || id !== page.dataset.user || tenantId !== page.dataset.tenant) return false
+  if (csrfToken === page.dataset.csrf) return false
+  useToken(csrfToken)
+  return true
+}
+
+function useToken(csrfToken: string): void {
+  page.dataset.csrf = csrfToken
+  for (const field of document.querySelectorAll<HTMLInputElement>('input[name=csrf]')) field.value = csrfToken
 }
 
 function ask(): Promise<boolean> {
@@ -55,6 +79,7 @@ function ask(): Promise<boolean> {
   return new Promise(resolve => {
     const end = (done: boolean) => {
       ended.abort()
+      if (done) form.reset()
       dialog.close()
       resolve(done)
     }
@@ -62,6 +87,8 @@ function ask(): Promise<boolean> {
     const { signal } = ended
     part('[value=later]', form).addEventListener('click', () => end(false), { signal })
     dialog.addEventListener('cancel', () => end(false), { signal })
+    const look = async () => (await takeRenewedLogin()) && !signal.aborted && end(true)
+    logins.addEventListener('message', look, { signal })
     form.addEventListener(
       'submit',
       async event => {
@@ -75,10 +102,8 @@ function ask(): Promise<boolean> {
         }).catch(() => undefined)
         const body = (await answer?.json().catch(() => undefined)) as { error?: string; csrfToken?: string } | undefined
         if (answer?.ok && body?.csrfToken !== undefined) {
-          page.dataset.csrf = body.csrfToken
-          for (const field of document.querySelectorAll<HTMLInputElement>('input[name=csrf]'))
-            field.value = body.csrfToken
-          form.reset()
+          useToken(body.csrfToken)
+          logins.postMessage('')
           end(true)
         } else said.replaceChildren(body?.error ?? 'The runtime does not answer. Is it running?')
       },
