@@ -5,7 +5,7 @@ import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { AgentCreate, AgentCreated } from '../../shared/wire/runtime/agent.ts'
 import { differences } from './differences.ts'
-import { PAGE, ServiceCommand, WHERE } from './service-command.ts'
+import { PAGE, requireFinite, ServiceCommand, WHERE } from './service-command.ts'
 import { listVerb, timeText, verb } from './verb.ts'
 
 export const AgentsListCommand = listVerb('agents list', {
@@ -151,6 +151,7 @@ async function readAgents(file: string): Promise<AgentCreate[]> {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`)
   })
   return found.map(agent => {
+    requireFinite(file, agent)
     if (isAgent(agent)) return agent
     throw new UsageError(`${file}: expected an agent, with a name and a manifest`)
   })

@@ -1,6 +1,7 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { REFUSED, UNREACHABLE } from '../../shared/cli/exit-code.ts'
 import { ClientError, type RuntimeClient, runtimeClient } from '../../shared/client/client.ts'
+import { nonFiniteAt } from '../../shared/json/finite.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import { currentContext } from './contexts.ts'
@@ -33,11 +34,20 @@ export function explanationOf(error: Error): string {
 
 /** JSON that was given on the command line. */
 export function givenJson(name: string, text: string, expected: string): unknown {
+  let value: unknown
   try {
-    return readJson(text)
+    value = readJson(text)
   } catch (error) {
     throw new UsageError(`${name}: expected ${expected}; ${(error as Error).message}`)
   }
+  requireFinite(name, value)
+  return value
+}
+
+/** What JSON would make null on its way to the service: 1e400, or the .inf and .nan of YAML and TOML. */
+export function requireFinite(name: string, value: unknown): void {
+  const at = nonFiniteAt(value)
+  if (at !== undefined) throw new UsageError(`${name}: ${at === '' ? 'it' : at} is no number that JSON can carry`)
 }
 
 /** The same, as an object. */

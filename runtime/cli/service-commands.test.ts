@@ -51,6 +51,7 @@ describe('runtime agents', () => {
     for (const [text, wanted] of [
       ['name: [', /bad\.yaml: .*line 1/],
       ['manifest: {}', /bad\.yaml: expected an agent, with a name and a manifest/],
+      ['name: bad\nmanifest: { inputSchema: { type: object, default: .inf } }', /bad\.yaml: .*\/default is no number/],
     ] as const) {
       await writeFile(bad, text)
       const said = await fixture.run('agents', 'apply', good, bad)
@@ -76,6 +77,8 @@ describe('runtime run', () => {
     expect(said.err).toMatch(/\nsucceeded {2}\d+ tokens in, \d+ out, [\d.]+ USD\n$/)
     // Nothing moves where there is no watcher.
     expect(said.err).not.toContain('\r')
+    const infinite = await fixture.run('run', 'worker', '--input', '{"prompt":"hello","limit":1e400}')
+    expect([infinite.code, infinite.err]).toEqual([2, '--input: /limit is no number that JSON can carry\n'])
     const quiet = await fixture.run('run', 'worker', 'hello', '--quiet', '--json')
     expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])
   })

@@ -70,3 +70,9 @@ it('sends no number that JSON would make null, which takes a limit away', () => 
       )
   expect(bodyFrom([{ name: 'n', value: '-0', as: 'limit' }])).toEqual({ n: -0 })
 })
+
+it('refuses JSON with a number that would be sent as null', () => {
+  const read = (value: string) => bodyFrom([{ name: 'config.input', value, as: 'json' }])
+  expect(() => read('{"limit":1e400}')).toThrow('config.input: The number at /limit is too large.')
+  expect(read('{"limit":1e308}')).toEqual({ config: { input: { limit: 1e308 } } })
+})

@@ -1,3 +1,5 @@
+import { nonFiniteAt } from '../../../../shared/json/finite.ts'
+
 /** A field as the body of an operation needs it: where it goes, and as what. */
 export interface Field {
   /** Dotted: `config.input`. */
@@ -50,12 +52,7 @@ function readValue(name: string, value: string, as: string): unknown {
       return value === 'true'
     case 'many-json':
     case 'json':
-      if (value.trim() === '') return undefined
-      try {
-        return JSON.parse(value)
-      } catch (error) {
-        throw new FieldFault(name, `This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
-      }
+      return value.trim() === '' ? undefined : jsonIn(name, value)
     case 'text':
       return value
     case 'text-or-null':
@@ -63,6 +60,18 @@ function readValue(name: string, value: string, as: string): unknown {
     default:
       return value === '' ? undefined : value
   }
+}
+
+function jsonIn(name: string, value: string): unknown {
+  let read: unknown
+  try {
+    read = JSON.parse(value)
+  } catch (error) {
+    throw new FieldFault(name, `This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  const at = nonFiniteAt(read)
+  if (at === undefined) return read
+  throw new FieldFault(name, `The number${at === '' ? '' : ` at ${at}`} is too large.`)
 }
 
 /** JSON has no word for other numbers: they would be sent as null, which takes a limit away. */
