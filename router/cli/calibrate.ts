@@ -18,8 +18,8 @@ export class CalibrateCommand extends Command {
       What it says is about one look at the answers of a score. Whether all that a route serves is certified, at every look, is what
       /v1/capabilities says.
 
-      --apply pins the certified threshold of method ltt: a running router serves by it within a second and adapts it no more, until
-      --unpin takes it back. Exit code 0: done. 1: not certified, with --require-certified. 2: wrong use. 3: the store cannot be read.
+      With --apply the certified threshold of method ltt is pinned: a running router serves by it within a second and adapts it no more,
+      until --unpin takes it back.
     `,
     examples: [
       ['Every route', '$0 calibrate'],

@@ -13,7 +13,7 @@ export class ExportCommand extends Command {
       With --since or --until the output is the shortest unbroken piece of each chain that holds every record of the window.
       A piece that does not begin at a chain's first record (or behind a pruning) cannot be verified alone.
 
-      --checkpoints adds the signed checkpoints and the public keys, so that \`verify --file\` needs nothing else.
+      With --checkpoints the signed checkpoints and the public keys are added, so that \`verify --file\` needs nothing else.
     `,
     examples: [
       ['Everything, ready to hand over', '$0 export --feedback --checkpoints --out trace.jsonl'],

@@ -99,6 +99,7 @@ async function described(plan: OnboardPlan): Promise<string> {
     ),
     `router    ${origin} ${SERVICE[service]}`,
     ...(service === 'start' ? [`          traces in ${serviceVars.ROUTER_DB}, log in ${place.logFile}`] : []),
+    ...(service === 'other' ? ['          new shells set its address also while it does not run'] : []),
     '',
   ]
   return `${lines.join('\n')}\n${after === file.text ? `${file.path} has these lines already.\n` : await diffOf(plan)}\n`

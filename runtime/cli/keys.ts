@@ -125,8 +125,8 @@ export class KeysRotateMasterCommand extends Command {
       or PLATFORM_DATA_DIR (./data), which changes in one transaction; a rotation that was interrupted is completed by running it again.
 
       Without --to the new key is made in the data folder and takes the place of master.key; the old one stays beside it under its
-      id, since a backup from before needs it. A master key that comes from PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE needs
-      --to: the file is read, or made when there is none, and the services are then to be started with it.
+      id, since a backup from before needs it. A master key that comes from PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE
+      needs --to: the file is read, or made when there is none, and the services are then to be started with it.
     `,
     examples: [
       ['A key that the runtime made itself', '$0 keys rotate-master'],

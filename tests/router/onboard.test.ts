@@ -197,6 +197,7 @@ describe('onboard and offboard', () => {
     const other = await serveRouter({ ROUTER_BIND: `127.0.0.1:${port}`, ROUTER_DB: ':memory:', RUST_LOG: 'off' })
     const { out } = await router(['onboard', '--apply'])
     expect(out).toContain('runs already, started by another program')
+    expect(out).toContain('new shells set its address also while it does not run')
     expect(await rc()).toContain(`\nexport OPENAI_BASE_URL='http://127.0.0.1:${port}/v1'\n`)
     expect(await readdir(home)).toEqual(['.bashrc'])
     await router(['offboard'])

@@ -340,7 +340,7 @@ function useChoices(chosen: SecretItem['tools']): Html {
 
 const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</summary>${form(
   { send: 'PUT /v1/secrets/{secretName}', after: 'refresh:Stored.' },
-  html`<label>Name <input name="secretName" data-path required maxlength="128" spellcheck="false"></label>
+  html`<label>Name <input name="secretName" data-path required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" spellcheck="false"></label>
 <label>Value <input name="value" type="password" required autocomplete="off"></label>
 <label>Hosts that it may be sent to, one on a line; none: any, or as before <textarea class="code" name="hosts" data-as="hosts" rows="3" spellcheck="false" placeholder="api.example.com:443"></textarea></label>
 <label>Uses <select name="tools" data-as="json"><option value="">every use, or as before</option>${secretTools.map(tool => html`<option value="${JSON.stringify([tool])}">${USES[tool]} only</option>`)}</select></label>
