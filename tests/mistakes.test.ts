@@ -70,6 +70,7 @@ const MISTAKES: [line: string, env?: Record<string, string>][] = [
   ['runtime serve', { PLATFORM_BOOTSTRAP_KEY: 'short' }],
   ['runtime verify FOLDER/absent.json --fingerprint 00'],
   ['runtime keys create'],
+  ['runtime backup FOLDER/nowhere/backup.db'],
   ['router serve --config FOLDER/router.toml'],
   ['router serve --bind 127.0.0.1:99999'],
   ['router trace', { ROUTER_DB: 'FOLDER/nowhere.db' }],
@@ -79,6 +80,7 @@ const MISTAKES: [line: string, env?: Record<string, string>][] = [
   ['router launch cluade', { ROUTER_BIND: 'BOUND' }],
   ['node-agent run'],
   ['node-agent doctor --deadline soon'],
+  ['node-agent image --name ../x'],
 ]
 
 it('twenty-five and more mistakes are answered with what to do', async () => {

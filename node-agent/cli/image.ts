@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { Command, Option } from 'clipanion'
+import { USAGE } from '../../shared/cli/exit-code.ts'
 
 /** `node-agent image`: the guest image, from pinned inputs. */
 export class ImageCommand extends Command {
@@ -50,7 +51,7 @@ export class ImageCommand extends Command {
           ? `"${name}" cannot be the name of an image: it takes a lower-case letter, then up to 31 of a-z, 0-9 and "-".\n`
           : 'Give either --name or --out.\n',
       )
-      return 1
+      return USAGE
     }
     const env = readEnv(nodeEnv, this.context.env)
     const out = this.out ?? (name === undefined ? env.NODE_AGENT_IMAGE_DIR : join(env.NODE_AGENT_IMAGES_DIR, name))

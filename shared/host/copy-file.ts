@@ -1,4 +1,5 @@
-import { chmod, rename, rm, stat } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { Db } from '../sql/db.ts'
 import { RefusedError } from './refused-error.ts'
 
@@ -11,8 +12,11 @@ export async function refuseExisting(path: string, what: 'file' | 'folder'): Pro
 export async function copyOf(db: Db, file: string): Promise<number> {
   const part = `${file}.part`
   await rm(part, { force: true })
+  // Made empty first, so that no other account can read it at any time.
+  await writeFile(part, '', { mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ENOENT' ? new RefusedError(`${dirname(file)} is not there: make the folder first`) : error
+  })
   await db.execute({ sql: 'vacuum into ?', args: [part] })
-  await chmod(part, 0o600)
   await rename(part, file)
   return (await stat(file)).size
 }
