@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readKeyBytes } from '../../shared/host/read-key-file.ts'
+import { readRegular } from '../../shared/host/read-regular-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import {
   type ControlFrame,
@@ -46,7 +46,7 @@ export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTran
     )
   }
   const nodeOptions: SecureClientSessionOptions = {
-    ...(ca !== undefined && { ca: readKeyBytes(ca) }),
+    ...(ca !== undefined && { ca: readRegular(ca) }),
     ...(pin !== undefined && {
       // In place of the name: a pinned certificate is known by itself.
       checkServerIdentity: (_host, certificate) =>

@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { readRegular, readRegularText } from '../../shared/host/read-regular-file.ts'
 import { ConfigError } from '../active-config.ts'
 
 /** The text of the routing config; throws ConfigError when there is none to read. */
 export async function readConfigFile(file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8')
+    return await readRegularText(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigError(`ROUTER_CONFIG names ${file}, which cannot be read: ${why}`, { cause })
@@ -15,5 +14,5 @@ export async function readConfigFile(file: string): Promise<string> {
 
 /** Reads the files that a config names, from the folder of the config. */
 export function besideConfig(file: string | undefined): (name: string) => string {
-  return name => readFileSync(resolve(dirname(file ?? '.'), name), 'utf8')
+  return name => readRegular(resolve(dirname(file ?? '.'), name)).toString('utf8')
 }

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
-import { readKeyBytes } from '../../shared/host/read-key-file.ts'
+import { readRegular } from '../../shared/host/read-regular-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { NodeGateway as NodeGatewayService } from '../../shared/tunnel/gateway.gen.ts'
@@ -144,7 +144,7 @@ function refusal(error: unknown): ConnectError {
 
 function pem(path: string): Buffer {
   try {
-    return readKeyBytes(path)
+    return readRegular(path)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ListenError(`The tunnel's certificate or key cannot be read: ${reason}`, { cause })

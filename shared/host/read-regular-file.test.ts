@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { readKeyText } from './read-key-file.ts'
+import { readRegularText } from './read-regular-file.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -13,12 +13,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 it('reads a file', async () => {
   await writeFile(join(folder, 'key'), 'abc\n')
-  expect(await readKeyText(join(folder, 'key'))).toBe('abc\n')
+  expect(await readRegularText(join(folder, 'key'))).toBe('abc\n')
 })
 
 it('waits for nobody who would write to a pipe, and takes no folder and no device', async () => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   for (const path of [join(folder, 'pipe'), folder, '/dev/zero']) {
-    await expect(readKeyText(path)).rejects.toThrow(`${path} is a folder, a pipe or a device: name a file`)
+    await expect(readRegularText(path)).rejects.toThrow(`${path} is a folder, a pipe or a device: name a file`)
   }
 })
