@@ -16,7 +16,7 @@ it('reads a file', async () => {
   expect(await readRegularText(join(folder, 'key'))).toBe('abc\n')
 })
 
-it('waits for nobody who would write to a pipe, and takes no folder and no device', async () => {
+it('does not wait for a writer of a pipe, and takes no folder and no device', async () => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   for (const path of [join(folder, 'pipe'), folder, '/dev/zero']) {
     await expect(readRegularText(path)).rejects.toThrow(`${path} is a folder, a pipe or a device: name a file`)
