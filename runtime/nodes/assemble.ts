@@ -11,7 +11,7 @@ import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import type { VersionRow } from '../agents/agent.ts'
 import { type NodeBackends, satisfies } from '../agents/isolation.ts'
-import { EMBEDDED_POOL, POOL_LABEL } from '../agents/pool-label.ts'
+import { EMBEDDED_POOL, namesPool, POOL_LABEL } from '../agents/pool-label.ts'
 import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
@@ -336,6 +336,7 @@ export function assembleNodes(options: NodesOptions) {
         loads,
         frameOf,
         engaged,
+        engage,
         dispatchMs,
         embedded,
         sha256: options.sha256,
@@ -440,22 +441,23 @@ function lateGateway(deps: GatewayDeps): NodeGateway {
 /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
 async function holdSession(
   {
-    options: { embedded, versionOf },
+    options: { embedded, versionOf, labelsOf },
     engaged,
     placementFor,
     sessions,
   }: {
-    options: Pick<NodesOptions, 'embedded' | 'versionOf'>
+    options: Pick<NodesOptions, 'embedded' | 'versionOf' | 'labelsOf'>
     engaged: () => boolean
     placementFor: PlacedRuns['placementFor']
     sessions: Pick<RemoteSessions, 'pick' | 'opened'>
   },
   tenantId: string,
-  { agentName, manifest, versionId }: AgentVersion,
+  { agentName, agentLabels, manifest, versionId }: AgentVersion,
 ): Promise<Held | undefined> {
   const version = await versionOf(versionId)
-  if (embedded.on && !engaged() && version?.sealed === undefined) return undefined
-  const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
+  const labels = agentLabels ?? (await labelsOf(tenantId, agentName))
+  if (embedded.on && !engaged() && version?.sealed === undefined && !namesPool(labels)) return undefined
+  const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed, agentLabels: labels })
   if (placement.on === 'here') return undefined
   if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
   if (manifest.session.dedicatedMicrovm) {

@@ -64,3 +64,24 @@ it('a sandbox that no node could give is told of when an agent is published', as
     'what it runs in a sandbox needs a microVM under isolation shared, and no node offers one: its runs end isolation_unavailable',
   ])
 })
+
+it('an agent that names a pool is executed by no one else, before there is any node either', async () => {
+  on = await api()
+  const labels = { 'waybill.pool': 'office' }
+  await on.json(201, 'POST', '/v1/agents', { name: 'away', labels, manifest: { model: 'demo/echo' } })
+  const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'away', input: { prompt: 'canary' } })
+  const run = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
+  expect(run).toMatchObject({ status: 'failed', dataAvailable: false, error: { code: 'isolation_unavailable' } })
+  expect(run.error?.message).toMatch(/no enrolled node of pool office .*none is enrolled/)
+  const session = await on.call('POST', '/v1/sessions', { agentName: 'away' })
+  expect([session.status, await session.json()]).toEqual([
+    503,
+    expect.objectContaining({ code: 'isolation_unavailable' }),
+  ])
+  await on.json(200, 'PATCH', '/v1/agents/away', { labels: { 'waybill.pool': 'local' } })
+  const here = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'away', input: { prompt: 'here' } })
+  await until(
+    async () => (await on.json<Run>(200, 'GET', `/v1/runs/${here.id}`)).status === 'succeeded',
+    'it is executed here',
+  )
+})

@@ -6,7 +6,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
-import { POOL_LABEL } from '../../agents/pool-label.ts'
+import { namesPool, POOL_LABEL } from '../../agents/pool-label.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { genesis } from '../../execution/journal/event.ts'
 import type { SealedInput } from '../../runs/sealed-input.ts'
@@ -39,8 +39,9 @@ export interface PlacedRunsDeps {
   links: Pick<NodeLinks, 'of'>
   loads: Pick<NodeLoads, 'take' | 'waiting' | 'ended'>
   frameOf: AssignFrames
-  /** Whether any node has ever enrolled; while none has, nothing here costs anything. */
+  /** Whether any node has ever enrolled, or a run is elsewhere; while neither is so, nothing here costs anything. */
   engaged: () => boolean
+  engage: () => void
   embedded: { on: boolean; backends: readonly Backend[] }
   dispatchMs: number
   sha256: Sha256
@@ -264,6 +265,7 @@ async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
     if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
     return { run }
   }
+  deps.engage()
   const poolKey = placement.on === 'pool' ? await poolKeyOf(deps, run.tenantId, placement.pool) : undefined
   const fork = run.forkedFrom !== undefined
   const inputSealed =
@@ -350,11 +352,12 @@ async function made<T>(deps: PlacedRunsDeps, all: readonly Placed[], make: () =>
   return results
 }
 
-/** Without any node there is nothing to place, but for what only nodes can read. */
+/** Without any node there is nothing to place, but for what only nodes can read or may execute. */
 async function allHere(deps: PlacedRunsDeps, list: readonly NewRun[]): Promise<boolean> {
   if (!deps.embedded.on || deps.engaged()) return false
-  for (const { versionId, sealedInput } of list) {
+  for (const { tenantId, agentName, agentLabels, versionId, sealedInput } of list) {
     if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
+    if (namesPool(agentLabels ?? (await deps.labelsOf(tenantId, agentName)))) return false
   }
   return true
 }
