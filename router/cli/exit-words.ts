@@ -19,5 +19,9 @@ export const routerExits: ProgramExits = {
   mcp: { 0: 'its input ended' },
   ope: { 1: 'no request by which the rehearsed policy could be judged' },
   'shards list': { 1: 'a shard does not answer' },
-  verify: { 0: 'everything holds', 1: 'a chain is broken' },
+  verify: {
+    0: 'everything holds',
+    1: 'a chain is broken',
+    3: 'the store, or a file of records, checkpoints or anchors, cannot be read',
+  },
 }
