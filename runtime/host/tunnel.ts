@@ -7,11 +7,13 @@ import {
   type ServerHttp2Session,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { readRegular } from '../../shared/host/read-regular-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import { NodeGateway as NodeGatewayService } from '../../shared/tunnel/gateway.gen.ts'
 import { MOST_FRAME_BYTES } from '../../shared/tunnel/protocol.ts'
 import { type RefusalCode, TunnelRefusal } from '../../shared/tunnel/refusal.ts'
@@ -46,9 +48,13 @@ const CODES: Record<RefusalCode, Code> = {
 }
 
 /** Of a call that anyone may make: as much memory is taken as its first bytes say that it has. */
-const MOST_CALL_BYTES = 16 * 1024
+const MOST_CALL_BYTES = 4 * 1024
 /** A node sends a heartbeat more often than that. */
 const IDLE_MS = 120_000
+/** Of one connection; a proxy that carries more nodes opens another one. A node hardly ever resets a stream. */
+const LIMITS = { settings: { maxConcurrentStreams: 100 }, streamResetBurst: 50, streamResetRate: 5 }
+/** Of a message, after which the others that came with it are waited for. */
+const SMALL_PIECE = 1024
 
 /** Puts the node gateway on a socket: gRPC over HTTP/2, with TLS wherever it leaves this machine. */
 export async function listenForNodes({
@@ -63,7 +69,7 @@ export async function listenForNodes({
       `The tunnel would listen on ${bind.host} in plain text. Set PLATFORM_TUNNEL_TLS_CERT and PLATFORM_TUNNEL_TLS_KEY, or PLATFORM_TUNNEL_INSECURE=1 where something else encrypts it.`,
     )
   }
-  const handler = connectNodeAdapter({
+  const adapter = connectNodeAdapter({
     routes: routesOf(gateway),
     connect: false,
     grpcWeb: false,
@@ -71,7 +77,13 @@ export async function listenForNodes({
     writeMaxBytes: 2 * MOST_FRAME_BYTES,
   })
   const pems = tls && { cert: pem(tls.cert), key: pem(tls.key) }
-  const server: Http2Server | Http2SecureServer = pems ? createSecureServer(pems, handler) : createServer(handler)
+  const handler: typeof adapter = (request, response) => {
+    gatherPieces(request)
+    adapter(request, response)
+  }
+  const server: Http2Server | Http2SecureServer = pems
+    ? createSecureServer({ ...LIMITS, ...pems }, handler)
+    : createServer(LIMITS, handler)
   const sessions = new Set<ServerHttp2Session>()
   server.on('session', (session: ServerHttp2Session) => {
     sessions.add(session)
@@ -94,6 +106,18 @@ export async function listenForNodes({
       for (const session of sessions) session.destroy()
       await closed
     },
+  }
+}
+
+/** A frame of HTTP/2 may hold one byte, and the reader of messages adds up all pieces again with each: what came together is read together. */
+function gatherPieces(request: Readable): void {
+  const pieces = request[Symbol.asyncIterator].bind(request)
+  request[Symbol.asyncIterator] = async function* () {
+    for await (const piece of { [Symbol.asyncIterator]: pieces }) {
+      yield piece
+      if ((piece as Uint8Array).length < SMALL_PIECE) await new Promise<void>(nextTurn)
+    }
+    return undefined
   }
 }
 

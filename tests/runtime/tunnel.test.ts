@@ -1,5 +1,6 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { connect as http2, type IncomingHttpHeaders } from 'node:http2'
+import { connect as tcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
@@ -14,6 +15,7 @@ import { refreshMessage } from '../../shared/tunnel/protocol.ts'
 import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
+import { expectWithin } from '../crowding.ts'
 import { type Api, api } from './api.ts'
 import { until } from './node-fixture.ts'
 
@@ -225,6 +227,51 @@ describe('memory for messages that are announced', () => {
         (await talk(token, [hello(identity.nodeId)], 1).catch((error: TunnelRefusal) => [error.code]))[0] === 'welcome',
       'the node is welcome once they have gone',
     )
+  })
+})
+
+describe('a connection', () => {
+  const frameOf = (type: number, flags: number, stream: number, payload: Uint8Array): Buffer => {
+    const head = Buffer.alloc(9)
+    head.writeUIntBE(payload.length, 0, 3)
+    head[3] = type
+    head[4] = flags
+    head.writeUInt32BE(stream, 5)
+    return Buffer.concat([head, payload])
+  }
+  const header = (name: string, value: string) =>
+    Buffer.concat([Uint8Array.of(0, name.length), Buffer.from(name), Uint8Array.of(value.length), Buffer.from(value)])
+
+  it('may bring a message a byte at a time, and holds nobody up', async () => {
+    const token = await nodeAccess(await enrolled(), transport, clock.now).token()
+    const headers = {
+      ...{ ':method': 'POST', ':scheme': 'http', ':path': '/waybill.node.v1.NodeGateway/Connect', ':authority': 'x' },
+      ...{ 'content-type': 'application/grpc+proto', te: 'trailers', authorization: `Bearer ${token}` },
+    }
+    const socket = tcp(Number(new URL(tunnel.at.endpoint).port), '127.0.0.1').resume()
+    socket.on('error', () => undefined)
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+    socket.write(frameOf(4, 0, 0, new Uint8Array()))
+    socket.write(frameOf(1, 4, 1, Buffer.concat(Object.entries(headers).map(([name, value]) => header(name, value)))))
+    socket.write(frameOf(0, 0, 1, Uint8Array.of(0, 0, 63, 255, 255)))
+    const one = frameOf(0, 0, 1, Uint8Array.of(0))
+    const before = performance.now()
+    socket.write(Buffer.concat(Array.from({ length: 60_000 }, () => one)))
+    await until(async () => socket.bytesWritten > 60_000 * one.length, 'they are on their way')
+    for (let at = 0; at < 20; at++) await new Promise(resolve => setTimeout(resolve, 10))
+    expectWithin(performance.now() - before, 2000)
+    socket.destroy()
+  })
+
+  it('ends when its streams are reset one after the other', async () => {
+    const session = http2(tunnel.at.endpoint)
+    session.on('error', () => undefined)
+    const closed = new Promise(resolve => session.once('close', resolve))
+    for (let at = 0; at < 80; at++) {
+      const call = session.request({ ':method': 'POST', ':path': '/waybill.node.v1.NodeGateway/Enrol' })
+      call.on('error', () => undefined).close(8)
+    }
+    await closed
   })
 })
 
