@@ -1,11 +1,11 @@
 import { dirname, resolve } from 'node:path'
-import { readRegular, readRegularText } from '../../shared/host/read-regular-file.ts'
+import { readGivenText, readRegular } from '../../shared/host/private-file.ts'
 import { ConfigError } from '../active-config.ts'
 
 /** The text of the routing config; throws ConfigError when there is none to read. */
 export async function readConfigFile(file: string): Promise<string> {
   try {
-    return await readRegularText(file)
+    return await readGivenText(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigError(`ROUTER_CONFIG names ${file}, which cannot be read: ${why}`, { cause })

@@ -1,7 +1,7 @@
 import { link, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readRegularText } from '../../shared/host/read-regular-file.ts'
+import { readGivenText } from '../../shared/host/private-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { RuntimeEnv } from '../env.ts'
@@ -47,7 +47,7 @@ export async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer>
 }
 
 export async function readKeyFile(what: string, path: string, log: Log): Promise<Uint8Array<ArrayBuffer>> {
-  const text = await readRegularText(path).catch((cause: unknown) => {
+  const text = await readGivenText(path).catch((cause: unknown) => {
     throw new EnvError(`${what}: ${path} cannot be read: ${reason(cause)}`)
   })
   const key = readMasterKey(text)

@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
-import { readRegular } from '../../shared/host/read-regular-file.ts'
+import { readGiven } from '../../shared/host/private-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { nextTurn } from '../../shared/time/next-turn.ts'
@@ -76,7 +76,7 @@ export async function listenForNodes({
     readMaxBytes: MOST_FRAME_BYTES,
     writeMaxBytes: 2 * MOST_FRAME_BYTES,
   })
-  const pems = tls && { cert: pem(tls.cert), key: pem(tls.key) }
+  const pems = tls && { cert: await pem(tls.cert), key: await pem(tls.key) }
   const handler: typeof adapter = (request, response) => {
     gatherPieces(request)
     adapter(request, response)
@@ -166,9 +166,9 @@ function refusal(error: unknown): ConnectError {
   return new ConnectError(error.message, CODES[error.code], { 'waybill-refusal': error.code }, undefined, error)
 }
 
-function pem(path: string): Buffer {
+async function pem(path: string): Promise<Buffer> {
   try {
-    return readRegular(path)
+    return await readGiven(path)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ListenError(`The tunnel's certificate or key cannot be read: ${reason}`, { cause })

@@ -1,4 +1,12 @@
-import { chmod, open, stat } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { chmod, type FileHandle, open, stat } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { EnvError } from '../env/read-env.ts'
+
+/** A pipe without a writer would be waited for without an end. */
+const PIPE_MS = 5000
+const PIPE_BYTES = 16 * 1024 * 1024
+const { O_RDONLY, O_NONBLOCK } = constants
 
 /** Makes the file, empty, for this account alone. Where that cannot be done, opening it fails with the reason. */
 export async function makePrivate(path: string): Promise<void> {
@@ -12,4 +20,48 @@ export async function makePrivate(path: string): Promise<void> {
 export async function takeFromOthers(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (found && (found.mode & 0o077) !== 0) await chmod(path, found.mode & 0o700).catch(() => undefined)
+}
+
+/** What is in a file that an operator names; of a pipe, such as `<(…)` of a shell, what is written to it in time. */
+export async function readGiven(path: string): Promise<Buffer> {
+  const file = await open(path, O_RDONLY | O_NONBLOCK)
+  try {
+    const found = await file.stat()
+    if (found.isFile()) return await file.readFile()
+    if (found.isFIFO()) return await readPipe(file, path)
+    throw new EnvError(`${path} is a folder or a device: name a file`)
+  } finally {
+    await file.close()
+  }
+}
+
+export const readGivenText = async (path: string): Promise<string> => (await readGiven(path)).toString('utf8')
+
+async function readPipe(file: FileHandle, path: string): Promise<Buffer> {
+  const parts: Buffer[] = []
+  const until = performance.now() + PIPE_MS
+  for (let bytes = 0; performance.now() < until && bytes <= PIPE_BYTES; ) {
+    const part = await file.read().catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EAGAIN') throw error
+    })
+    if (part && part.bytesRead > 0) {
+      parts.push(part.buffer.subarray(0, part.bytesRead))
+      bytes += part.bytesRead
+    } else if (part && bytes > 0) return Buffer.concat(parts)
+    else await wait(20)
+  }
+  throw new EnvError(
+    `${path} is a pipe that was not written to its end in ${PIPE_MS / 1000} s, or with more than 16 MiB: name a file, or a pipe with a writer`,
+  )
+}
+
+/** The same at once, and of a file alone. */
+export function readRegular(path: string): Buffer {
+  const file = openSync(path, O_RDONLY | O_NONBLOCK)
+  try {
+    if (!fstatSync(file).isFile()) throw new EnvError(`${path} is a folder, a pipe or a device: name a file`)
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
+  }
 }

@@ -1,0 +1,32 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { readGivenText, readRegular } from './private-file.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-given-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+it('reads a file', async () => {
+  await writeFile(join(folder, 'key'), 'abc\n')
+  expect(await readGivenText(join(folder, 'key'))).toBe('abc\n')
+})
+
+it('reads a pipe that is written to, and does not wait for ever for one that is not', async () => {
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const said = readGivenText(pipe)
+  execFile('sh', ['-c', `sleep 0.3; (printf ab; sleep 0.3; printf c) > '${pipe}'`])
+  expect(await said).toBe('abc')
+  await expect(readGivenText(pipe)).rejects.toThrow('not written to its end in 5 s')
+  expect(() => readRegular(pipe)).toThrow('is a folder, a pipe or a device')
+}, 20_000)
+
+it('takes no folder and no device', async () => {
+  for (const path of [folder, '/dev/zero'])
+    await expect(readGivenText(path)).rejects.toThrow(`${path} is a folder or a device: name a file`)
+})
