@@ -6,7 +6,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
-import { namesPool, POOL_LABEL } from '../../agents/pool-label.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from '../../agents/pool-label.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { genesis } from '../../execution/journal/event.ts'
 import type { SealedInput } from '../../runs/sealed-input.ts'
@@ -351,6 +351,10 @@ async function made<T>(deps: PlacedRunsDeps, all: readonly Placed[], make: () =>
   }
   return results
 }
+
+/** Whether runs of an agent go to a pool of nodes, and nowhere else. */
+export const namesPool = (labels: Readonly<Record<string, string>>): boolean =>
+  labels[POOL_LABEL] !== undefined && labels[POOL_LABEL] !== EMBEDDED_POOL
 
 /** Without any node there is nothing to place, but for what only nodes can read or may execute. */
 async function allHere(deps: PlacedRunsDeps, list: readonly NewRun[]): Promise<boolean> {
