@@ -1,6 +1,7 @@
 import { mkdtemp, open as openFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { api } from './runtime/api.ts'
 
@@ -8,6 +9,9 @@ const ends: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
+
+/** The places of the files are looked at every tenth of a second. */
+const looked = () => wait(150)
 
 async function service(writeThread: boolean) {
   const folder = await mkdtemp(join(tmpdir(), 'full-disk-'))
@@ -73,6 +77,7 @@ describe.each([
     const { path, create, call, json } = await service(writeThread)
     const before = (await (await create()).json()) as { id: string }
     await rename(path, `${path}.away`)
+    await looked()
     const answer = await create()
     expect([answer.status, await answer.json()]).toEqual([
       503,
@@ -91,6 +96,7 @@ describe.each([
     const { path, create } = await service(writeThread)
     expect((await create()).status).toBe(201)
     await rename(path + end, `${path}.away`)
+    await looked()
     expect((await create()).status).toBe(503)
     await rename(`${path}.away`, path + end)
     expect((await create()).status).toBe(201)
@@ -100,6 +106,7 @@ describe.each([
     const { folder, create } = await service(writeThread)
     expect((await create()).status).toBe(201)
     await rm(folder, { recursive: true })
+    await looked()
     expect((await create()).status).toBe(503)
   })
 })

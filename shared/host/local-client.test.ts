@@ -1,6 +1,7 @@
 import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '@libsql/client/web'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { localClient } from './local-client.ts'
@@ -8,6 +9,9 @@ import { localClient } from './local-client.ts'
 let folder: string
 let db: Client
 const open = () => localClient(join(folder, 'x.db'), { timeout: 1000 })
+
+/** The places of the files are looked at every tenth of a second. */
+const looked = () => wait(150)
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-client-'))
@@ -61,6 +65,7 @@ describe('a local client', () => {
     const insert = "insert into t (b) values ('one') returning b"
     await db.execute(insert)
     await rename(path, join(folder, 'away.db'))
+    await looked()
     await expect(db.execute(insert)).rejects.toMatchObject({ code: 'STORE_MOVED' })
     await expect(db.batch([insert], 'write')).rejects.toMatchObject({ code: 'STORE_MOVED' })
     await rename(join(folder, 'away.db'), path)
