@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readRegular } from '../../shared/host/private-file.ts'
+import { readRegular } from '../../shared/host/operator-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import {
   type ControlFrame,

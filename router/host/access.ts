@@ -1,6 +1,6 @@
 import { EnvError } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { readGivenText } from '../../shared/host/private-file.ts'
+import { readGivenText } from '../../shared/host/operator-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Access } from '../auth/access.ts'

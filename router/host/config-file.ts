@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path'
-import { readGivenText, readRegular } from '../../shared/host/private-file.ts'
+import { readGivenText, readRegular } from '../../shared/host/operator-file.ts'
 import { ConfigError } from '../active-config.ts'
 
 /** The text of the routing config; throws ConfigError when there is none to read. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { link, open, rm } from 'node:fs/promises'
-import { readGivenText, takeFromOthers } from '../../shared/host/private-file.ts'
+import { readGivenText, takeFromOthers } from '../../shared/host/operator-file.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 

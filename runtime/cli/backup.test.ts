@@ -118,12 +118,13 @@ it('a backup that was cut off, or has a hole where no receipt is, is not restore
   const db = await openDb(file)
   const { rows } = await db.execute("select rootpage from sqlite_master where name = 'schedules'")
   db.close()
-  const hole = Number(rows[0]?.rootpage) * 4096
+  const page = whole.readUInt16BE(16)
+  const hole = Number(rows[0]?.rootpage) * page
   const env = {
     PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
     PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
   }
-  for (const damaged of [whole.subarray(0, whole.length / 2), Buffer.from(whole).fill(0, hole - 4096, hole)]) {
+  for (const damaged of [whole.subarray(0, whole.length / 2), Buffer.from(whole).fill(0, hole - page, hole)]) {
     await writeFile(file, damaged)
     const said = await atTerminal(['restore', file], env)
     expect([said.out, said.code === 0]).toEqual(['', false])

@@ -1,7 +1,7 @@
 import { link, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readGivenText } from '../../shared/host/private-file.ts'
+import { readGivenText } from '../../shared/host/operator-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { RuntimeEnv } from '../env.ts'

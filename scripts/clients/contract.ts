@@ -20,6 +20,7 @@ const program = (name: string) => fileURLToPath(new URL(`../../${name}/cli/main.
 const VERSION = '4.32.5'
 const KEY = `wb_live_${'c'.repeat(43)}`
 const SECONDS = Number(process.argv[2] ?? 120)
+if (!(SECONDS >= 1)) throw new Error(`${process.argv[2]}: expected for how many seconds each service is asked`)
 
 /**
  * Left out: the key travels in every request, so none is without it; TRACE is no method here; a schema cannot say that a cursor is of this

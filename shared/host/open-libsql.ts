@@ -6,7 +6,7 @@ import { COMMIT_MS, type Db, type PrepareOptions, prepareDb } from '../sql/db.ts
 import { dbFault } from '../sql/db-fault.ts'
 import { DbOpenError } from '../sql/db-open-error.ts'
 import type { ServerClient } from '../sql/hrana/server-client.ts'
-import { makePrivate, takeFromOthers } from './private-file.ts'
+import { makePrivate, takeFromOthers } from './operator-file.ts'
 
 export interface OpenDbOptions {
   /** Token for a libSQL server; also used by a replica to reach its server. */

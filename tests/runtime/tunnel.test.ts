@@ -242,7 +242,7 @@ describe('a connection', () => {
   const header = (name: string, value: string) =>
     Buffer.concat([Uint8Array.of(0, name.length), Buffer.from(name), Uint8Array.of(value.length), Buffer.from(value)])
 
-  it('may bring a message a byte at a time, and holds nobody up', async () => {
+  it('may bring a message a byte at a time, and other callers are answered meanwhile', async () => {
     const token = await nodeAccess(await enrolled(), transport, clock.now).token()
     const headers = {
       ...{ ':method': 'POST', ':scheme': 'http', ':path': '/waybill.node.v1.NodeGateway/Connect', ':authority': 'x' },

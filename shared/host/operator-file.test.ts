@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { readGivenText, readRegular } from './private-file.ts'
+import { readGivenText, readRegular } from './operator-file.ts'
 
 let folder: string
 beforeAll(async () => {
