@@ -27,7 +27,6 @@ export type { Learnt, Runtime, RuntimeOptions }
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { learnt, embeddedNode: embedded = true, timers = true } = options
   const { core, keys } = createCore(options)
-  const { db } = core
   const owner = options.owner ?? core.newId()
   let started: Promise<Learnt> | undefined
   let phase: Readyz['status'] = 'starting'
@@ -39,8 +38,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const timed = timedWork(core, options, features, nodes, work)
   const { webhookDelivery } = features.webhooks
   const holding = keyLease(core, options, owner)
-  const live = changeFeed(markStore(db), { again: { afterMs: 3000, everyMs: 60_000 } })
-  const index = runIndex({ db, clock: core.clock, log: core.log.target('runtime.search') })
+  const live = changeFeed(markStore(core.db), { again: { afterMs: 3000, everyMs: 60_000 } })
+  const index = runIndex({ db: core.db, clock: core.clock, log: core.log.target('runtime.search') })
   const calls = inFlight()
   const app = assembleApp(core, options, {
     features,
@@ -49,7 +48,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     schedules: timed.schedules,
     live,
     index,
-    readiness: readinessOf({ db, ready, checkKey: keys.check, phase: () => phase }),
+    readiness: readinessOf({ db: core.db, ready, checkKey: keys.check, phase: () => phase }),
     draining: () => phase === 'draining',
   })
 
@@ -59,9 +58,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 
   async function begin(): Promise<Learnt> {
-    if (!learnt) await migrate(db, 'runtime', runtimeSteps)
-    if (!learnt) await holding?.take()
-    const known = learnt ?? { records: await keys.open(), nodeId: await features.ownNode() }
+    const known = learnt ?? (await learn(core, holding, keys, features))
     keys.use(known.records)
     nodeId = known.nodeId
     if (!learnt) await features.audit.recover()
@@ -121,13 +118,29 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ])
       await work.engine.close(ms)
       features.sessions.live.close()
-      await work.runs.close()
-      await features.budgets.spending.close()
-      await features.traces?.close()
-      await features.access.close()
+      await closeWriters(work.runs, features)
       await holding?.stop()
     },
   }
+}
+
+/** What a start reads of the store, unless another process has read it for this one. */
+async function learn(
+  { db }: Core,
+  holding: ReturnType<typeof keyLease>,
+  keys: ReturnType<typeof createCore>['keys'],
+  features: Features,
+): Promise<Learnt> {
+  await migrate(db, 'runtime', runtimeSteps)
+  await holding?.take()
+  return { records: await keys.open(), nodeId: await features.ownNode() }
+}
+
+async function closeWriters(runs: Execution['runs'], { budgets, traces, access }: Features): Promise<void> {
+  await runs.close()
+  await budgets.spending.close()
+  await traces?.close()
+  await access.close()
 }
 
 /**

@@ -125,13 +125,7 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
       const late = setTimeout(() => stop(one, { kind: 'limit', limit: 'time', detail }), deadlineMs)
       void one.exit.then(() => clearTimeout(late))
       const errno = await one.refusal
-      if (errno !== undefined) {
-        const why =
-          errno === constants.errno.ENOENT ? 'there is no such program in the sandbox (ENOENT)' : errnoName(errno)
-        throw new IsolationError('exec_failed', `${argv[0]} cannot be started: ${why}.`, {
-          ...(errno === constants.errno.EAGAIN && { limit: 'pids' as const }),
-        })
-      }
+      if (errno !== undefined) throw notStarted(argv[0], errno)
       if (stdin === undefined) send(TO_GUEST.stdinEnd, one.id)
       else
         feed(one, stdin, send, () => isLost).catch(() =>
@@ -154,6 +148,13 @@ export function guestCommands({ send, fail, hit, killGraceMs, idle }: GuestComma
       await Promise.all(ends)
     },
   }
+}
+
+function notStarted(program: string | undefined, errno: number): IsolationError {
+  const why = errno === constants.errno.ENOENT ? 'there is no such program in the sandbox (ENOENT)' : errnoName(errno)
+  return new IsolationError('exec_failed', `${program} cannot be started: ${why}.`, {
+    ...(errno === constants.errno.EAGAIN && { limit: 'pids' as const }),
+  })
 }
 
 /** Keeps output up to the cap; false where there is more. */

@@ -87,15 +87,14 @@ export async function serveShards({ env, options, log, loginTries }: ServeShards
   let closed = false
   let drained = false
   let looking: ReturnType<typeof setInterval> | undefined
-  const wanted: (() => void)[] = []
-  let listeningAt: TunnelEndpoint | undefined
+  const runtimes = () => all.flatMap(({ open }) => (open ? [open.runtime] : []))
+  const nodes = nodesOfAll(runtimes)
 
   async function open(one: Opened): Promise<{ runtime: Runtime }> {
     const opened = await own.open(one.shard)
     one.open = opened
     one.problem = undefined
-    for (const listen of wanted) opened.runtime.nodes.whenWanted(listen)
-    if (listeningAt) opened.runtime.nodes.listening(listeningAt)
+    nodes.joined(opened.runtime)
     return opened
   }
 
@@ -114,14 +113,7 @@ export async function serveShards({ env, options, log, loginTries }: ServeShards
     }
   }
 
-  /** Those of the directory that are not known here yet. */
-  async function newShards(): Promise<Opened[]> {
-    const names = env.PLATFORM_SHARDS
-    const missing = (await known.shards()).filter(
-      shard => (names.length === 0 || names.includes(shard.name)) && !all.some(({ name }) => name === shard.name),
-    )
-    return missing.map(shard => ({ shard, name: shard.name, open: undefined, problem: undefined }))
-  }
+  const newShards = async () => notAmong(all, await known.shards(), env.PLATFORM_SHARDS)
 
   async function lookForNew(): Promise<void> {
     const made = await newShards().catch((): Opened[] => [])
@@ -148,7 +140,6 @@ export async function serveShards({ env, options, log, loginTries }: ServeShards
     looking = setInterval(() => void lookForNew(), NEW_SHARDS_MS)
   }
 
-  const runtimes = () => all.flatMap(({ open }) => (open ? [open.runtime] : []))
   return {
     fetch: shardedFetch({ directory: known, places: found, shards: () => all, now: systemClock.now, log }),
     ready,
@@ -158,36 +149,73 @@ export async function serveShards({ env, options, log, loginTries }: ServeShards
     },
     nodes: {
       gateway: shardedGateway({ places: found, shards: () => all }),
-      whenWanted(listen) {
-        wanted.push(listen)
-        for (const runtime of runtimes()) runtime.nodes.whenWanted(listen)
+      whenWanted: nodes.whenWanted,
+      listening: nodes.listening,
+    },
+    ...lifeOfAll(runtimes, {
+      drains() {
+        drained = true
+        clearInterval(looking)
       },
-      listening(at) {
-        listeningAt = at
-        for (const runtime of runtimes()) runtime.nodes.listening(at)
+      closes() {
+        closed = true
+        clearInterval(looking)
+        found.stop()
       },
-    },
-    wake() {
-      for (const runtime of runtimes()) runtime.wake()
-    },
-    busy: () => runtimes().some(runtime => runtime.busy()),
-    drain(why) {
-      drained = true
-      clearInterval(looking)
-      for (const runtime of runtimes()) runtime.drain(why)
-    },
-    settled: async ms => void (await Promise.all(runtimes().map(runtime => runtime.settled(ms)))),
-    async close(ms) {
-      closed = true
-      clearInterval(looking)
-      found.stop()
-      await Promise.all(runtimes().map(runtime => runtime.close(ms)))
-    },
+    }),
     async closeStores() {
       for (const { open } of all) await open?.db.close()
       await directoryDb.close()
     },
   }
+}
+
+/** What concerns the nodes of every shard: a runtime that joins later gets what the others got. */
+function nodesOfAll(runtimes: () => readonly Runtime[]) {
+  const wanted: (() => void)[] = []
+  let listeningAt: TunnelEndpoint | undefined
+  return {
+    joined({ nodes }: Runtime): void {
+      for (const listen of wanted) nodes.whenWanted(listen)
+      if (listeningAt) nodes.listening(listeningAt)
+    },
+    whenWanted(listen: () => void): void {
+      wanted.push(listen)
+      for (const runtime of runtimes()) runtime.nodes.whenWanted(listen)
+    },
+    listening(at: TunnelEndpoint): void {
+      listeningAt = at
+      for (const runtime of runtimes()) runtime.nodes.listening(at)
+    },
+  }
+}
+
+/** The work of every shard's runtime, and its end. */
+function lifeOfAll(runtimes: () => readonly Runtime[], { drains, closes }: { drains: () => void; closes: () => void }) {
+  return {
+    wake(): void {
+      for (const runtime of runtimes()) runtime.wake()
+    },
+    busy: () => runtimes().some(runtime => runtime.busy()),
+    drain(why?: Parameters<Runtime['drain']>[0]): void {
+      drains()
+      for (const runtime of runtimes()) runtime.drain(why)
+    },
+    async settled(ms: number): Promise<void> {
+      await Promise.all(runtimes().map(runtime => runtime.settled(ms)))
+    },
+    async close(ms?: number): Promise<void> {
+      closes()
+      await Promise.all(runtimes().map(runtime => runtime.close(ms)))
+    },
+  }
+}
+
+/** Shards of the directory that this process serves, by name or all, and does not know yet. */
+function notAmong(all: readonly Opened[], shards: readonly Shard[], names: readonly string[]): Opened[] {
+  return shards
+    .filter(shard => (names.length === 0 || names.includes(shard.name)) && !all.some(({ name }) => name === shard.name))
+    .map(shard => ({ shard, name: shard.name, open: undefined, problem: undefined }))
 }
 
 const NO_SHARDS =

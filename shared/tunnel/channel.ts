@@ -79,6 +79,56 @@ function sentFrames<Out extends Frame>(options: ChannelOptions<Out>) {
   }
 }
 
+/** Frames without a number: they are for the stream at hand, and no more of them wait than `most` weighs. */
+function passingFrames<Out extends Frame>({ weigh, mostPassing = Number.POSITIVE_INFINITY }: ChannelOptions<Out>) {
+  let waiting: Out[] = []
+  let weight = 0
+  return {
+    add(frame: Out): boolean {
+      const own = weigh(frame)
+      if (waiting.length > 0 && weight + own > mostPassing) return false
+      waiting.push(frame)
+      weight += own
+      return true
+    },
+    next(): Out | undefined {
+      const frame = waiting.shift()
+      if (frame) weight -= weigh(frame)
+      return frame
+    },
+    clear(): void {
+      waiting = []
+      weight = 0
+    },
+  }
+}
+
+/** The numbers that came in: each once, and none left out. */
+function receivedFrames() {
+  let last: number | undefined
+  let duplicates = 0
+  return {
+    /** Whether it is the next one; not, where it was here before. Throws where one is missing before it. */
+    take(seq: number): boolean {
+      // Everything before the first one that reaches a new life of this end was acted on by an earlier one.
+      last ??= seq - 1
+      if (seq <= last) {
+        duplicates++
+        return false
+      }
+      if (seq !== last + 1) throw new TunnelRefusal('out_of_order', `frame ${seq} came after frame ${last}`)
+      last = seq
+      return true
+    },
+    get last() {
+      return last ?? 0
+    },
+    get duplicates() {
+      return duplicates
+    },
+  }
+}
+
 /**
  * One direction of numbered frames and the acknowledgements of the other (docs/spec/runtime.md §14). It outlives streams: what was sent
  * is kept until the other end has acted on it, and goes out again on the next stream from where the other end stopped seeing.
@@ -86,15 +136,11 @@ function sentFrames<Out extends Frame>(options: ChannelOptions<Out>) {
  */
 export function frameChannel<Out extends Frame, In extends Frame>(options: ChannelOptions<Out>) {
   const frames = sentFrames(options)
-  const { mostPassing = Number.POSITIVE_INFINITY } = options
-  /** For the stream at hand only. */
-  let passing: Out[] = []
-  let passingWeight = 0
+  const passing = passingFrames(options)
+  const received = receivedFrames()
   let streaming: object | undefined
-  let received: number | undefined
   let processed = 0
   let acked = 0
-  let duplicates = 0
   let wakeWriter = () => {}
 
   return {
@@ -107,11 +153,7 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
 
     /** Sends without a number: it is lost with the stream, and dropped where there is none or where the other end does not read. */
     pass(frame: Out): boolean {
-      const weight = options.weigh(frame)
-      const full = passing.length > 0 && passingWeight + weight > mostPassing
-      if (streaming === undefined || full) return false
-      passing.push(frame)
-      passingWeight += weight
+      if (streaming === undefined || !passing.add(frame)) return false
       wakeWriter()
       return true
     },
@@ -127,17 +169,14 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
       const own = {}
       streaming = own
       frames.rewind()
-      passing = []
-      passingWeight = 0
+      passing.clear()
       acked = 0
       wakeWriter()
       const onGone = () => wakeWriter()
       gone.addEventListener('abort', onGone, { once: true })
       try {
         while (streaming === own && !gone.aborted) {
-          const passed = passing.shift()
-          if (passed) passingWeight -= options.weigh(passed)
-          const next = passed ?? frames.next() ?? (acked < processed ? options.ackOnly() : undefined)
+          const next = passing.next() ?? frames.next() ?? (acked < processed ? options.ackOnly() : undefined)
           if (next === undefined) {
             await new Promise<void>(resolve => {
               wakeWriter = resolve
@@ -158,18 +197,7 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
     receive(frame: In): In | undefined {
       frames.acknowledged(Number(frame.ack))
       const seq = Number(frame.seq)
-      if (seq === 0) return frame
-      // Everything before the first one that reaches a new life of this end was acted on by an earlier one.
-      received ??= seq - 1
-      if (seq <= received) {
-        duplicates++
-        return undefined
-      }
-      if (seq !== received + 1) {
-        throw new TunnelRefusal('out_of_order', `frame ${seq} came after frame ${received}`)
-      }
-      received = seq
-      return frame
+      return seq === 0 || received.take(seq) ? frame : undefined
     },
 
     /** Everything up to this number has been acted on, durably: the other end may forget it. */
@@ -181,13 +209,13 @@ export function frameChannel<Out extends Frame, In extends Frame>(options: Chann
 
     /** The last number that came in. */
     get seen() {
-      return received ?? 0
+      return received.last
     },
     get unacknowledged() {
       return frames.count
     },
     get duplicates() {
-      return duplicates
+      return received.duplicates
     },
   }
 }

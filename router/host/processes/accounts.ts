@@ -26,6 +26,33 @@ export type Accounts = ReturnType<typeof accounts>
 const SAVE_MS = 1000
 const LIMITLESS = Number.POSITIVE_INFINITY
 
+/** A ledger whose spending is stored within a second. What `taken` returns is called once what was counted until then is in the store. */
+function savedLedger({ clock, log, store }: Pick<AccountsDeps, 'clock' | 'log' | 'store'>, taken: () => () => void) {
+  let saving: ReturnType<typeof setTimeout> | undefined
+  const ledger = budgetLedger(clock.now, saveSoon)
+
+  function saveSoon(): void {
+    saving ??= setTimeout(() => void save(), SAVE_MS)
+  }
+
+  async function save(): Promise<void> {
+    clearTimeout(saving)
+    saving = undefined
+    const rows = ledger.takeUnsaved()
+    const stored = taken()
+    try {
+      await store.add(rows, clock.now())
+      stored()
+    } catch (error) {
+      ledger.returnUnsaved(rows)
+      saveSoon()
+      log.error('spent budgets could not be stored; it is tried again', { error })
+    }
+  }
+
+  return { ledger, save }
+}
+
 /**
  * The one ledger of a service with several processes. Nothing is granted before every process that an earlier keeper left has said what it has
  * open, so that no cap is passed over its end. What a process has open when it ends is counted as spent: its calls may have been made.
@@ -35,9 +62,11 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
   const awaited = new Set(left)
   const ended = new Set<number>()
   let release: (() => void)[] = []
-  let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, () => {
-    saving ??= setTimeout(() => void save(), SAVE_MS)
+  const { ledger, save } = savedLedger({ clock, log, store }, () => {
+    const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
+    return () => {
+      for (const { holder, seq } of upTo) holder.tell?.(seq)
+    }
   })
 
   function holderOf(id: number): Holder {
@@ -69,21 +98,6 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       if (open) open.reservation.settle(one.cost)
       else if (one.cost > 0) certain(one, 0).settle(one.cost)
       else if (one.id !== undefined && awaited.size > 0) holder.dropped.add(one.id)
-    }
-  }
-
-  async function save(): Promise<void> {
-    clearTimeout(saving)
-    saving = undefined
-    const rows = ledger.takeUnsaved()
-    const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
-    try {
-      await store.add(rows, clock.now())
-      for (const { holder, seq } of upTo) holder.tell?.(seq)
-    } catch (error) {
-      ledger.returnUnsaved(rows)
-      saving ??= setTimeout(() => void save(), SAVE_MS)
-      log.error('spent budgets could not be stored; it is tried again', { error })
     }
   }
 

@@ -7,15 +7,8 @@ interface Asking {
   post: (message: ToWriter) => void
 }
 
-/**
- * Accounts that another process keeps. What a turn of the loop asks for goes in one message. What is open or spent and may not be stored is
- * remembered, so that a new keeper of the accounts knows it before it grants anything.
- */
-export function remoteBudgets({ ask, post }: Asking) {
-  const open = new Map<number, Reserve>()
-  let unstored: Spent[] = []
-  let ids = 0
-  let seq = 0
+/** What a turn of the loop asks for and spends goes in one message each, the spending first. */
+function turnMessages({ ask, post }: Asking, granted: (reserve: Reserve) => void) {
   let asking: { reserve: Reserve; answered: PromiseWithResolvers<true | BudgetRefusal> }[] = []
   let ended: Spent[] = []
   let isDue = false
@@ -31,7 +24,7 @@ export function remoteBudgets({ ask, post }: Asking) {
       answers => {
         for (const [at, { reserve, answered }] of batch.entries()) {
           const answer = answers[at]!
-          if (answer === true) open.set(reserve.id, reserve)
+          if (answer === true) granted(reserve)
           answered.resolve(answer)
         }
       },
@@ -47,24 +40,53 @@ export function remoteBudgets({ ask, post }: Asking) {
     setImmediate(send)
   }
 
+  return {
+    reserve(reserve: Reserve): Promise<true | BudgetRefusal> {
+      const answered = Promise.withResolvers<true | BudgetRefusal>()
+      asking.push({ reserve, answered })
+      soon()
+      return answered.promise
+    },
+    spent(spent: Spent): void {
+      ended.push(spent)
+      soon()
+    },
+    /** All that was spent goes to the other end in another way. */
+    dropSpent(): void {
+      ended = []
+    },
+  }
+}
+
+/** A reservation that is settled once. */
+function granted(settle: (cost: NanoUsd) => void): Reservation {
+  let isOpen = true
+  return {
+    ok: true,
+    settle(cost) {
+      if (isOpen) settle(cost)
+      isOpen = false
+    },
+  }
+}
+
+/**
+ * Accounts that another process keeps. What is open or spent and may not be stored is remembered, so that a new keeper of the accounts knows
+ * it before it grants anything.
+ */
+export function remoteBudgets(asking: Asking) {
+  const open = new Map<number, Reserve>()
+  const messages = turnMessages(asking, reserve => open.set(reserve.id, reserve))
+  let unstored: Spent[] = []
+  let ids = 0
+  let seq = 0
+
   function spend(id: number | undefined, spender: Spender, caps: Caps, cost: NanoUsd): void {
     if (id === undefined && cost === 0) return
     if (id !== undefined) open.delete(id)
     const spent = { seq: ++seq, id, spender, caps, cost }
     unstored.push(spent)
-    ended.push(spent)
-    soon()
-  }
-
-  function granted(settle: (cost: NanoUsd) => void): Reservation {
-    let isOpen = true
-    return {
-      ok: true,
-      settle(cost) {
-        if (isOpen) settle(cost)
-        isOpen = false
-      },
-    }
+    messages.spent(spent)
   }
 
   const budgets: Budgets = {
@@ -85,10 +107,7 @@ export function remoteBudgets({ ask, post }: Asking) {
           }
           if (isFree && bound === 0) return granted(settled(undefined))
           const reserve = { id: ++ids, spender, caps: shared, bound }
-          const answered = Promise.withResolvers<true | BudgetRefusal>()
-          asking.push({ reserve, answered })
-          soon()
-          return answered.promise.then(
+          return messages.reserve(reserve).then(
             answer => {
               if (answer === true) return granted(settled(reserve.id))
               own.held -= bound
@@ -111,7 +130,7 @@ export function remoteBudgets({ ask, post }: Asking) {
     budgets,
     /** For a keeper that knows nothing yet. */
     known: () => {
-      ended = []
+      messages.dropSpent()
       return { open: [...open.values()], spent: unstored }
     },
     stored(upTo: number): void {

@@ -37,13 +37,11 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
   let turn: ReturnType<typeof setImmediate> | undefined
   let count = 0
   let depth = 0
-  let silent = 0
+  let unsaid = 0
   let closed = false
-  let askedAt: number | undefined
   let status: WriterStatus = { writer: 'starting', spill: 'ok', broken: [] }
-  const oldest = () => frames.values().next().value?.[0] ?? gathered[0]
   const lag = () => {
-    const first = oldest()
+    const first = frames.values().next().value?.[0] ?? gathered[0]
     return first === undefined ? 0 : (clock.monotonic() - first.at) / 1000
   }
   const counters = writerMetrics(metrics, { depth: () => depth, lag, spillBytes: () => 0 })
@@ -55,27 +53,19 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
       else if ('status' in message) status = message.status
     },
   })
+  const silence = silenceOf(link, clock)
   const look = setInterval(() => {
     if (durable) giveUp()
-    if (askedAt === undefined) ask()
+    silence.look()
   }, LOOK_MS)
-
-  /** A process that is stopped keeps its connections: only its answers say that it is not. */
-  function ask(): void {
-    askedAt ??= clock.monotonic()
-    link.ask({ taken: true }).then(() => {
-      askedAt = undefined
-    }, ask)
-  }
-  const silentMs = () => (askedAt === undefined ? 0 : clock.monotonic() - askedAt)
 
   function enqueue(record: UnsealedTrace): 'queued' | 'dropped' {
     if (closed || (!durable && depth >= store.queue)) {
       counters.dropped.add()
-      silent++
+      unsaid++
       say('dropped', () => {
-        log.error('trace records were dropped: the queue is full', { dropped: silent })
-        silent = 0
+        log.error('trace records were dropped: the queue is full', { dropped: unsaid })
+        unsaid = 0
       })
       return 'dropped'
     }
@@ -105,9 +95,7 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
 
   /** Who waits for a record hears that it is not kept yet. It goes on being offered. */
   function giveUp(): void {
-    if (Math.max(link.downMs, silentMs()) < WRITER_WAIT_MS) return
-    const error = new Error('the process that writes receipts does not answer')
-    for (const entries of frames.values()) for (const entry of entries) entry.reject?.(error)
+    if (Math.max(link.downMs, silence.ms()) >= WRITER_WAIT_MS) for (const entries of frames.values()) rejectAll(entries)
   }
 
   return {
@@ -123,10 +111,7 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
     async close() {
       closed = true
       handOver()
-      const late = new AbortController()
-      const limit = pause(writerLimits.close_ms, undefined, { signal: late.signal }).catch(() => undefined)
-      await Promise.race([outcomes.all(handOver), limit])
-      late.abort()
+      await atMost(writerLimits.close_ms, outcomes.all(handOver))
       if (depth > 0) {
         counters.dropped.add(depth)
         log.error('trace records were lost: the process that writes did not take them before the end', { lost: depth })
@@ -139,9 +124,40 @@ export function remoteWriter({ path, durable, store, clock, log, metrics }: Remo
     depth: () => depth,
     status() {
       if (link.downMs > 0) return { ...status, writer: 'the process that writes is being started' }
-      return silentMs() > SILENT_MS ? { ...status, writer: 'the process that writes does not answer' } : status
+      return silence.ms() > SILENT_MS ? { ...status, writer: 'the process that writes does not answer' } : status
     },
   }
+}
+
+/** For how long the other process has said nothing. One that is stopped keeps its connections: only its answers say that it is not. */
+function silenceOf({ ask }: Pick<ReturnType<typeof writerLink>, 'ask'>, clock: Clock) {
+  let askedAt: number | undefined
+  function asked(): void {
+    ask({ taken: true }).then(() => {
+      askedAt = undefined
+    }, asked)
+  }
+  return {
+    look(): void {
+      if (askedAt !== undefined) return
+      askedAt = clock.monotonic()
+      asked()
+    },
+    ms: () => (askedAt === undefined ? 0 : clock.monotonic() - askedAt),
+  }
+}
+
+/** Waits for work to end, and for `ms` at most. */
+async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const over = new AbortController()
+  const limit = pause(ms, undefined, { signal: over.signal }).catch(() => undefined)
+  await Promise.race([work, limit])
+  over.abort()
+}
+
+function rejectAll(entries: readonly Entry[]): void {
+  const error = new Error('the process that writes receipts does not answer')
+  for (const entry of entries) entry.reject?.(error)
 }
 
 const toFrame = (frame: number, entries: readonly Entry[]): ToWriter => ({

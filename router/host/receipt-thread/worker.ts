@@ -103,7 +103,8 @@ interface ServerDeps {
   end: () => void
 }
 
-function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes, use, close, end }: ServerDeps) {
+/** Reports of the records to the other thread, by and by. */
+function recordReports({ kept, say, deltas, spillBytes }: Pick<ServerDeps, 'kept' | 'say' | 'deltas' | 'spillBytes'>) {
   let taken = 0
   let told: string[] = []
   let lost: ThreadReport['lost'] = []
@@ -119,35 +120,50 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
     say({ report: { taken, depth, kept: told, lost, status, spillBytes: spillBytes(), deltas: deltas() } })
     told = []
     lost = []
-    if (depth > 0 || status.writer !== 'ok' || status.spill !== 'ok') reportSoon()
+    if (depth > 0 || status.writer !== 'ok' || status.spill !== 'ok') soon()
   }
 
   // A writer may fail while nothing is written.
   setInterval(() => {
-    if (kept.writer.status().writer !== 'ok') reportSoon()
+    if (kept.writer.status().writer !== 'ok') soon()
   }, WATCH_MS).unref()
 
-  function reportSoon() {
+  function soon() {
     timer ??= setTimeout(report, REPORT_MS)
   }
 
-  function reportNow() {
+  function now() {
     if (urgent) return
     urgent = true
     setImmediate(report)
   }
 
+  return {
+    report,
+    soon,
+    took() {
+      taken++
+    },
+    stored(id: string) {
+      told.push(id)
+      now()
+    },
+    lost(id: string, why: string) {
+      lost.push({ id, why })
+      now()
+    },
+    stop: () => clearTimeout(timer),
+  }
+}
+
+function receiptServer({ kept, hashing, say, write, durable, use, close, end, ...rest }: ServerDeps) {
+  const reports = recordReports({ kept, say, ...rest })
+
   function watch(id: string) {
     if (!durable) return
     kept.writer.recorded(id).then(
-      () => {
-        told.push(id)
-        reportNow()
-      },
-      (error: unknown) => {
-        lost.push({ id, why: error instanceof Error ? error.message : String(error) })
-        reportNow()
-      },
+      () => reports.stored(id),
+      (error: unknown) => reports.lost(id, error instanceof Error ? error.message : String(error)),
     )
   }
 
@@ -168,14 +184,13 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
 
   function took(id: string) {
     watch(id)
-    taken++
+    reports.took()
   }
 
   function failed(id: string, error: unknown) {
     say({ log: { level: 'error', target: 'waybill', message: NOT_RECORDED, fields: { error, trace_id: id } } })
-    lost.push({ id, why: NOT_RECORDED })
-    reportNow()
-    taken++
+    reports.lost(id, NOT_RECORDED)
+    reports.took()
   }
 
   return {
@@ -189,7 +204,7 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
       for (const recorded of records ? unpackRecords(records) : []) {
         one(idOf(recorded), () => kept.take(finished(recorded, hashing)))
       }
-      reportSoon()
+      reports.soon()
     },
     async answer(ask: number, question: Question) {
       if (question === 'close') {
@@ -198,10 +213,10 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
       }
       const found = typeof question === 'object' ? await kept.find(question.find, question.tenant) : undefined
       if (question !== 'close') await kept.made()
-      report()
+      reports.report()
       say({ reply: ask, found })
       if (question !== 'close') return
-      clearTimeout(timer)
+      reports.stop()
       end()
     },
   }

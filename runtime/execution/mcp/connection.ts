@@ -55,19 +55,15 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
   }
 }
 
-async function connect(
-  open: OpenTransport,
-  signal: AbortSignal,
-  mode: 'legacy' | { pin: string },
-): Promise<McpConnection> {
+type Negotiation = 'legacy' | { pin: string }
+
+/** It offers nothing to the server: nothing of a run is sampled, asked or listed from outside. */
+async function createClient(mode: Negotiation): Promise<Client> {
   const [{ Client: McpClient }, { CfWorkerJsonSchemaValidator }] = await Promise.all([
     import('@modelcontextprotocol/client'),
     import('@modelcontextprotocol/client/validators/cf-worker'),
   ])
-  const waiting = new Map<string, (error: StepFailure) => void>()
-  const transport = await open((key, error) => waiting.get(key)?.(error))
-  // It offers nothing to the server: nothing of a run is sampled, asked or listed from outside.
-  const client: Client = new McpClient(
+  return new McpClient(
     { name: 'waybill', version: VERSION },
     {
       capabilities: {},
@@ -76,6 +72,12 @@ async function connect(
       inputRequired: { autoFulfill: false },
     },
   )
+}
+
+async function connect(open: OpenTransport, signal: AbortSignal, mode: Negotiation): Promise<McpConnection> {
+  const waiting = new Map<string, (error: StepFailure) => void>()
+  const transport = await open((key, error) => waiting.get(key)?.(error))
+  const client = await createClient(mode)
   let alive = true
   let changed = false
   client.onclose = () => {

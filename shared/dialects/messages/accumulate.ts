@@ -96,15 +96,11 @@ export function messagesAccumulator(): Accumulator {
   return {
     push(frame: SseFrame) {
       if (failure !== undefined || frame.data === undefined || frame.data === '' || frame.event === 'ping') return
-      const { event, data: text, badUtf8 } = frame
+      const { event, data: text } = frame
       const stopped = decoding(() => {
-        if (badUtf8) fail('not_utf8', 'a frame is not UTF-8')
-        const data = event !== undefined && KEEPS_TEXT.has(event) ? tryParseJson(text) : tryParse(text)
-        if (!isObject(data)) fail('not_json', 'a frame is not a JSON object')
-        if (event === undefined) {
-          // Official clients pass over a frame without its event line, and would miss what is in it.
-          replayable = false
-        } else if (event !== data.type) fail('bad_frame', `the event line says ${event}, the data ${String(data.type)}`)
+        const data = dataOf(event, text, frame.badUtf8)
+        // Official clients pass over a frame without its event line, and would miss what is in it.
+        if (event === undefined) replayable = false
         if (data.type !== 'ping') take(data)
       })
       if (stopped !== undefined) failure = stopped
@@ -128,6 +124,15 @@ export function messagesAccumulator(): Accumulator {
       })
     },
   }
+}
+
+function dataOf(event: string | undefined, text: string, badUtf8: boolean | undefined): JsonObject {
+  if (badUtf8) fail('not_utf8', 'a frame is not UTF-8')
+  const data = event !== undefined && KEEPS_TEXT.has(event) ? tryParseJson(text) : tryParse(text)
+  if (!isObject(data)) fail('not_json', 'a frame is not a JSON object')
+  if (event !== undefined && event !== data.type)
+    fail('bad_frame', `the event line says ${event}, the data ${String(data.type)}`)
+  return data
 }
 
 const KNOWN: ReadonlySet<unknown> = new Set([
