@@ -10,7 +10,9 @@ import { readArguments } from './arguments.ts'
 import { type Target, vendorCalls } from './call.ts'
 import { gmail } from './catalogue/gmail.ts'
 import { catalogue } from './catalogue.ts'
+import { readConfig } from './config.ts'
 import { action, type Connector } from './definition.ts'
+import { fixtures } from './testing/fixtures.ts'
 
 interface Sent extends EgressInit {
   url: URL
@@ -306,4 +308,75 @@ it('of 200 at once on one install keeps to the rule of its connector, and makes 
   expect([starts.length, most <= concurrent]).toEqual([200, true])
   const apart = starts.slice(1).map((at, n) => at - starts[n]!)
   expect(Math.min(...apart)).toBeGreaterThanOrEqual(1000 / perSecond! - 1e-6)
+})
+
+describe('what a vendor documents about its failures is understood', () => {
+  const google = (reason: string) => ({
+    error: { code: 403, message: 'no', errors: [{ domain: 'usageLimits', reason }] },
+  })
+  const linear = (extensions: object, data?: object) => ({
+    errors: [{ message: 'no', extensions }],
+    ...(data && { data }),
+  })
+  const soon = () => String(Math.ceil(Date.now() / 1000) + 90)
+  const unknown = { declined: false, later: false, refused: false }
+  const limited = { declined: true, later: true, refused: false }
+  const no = { declined: true, later: false, refused: false }
+
+  it.each([
+    // Some aspect of the operation may have succeeded before the error was raised.
+    ['slack', 'post_message', 200, {}, { ok: false, error: 'internal_error' }, unknown],
+    ['slack', 'post_message', 200, {}, { ok: false, error: 'fatal_error' }, unknown],
+    ['slack', 'post_message', 200, {}, { ok: false, error: 'rate_limited' }, limited],
+    ['slack', 'post_message', 503, {}, { ok: false, error: 'service_unavailable' }, { ...unknown, later: true }],
+    ['telegram', 'send_message', 502, {}, { ok: false, error_code: 502, description: 'Bad Gateway' }, unknown],
+    [
+      ...(['telegram', 'send_message', 429, {}] as const),
+      { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: 7 } },
+      { ...limited, retryAfterMs: 7000 },
+    ],
+    ['linear', 'create_issue', 200, {}, linear({ type: 'internal error', code: 'INTERNAL_SERVER_ERROR' }), unknown],
+    ['linear', 'create_issue', 200, {}, linear({ type: 'lock timeout' }), unknown],
+    // A member of the answer could not be had; the mutation itself is done.
+    ['linear', 'create_issue', 200, {}, linear({ type: 'forbidden' }, { issueCreate: { success: true } }), unknown],
+    ['linear', 'create_issue', 200, {}, linear({ type: 'invalid input' }, { issueCreate: null }), no],
+    ['linear', 'create_issue', 400, {}, linear({ type: 'ratelimited' }), limited],
+    ['linear', 'list_issues', 401, {}, linear({ type: 'authentication error' }), { ...no, refused: true }],
+    ['linear', 'list_issues', 401, {}, linear({}), { ...no, refused: true }],
+    ['gmail', 'search', 403, {}, google('userRateLimitExceeded'), limited],
+    ['google-calendar', 'list_events', 403, {}, google('rateLimitExceeded'), limited],
+    ['google-drive', 'list_files', 403, {}, google('insufficientFilePermissions'), no],
+    ['github', 'list_repos', 403, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
+    ['github', 'list_repos', 429, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
+    ['github', 'list_repos', 403, { 'x-ratelimit-remaining': '12', 'x-ratelimit-reset': soon }, {}, no],
+    [
+      ...(['github', 'create_issue', 403, {}] as const),
+      { message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.' },
+      { ...limited, retryAfterMs: 60_000 },
+    ],
+    ['vercel', 'list_projects', 429, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
+    ['salesforce', 'query', 403, {}, [{ errorCode: 'REQUEST_LIMIT_EXCEEDED', message: 'no' }], limited],
+    [
+      'notion',
+      'search',
+      529,
+      {},
+      { object: 'error', code: 'service_overload', message: 'no' },
+      { ...unknown, later: true },
+    ],
+    ['twilio', 'send_sms', 503, {}, { code: 20503, message: 'no' }, { ...unknown, later: true }],
+  ] as const)('%s %s: %i %j %j', async (id, name, status, headers, body, expected) => {
+    const given = Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : value()])
+    const { calls } = fixture(() => json(body, { status, headers: given as [string, string][] }))
+    const connector = catalogue[id]
+    const { credential } = readConfig(connector, fixtures[id].config)
+    const action = connector.actions[name]!
+    const args = readArguments(action, fixtures[id].actions[name]!.arguments)
+    const failure = await calls
+      .execute({ installId: id, connector, credential }, action, args)
+      .catch((one: unknown) => one)
+    expect(failure).toMatchObject(expected)
+    if (given.length > 0 && expected.later)
+      expect((failure as { retryAfterMs: number }).retryAfterMs).toBeGreaterThan(80_000)
+  })
 })

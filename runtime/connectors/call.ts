@@ -39,6 +39,10 @@ const MOST_TRIES = 3
 /** A vendor that asks for a longer pause is not asked again by the same call. */
 const LONGEST_PAUSE_MS = 10_000
 const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
+/** A vendor that answers so may be asked again; Notion has a status of its own for it. */
+const BUSY = new Set([429, 503, 529])
+/** GitHub counts by the hour. A reset that is further away is in another unit. */
+const LONGEST_WINDOW_MS = 3_600_000
 const MOST_BYTES = 4 * 1024 * 1024
 const decoder = new TextDecoder()
 
@@ -191,9 +195,10 @@ async function readAnswer(
     if (!('value' in parsed)) throw new VendorFailure({ status, message: 'answered with something that is not JSON' })
     return { status, headers, body: parsed.value }
   }
-  const pauseMs = retryAfterMs(name => headers.get(name), nowOf())
-  const later = problem?.limited || status === 429 || status === 503 || (status === 403 && pauseMs !== undefined)
-  const declined = later || problem !== undefined || (status >= 400 && status < 500)
+  const now = nowOf()
+  const pauseMs = retryAfterMs(name => headers.get(name), now) ?? problem?.pauseMs ?? untilReset(headers, now)
+  const later = problem?.limited || BUSY.has(status) || (status === 403 && pauseMs !== undefined)
+  const declined = problem?.limited || (status < 500 && (problem === undefined ? status >= 400 : !problem.unsure))
   throw new VendorFailure({
     status,
     retryAfterMs: pauseMs,
@@ -204,6 +209,13 @@ async function readAnswer(
       problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
     ),
   })
+}
+
+/** GitHub and Vercel say when their window begins anew, in seconds since 1970. */
+function untilReset(headers: Headers, now: Date): number | undefined {
+  if (headers.get('x-ratelimit-remaining') !== '0') return undefined
+  const ms = Number(headers.get('x-ratelimit-reset')) * 1000 - now.getTime()
+  return ms > 0 && ms <= LONGEST_WINDOW_MS ? Math.ceil(ms) : undefined
 }
 
 function toFailure({ connector, credential }: Target, error: unknown): unknown {

@@ -51,6 +51,10 @@ export interface VendorProblem {
   refused?: boolean
   /** The vendor wants to be asked later. */
   limited?: boolean
+  /** How long the vendor wants to be left alone, where no header says so. */
+  pauseMs?: number | undefined
+  /** It may have been done all the same. */
+  unsure?: boolean
 }
 
 /** How fast one install may call: so many at a time, and so many started in a second. */

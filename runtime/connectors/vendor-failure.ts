@@ -1,3 +1,6 @@
+import type { VendorProblem } from './definition.ts'
+import { arrayAt, textAt } from './read-body.ts'
+
 /** Longest text of a vendor that an error carries (docs/spec/runtime.md §8). */
 export const MOST_CHARACTERS = 500
 
@@ -7,7 +10,7 @@ export interface VendorFault {
   message: string
   /** The vendor does not take these credentials any more. */
   refused?: boolean
-  /** The vendor did nothing and may be asked again a little later. */
+  /** The vendor may be asked again a little later. */
   later?: boolean
   retryAfterMs?: number | undefined
   /** The vendor could not be reached, or did not answer in time. */
@@ -43,6 +46,15 @@ export function asDeclined(failure: VendorFailure): VendorFailure {
   const { status, message, refused, later, retryAfterMs, unreachable, cause } = failure
   return new VendorFailure({ status, message, refused, later, retryAfterMs, unreachable, cause, declined: true })
 }
+
+/** Google says with 403 that it is asked too often, and why only beside the message. */
+export function askedTooOften(body: unknown, status: number): VendorProblem | undefined {
+  if (status !== 403) return undefined
+  const limited = arrayAt(body, 'error', 'errors').some(one => GOOGLE_LIMITS.has(textAt(one, 'reason') ?? ''))
+  return limited ? { message: messageIn(body) ?? 'rate limit exceeded', limited } : undefined
+}
+
+const GOOGLE_LIMITS = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
 /** A failure in one sentence, for a call that would do something twice when it is repeated. */
 export function inWords({ message, declined }: VendorFailure, effect: string): string {

@@ -20,6 +20,12 @@ export const github: Connector = {
   origin: () => 'https://api.github.com',
   headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
   authorize: credential => bearer(tokenOf(credential, 'personalAccessToken')),
+  // A secondary limit may come as a 403 without Retry-After; then it wants a minute at least.
+  problem(body, status) {
+    const message = textAt(body, 'message') ?? ''
+    if ((status !== 403 && status !== 429) || !/secondary rate limit/i.test(message)) return undefined
+    return { message, limited: true, pauseMs: 60_000 }
+  },
   // Its secondary limits speak of 100 at once; far fewer are polite.
   rate: { concurrent: 20 },
   probe: { request: () => ({ path: '/user' }), account: body => textAt(body, 'login') },

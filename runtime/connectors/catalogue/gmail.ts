@@ -5,7 +5,7 @@ import { mailMessage } from '../mail-message.ts'
 import { path } from '../path.ts'
 import { arrayAt, at, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
-import { VendorFailure } from '../vendor-failure.ts'
+import { askedTooOften, VendorFailure } from '../vendor-failure.ts'
 
 const MESSAGES = '/gmail/v1/users/me/messages'
 const LABELS = '/gmail/v1/users/me/labels'
@@ -66,6 +66,7 @@ export const gmail: Connector = {
   keys: oauthKeys,
   origin: () => 'https://gmail.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
+  problem: askedTooOften,
   rate: { concurrent: 5 },
   probe: { request: () => ({ path: '/gmail/v1/users/me/profile' }), account: body => textAt(body, 'emailAddress') },
   actions: {

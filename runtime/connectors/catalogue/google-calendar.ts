@@ -5,6 +5,7 @@ import { type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
+import { askedTooOften } from '../vendor-failure.ts'
 
 export const googleCalendar: Connector = {
   id: 'google-calendar',
@@ -13,6 +14,7 @@ export const googleCalendar: Connector = {
   keys: oauthKeys,
   origin: () => 'https://www.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
+  problem: askedTooOften,
   rate: { concurrent: 10 },
   probe: { request: () => ({ path: '/calendar/v3/calendars/primary' }), account: body => textAt(body, 'id') },
   actions: {

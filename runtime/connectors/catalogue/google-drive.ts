@@ -3,6 +3,7 @@ import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list } from '../definition.ts'
 import { textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
+import { askedTooOften } from '../vendor-failure.ts'
 
 /** What is not asked for is not answered. */
 const FIELDS = 'nextPageToken,files(id,name,mimeType,modifiedTime,size,webViewLink,owners(displayName,emailAddress))'
@@ -14,6 +15,7 @@ export const googleDrive: Connector = {
   keys: oauthKeys,
   origin: () => 'https://www.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
+  problem: askedTooOften,
   rate: { concurrent: 10 },
   probe: {
     request: () => ({ path: '/drive/v3/about', query: { fields: 'user(emailAddress)' } }),

@@ -3,6 +3,7 @@ import { text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector } from '../definition.ts'
 import { path } from '../path.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
+import { askedTooOften } from '../vendor-failure.ts'
 
 const spreadsheetId = text(1, 256)
 
@@ -13,6 +14,7 @@ export const googleSheets: Connector = {
   keys: oauthKeys,
   origin: () => 'https://sheets.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
+  problem: askedTooOften,
   // 60 reads a minute for each person; the vendor's 429 slows down what comes faster for longer.
   rate: { concurrent: 5 },
   probe: {

@@ -12,6 +12,9 @@ const LIST = `query Issues($first: Int!, $after: String) {
 }`
 const CREATE = `mutation CreateIssue($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { ${FIELDS} } } }`
 
+/** Types of errors that are not about the request. */
+const UNSURE = new Set(['internal error', 'network error', 'lock timeout', 'unknown', 'other'])
+
 const graphql = (query: string, variables: Record<string, unknown>) =>
   ({ method: 'POST', path: '/graphql', json: { query, variables } }) as const
 
@@ -24,12 +27,19 @@ export const linear: Connector = {
   // An API key stands alone in the header; only an OAuth token is a bearer.
   authorize: ({ method, values }) =>
     method === 'oauth2' ? bearer(values.accessToken) : { authorization: values.apiKey ?? '' },
-  problem(body) {
+  problem(body, status) {
     const [first] = arrayAt(body, 'errors')
     if (first === undefined) return undefined
     const code = textAt(first, 'extensions', 'code')
-    const message = textAt(first, 'extensions', 'userPresentableMessage') ?? textAt(first, 'message') ?? 'failed'
-    return { message, refused: code === 'AUTHENTICATION_ERROR', limited: code === 'RATELIMITED' }
+    const type = textAt(first, 'extensions', 'type') ?? ''
+    return {
+      message: textAt(first, 'extensions', 'userPresentableMessage') ?? textAt(first, 'message') ?? 'failed',
+      refused: status === 401 || code === 'AUTHENTICATION_ERROR' || type === 'authentication error',
+      limited: code === 'RATELIMITED' || type === 'ratelimited',
+      // A mutation that gave something is done; what failed then is a member of its answer.
+      unsure:
+        UNSURE.has(type) || code === 'INTERNAL_SERVER_ERROR' || at(body, 'data', 'issueCreate', 'success') === true,
+    }
   },
   rate: { concurrent: 8 },
   probe: {

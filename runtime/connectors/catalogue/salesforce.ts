@@ -22,6 +22,10 @@ export const salesforce: Connector = {
   ],
   origin: ({ values }) => values.instanceUrl ?? '',
   authorize: ({ values }) => bearer(values.accessToken),
+  problem(body, status) {
+    if (status !== 403 || textAt(body, 0, 'errorCode') !== 'REQUEST_LIMIT_EXCEEDED') return undefined
+    return { message: textAt(body, 0, 'message') ?? 'REQUEST_LIMIT_EXCEEDED', limited: true }
+  },
   rate: { concurrent: 10 },
   probe: { request: () => ({ path: '/services/data/v59.0/' }), account: body => textAt(body, 'identity') },
   actions: {

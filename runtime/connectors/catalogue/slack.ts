@@ -7,6 +7,11 @@ import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 /** Errors that a new installation cures and a repeat does not. */
 const REFUSED = new Set(['invalid_auth', 'not_authed', 'account_inactive', 'token_revoked', 'token_expired'])
 
+const LIMITED = new Set(['ratelimited', 'rate_limited'])
+
+/** Errors with which something may have been done before they were raised. */
+const UNSURE = new Set(['fatal_error', 'internal_error', 'request_timeout'])
+
 const nextCursor = ({ body }: VendorAnswer) => textAt(body, 'response_metadata', 'next_cursor')
 
 export const slack: Connector = {
@@ -20,7 +25,7 @@ export const slack: Connector = {
   problem(body) {
     if (at(body, 'ok') !== false) return undefined
     const error = textAt(body, 'error') ?? 'failed'
-    return { message: error, refused: REFUSED.has(error), limited: error === 'ratelimited' }
+    return { message: error, refused: REFUSED.has(error), limited: LIMITED.has(error), unsure: UNSURE.has(error) }
   },
   rate: { concurrent: 8 },
   probe: {

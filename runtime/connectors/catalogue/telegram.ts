@@ -23,11 +23,14 @@ export const telegram: Connector = {
   problem(body, status) {
     if (at(body, 'ok') !== false) return undefined
     const code = Number(at(body, 'error_code') ?? status)
+    const seconds = at(body, 'parameters', 'retry_after')
     return {
       message: textAt(body, 'description') ?? `failed with ${code}`,
       // A token of the wrong form is reported as an unknown method.
       refused: code === 401 || (code === 404 && textAt(body, 'description') === 'Not Found'),
       limited: code === 429,
+      pauseMs: typeof seconds === 'number' ? seconds * 1000 : undefined,
+      unsure: code >= 500,
     }
   },
   // A bot may send about 30 messages a second over all chats.
