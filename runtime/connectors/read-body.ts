@@ -1,3 +1,6 @@
+import type { VendorProblem } from './definition.ts'
+import { messageIn } from './vendor-failure.ts'
+
 /** A member of a vendor's body, any depth; undefined where the body is made otherwise. */
 export function at(body: unknown, ...names: readonly (string | number)[]): unknown {
   let found = body
@@ -19,3 +22,12 @@ export function arrayAt(body: unknown, ...names: readonly (string | number)[]): 
   const found = at(body, ...names)
   return Array.isArray(found) ? found : []
 }
+
+/** Google says with 403 that it is asked too often, and why only beside the message. */
+export function askedTooOften(body: unknown, status: number): VendorProblem | undefined {
+  if (status !== 403) return undefined
+  const limited = arrayAt(body, 'error', 'errors').some(one => GOOGLE_LIMITS.has(textAt(one, 'reason') ?? ''))
+  return limited ? { message: messageIn(body) ?? 'rate limit exceeded', limited } : undefined
+}
+
+const GOOGLE_LIMITS = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])

@@ -1,6 +1,3 @@
-import type { VendorProblem } from './definition.ts'
-import { arrayAt, textAt } from './read-body.ts'
-
 /** Longest text of a vendor that an error carries (docs/spec/runtime.md §8). */
 export const MOST_CHARACTERS = 500
 
@@ -46,15 +43,6 @@ export function asDeclined(failure: VendorFailure): VendorFailure {
   const { status, message, refused, later, retryAfterMs, unreachable, cause } = failure
   return new VendorFailure({ status, message, refused, later, retryAfterMs, unreachable, cause, declined: true })
 }
-
-/** Google says with 403 that it is asked too often, and why only beside the message. */
-export function askedTooOften(body: unknown, status: number): VendorProblem | undefined {
-  if (status !== 403) return undefined
-  const limited = arrayAt(body, 'error', 'errors').some(one => GOOGLE_LIMITS.has(textAt(one, 'reason') ?? ''))
-  return limited ? { message: messageIn(body) ?? 'rate limit exceeded', limited } : undefined
-}
-
-const GOOGLE_LIMITS = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
 /** A failure in one sentence, for a call that would do something twice when it is repeated. */
 export function inWords({ message, declined }: VendorFailure, effect: string): string {

@@ -3,9 +3,8 @@ import { int, text } from '../../../shared/wire/bounds.ts'
 import { moment } from '../../../shared/wire/runtime/conventions.ts'
 import { type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
-import { textAt } from '../read-body.ts'
+import { askedTooOften, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
-import { askedTooOften } from '../vendor-failure.ts'
 
 export const googleCalendar: Connector = {
   id: 'google-calendar',

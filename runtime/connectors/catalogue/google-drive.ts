@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list } from '../definition.ts'
-import { textAt } from '../read-body.ts'
+import { askedTooOften, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
-import { askedTooOften } from '../vendor-failure.ts'
 
 /** What is not asked for is not answered. */
 const FIELDS = 'nextPageToken,files(id,name,mimeType,modifiedTime,size,webViewLink,owners(displayName,emailAddress))'

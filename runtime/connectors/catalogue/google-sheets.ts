@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector } from '../definition.ts'
 import { path } from '../path.ts'
+import { askedTooOften } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
-import { askedTooOften } from '../vendor-failure.ts'
 
 const spreadsheetId = text(1, 256)
 
