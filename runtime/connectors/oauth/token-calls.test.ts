@@ -35,8 +35,8 @@ const HOMES: Record<string, { token: string; back?: string; json?: true; basic?:
     basic: true,
   },
   hubspot: {
-    token: 'https://api.hubapi.com/oauth/v1/token',
-    back: 'DELETE https://api.hubapi.com/oauth/v1/refresh-tokens/r1',
+    token: 'https://api.hubapi.com/oauth/2026-03/token',
+    back: 'POST https://api.hubapi.com/oauth/2026-03/token/revoke',
   },
   salesforce: {
     token: 'https://login.salesforce.com/services/oauth2/token',
@@ -106,6 +106,10 @@ describe('an answer of a token endpoint', () => {
 
   it.each([
     ['slack', { ok: false, error: 'invalid_refresh_token' }, 200, true],
+    ['slack', { ok: false, error: 'bad_client_secret' }, 200, true],
+    ['slack', { ok: false, error: 'invalid_client_id' }, 200, true],
+    ['hubspot', { error: 'invalid_grant', status: 'BAD_REFRESH_TOKEN', message: 'no' }, 400, true],
+    ['jira', { error: 'unauthorized_client', error_description: 'refresh_token is invalid' }, 403, true],
     ['github', { error: 'bad_refresh_token', error_description: 'no' }, 200, true],
     ['gmail', { error: 'invalid_grant' }, 400, true],
     ['gmail', { error: 'temporarily_unavailable' }, 503, false],
@@ -136,8 +140,8 @@ describe('an answer of a token endpoint', () => {
     })
   })
 
-  it.each([1e10, 1e14, 1e300, '9007199254740993'])(
-    'has no end that is known where it is said to live for %s s',
+  it.each([1e10, 1e14, 1e300, 1e308, '9007199254740993', 0, -1, '-1', '', 'soon', true, {}, null])(
+    'has no end that is known where it is said to live for %j s',
     async expires_in => {
       const { calls } = recorded({ ...GRANTED, expires_in })
       expect((await calls.refresh(vendorOf('gmail'), client, 'r1')).expiresInMs).toBeUndefined()

@@ -20,6 +20,7 @@ const LONGEST_S = 100 * 365 * 86_400
 const FOR_GOOD = new Set([
   ...['invalid_grant', 'invalid_client', 'unauthorized_client', 'bad_refresh_token', 'bad_verification_code'],
   ...['invalid_refresh_token', 'token_expired', 'token_revoked', 'incorrect_client_credentials', 'invalid_code'],
+  ...['invalid_client_id', 'bad_client_secret'],
 ])
 
 export type TokenCalls = ReturnType<typeof tokenCalls>
@@ -190,7 +191,7 @@ async function plainAnswer(answer: Response): Promise<{ answer: Response; extras
   const parsed = parse(new TextDecoder().decode(body))
   const wrong = parsed.error !== undefined || parsed.ok === false
   const { access_token, refresh_token, expires_in, error, error_description, message, ...extras } = parsed
-  const seconds = Number(expires_in)
+  const seconds = typeof expires_in === 'string' ? Number(expires_in) : expires_in
   const plain = wrong
     ? {
         error: typeof error === 'string' ? error : 'invalid_request',
@@ -200,7 +201,8 @@ async function plainAnswer(answer: Response): Promise<{ answer: Response; extras
         access_token,
         token_type: 'bearer',
         ...(typeof refresh_token === 'string' && refresh_token !== '' && { refresh_token }),
-        ...(expires_in !== undefined && expires_in !== null && Number.isFinite(seconds) && { expires_in: seconds }),
+        // A life of no length would be a refresh before each call; a negative one has been said for a token without an end.
+        ...(typeof seconds === 'number' && seconds > 0 && seconds < Infinity && { expires_in: seconds }),
       }
   const status = wrong && answer.ok ? 400 : answer.status
   const headers = { 'content-type': 'application/json' }

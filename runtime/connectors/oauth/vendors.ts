@@ -142,13 +142,9 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
   hubspot: {
     client: 'HUBSPOT',
     authorization: 'https://app.hubspot.com/oauth/authorize',
-    token: 'https://api.hubapi.com/oauth/v1/token',
+    token: 'https://api.hubapi.com/oauth/2026-03/token',
+    revocation: 'https://api.hubapi.com/oauth/2026-03/token/revoke',
     scopes: ['oauth', 'crm.objects.contacts.read', 'crm.objects.deals.read'],
-    revoke: ({ refreshToken = '' }) => ({
-      method: 'DELETE',
-      headers: {},
-      url: `https://api.hubapi.com/oauth/v1/refresh-tokens/${encodeURIComponent(refreshToken)}`,
-    }),
   },
   salesforce: {
     client: 'SALESFORCE',
