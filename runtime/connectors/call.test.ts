@@ -310,6 +310,16 @@ it('of 200 at once on one install keeps to the rule of its connector, and makes 
   expect(Math.min(...apart)).toBeGreaterThanOrEqual(1000 / perSecond! - 1e-6)
 })
 
+it('discord takes messages from bots only: of an OAuth install none is sent, so that its token does not count as refused', async () => {
+  const { calls, sent } = fixture(() => json({ message: '401: Unauthorized', code: 0 }, { status: 401 }))
+  const { discord } = catalogue
+  const { credential } = readConfig(discord, { accessToken: 'oauth-canary', authMethod: 'oauth2' })
+  const args = { channelId: '1', content: 'hello' }
+  const call = calls.execute({ installId: 'd', connector: discord, credential }, discord.actions.send_message!, args)
+  await expect(call).rejects.toMatchObject({ declined: true, refused: false })
+  expect(sent).toEqual([])
+})
+
 describe('what a vendor documents about its failures is understood', () => {
   const google = (reason: string) => ({
     error: { code: 403, message: 'no', errors: [{ domain: 'usageLimits', reason }] },

@@ -32,7 +32,7 @@ export const vercel: Connector = {
       about: 'Lists projects.',
       arguments: z.object({ limit, teamId }),
       request: ({ limit, teamId, cursor }, { values }) => ({
-        path: '/v9/projects',
+        path: '/v10/projects',
         query: { limit, from: cursor, teamId: teamId ?? values.teamId },
       }),
       next,
@@ -41,7 +41,7 @@ export const vercel: Connector = {
       about: 'Lists deployments, newest first.',
       arguments: z.object({ limit, projectId: text(1, 128).optional(), teamId }),
       request: ({ limit, projectId, teamId, cursor }, { values }) => ({
-        path: '/v6/deployments',
+        path: '/v7/deployments',
         query: { limit, projectId, until: cursor, teamId: teamId ?? values.teamId },
       }),
       next,

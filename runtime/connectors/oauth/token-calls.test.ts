@@ -89,6 +89,12 @@ describe.each(withOAuth)('$id', ({ vendor, home }) => {
     if (sent.length > 0) expect(`${sent[0]!.url} ${JSON.stringify(headers)} ${String(body)}`).toMatch(/[ar]1/)
   })
 
+  it('is not taken to have got its tokens back where it says no', async () => {
+    const { calls } = recorded({ ok: false, error: 'not_authed' }, home.back?.includes('slack') ? 200 : 400)
+    const told = calls.revoke(vendor, client, { accessToken: 'a1', refreshToken: 'r1' })
+    expect(await told.catch(() => false)).toBe(false)
+  })
+
   it('is asked for what its actions need, over https, with a challenge', async () => {
     const { calls } = recorded({})
     const { url, verifier } = await calls.consent(vendor, client, { redirectUri: 'https://here/back', state: 's' })
