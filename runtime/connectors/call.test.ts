@@ -310,6 +310,23 @@ it('of 200 at once on one install keeps to the rule of its connector, and makes 
   expect(Math.min(...apart)).toBeGreaterThanOrEqual(1000 / perSecond! - 1e-6)
 })
 
+it('gmail lists what is there: a message that was deleted since its id was listed is left out', async () => {
+  const { calls } = fixture(({ url }) => {
+    const id = url.pathname.split('/').at(-1)
+    if (id === 'messages') return json({ messages: [{ id: 'm1' }, { id: 'gone' }, { id: 'm2' }] })
+    if (id !== 'gone') return json({ id })
+    return json(
+      { error: { code: 404, message: 'Requested entity was not found.', status: 'NOT_FOUND' } },
+      { status: 404 },
+    )
+  })
+  const credential = { method: 'oauth2', values: { accessToken: 'ya29.canary' } } as const
+  const listed = await calls.execute({ installId: 'g', connector: gmail, credential }, gmail.actions.list_messages!, {
+    limit: 3,
+  })
+  expect(listed).toMatchObject({ messages: [{ id: 'm1' }, { id: 'm2' }] })
+})
+
 it('discord takes messages from bots only: of an OAuth install none is sent, so that its token does not count as refused', async () => {
   const { calls, sent } = fixture(() => json({ message: '401: Unauthorized', code: 0 }, { status: 401 }))
   const { discord } = catalogue

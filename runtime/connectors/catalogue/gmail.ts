@@ -19,11 +19,17 @@ async function messages(vendor: Vendor, query: { q?: string; maxResults: number;
   const found = await Promise.all(
     ids.map(async id => {
       const query = { format: 'metadata', metadataHeaders: HEADERS }
-      return summary((await vendor.send({ path: `${MESSAGES}${path`/${id}`}`, query })).body)
+      try {
+        return [summary((await vendor.send({ path: `${MESSAGES}${path`/${id}`}`, query })).body)]
+      } catch (error) {
+        // It was deleted since.
+        if (error instanceof VendorFailure && error.status === 404) return []
+        throw error
+      }
     }),
   )
   return {
-    body: { messages: found, resultSizeEstimate: at(body, 'resultSizeEstimate') ?? found.length },
+    body: { messages: found.flat(), resultSizeEstimate: at(body, 'resultSizeEstimate') ?? found.length },
     next: textAt(body, 'nextPageToken'),
   }
 }
