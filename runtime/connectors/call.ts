@@ -42,7 +42,7 @@ const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
 /** A vendor that answers so may be asked again; Notion has a status of its own for it. */
 const BUSY = new Set([429, 503, 529])
 /** GitHub counts by the hour. A reset that is further away is in another unit. */
-const LONGEST_WINDOW_MS = 3_600_000
+const LONGEST_WINDOW_MS = 2 * 3_600_000
 const MOST_BYTES = 4 * 1024 * 1024
 const decoder = new TextDecoder()
 
@@ -211,10 +211,10 @@ async function readAnswer(
   })
 }
 
-/** GitHub and Vercel say when their window begins anew, in seconds since 1970. */
+/** GitHub and Vercel say when their window begins anew, in whole seconds since 1970. */
 function untilReset(headers: Headers, now: Date): number | undefined {
   if (headers.get('x-ratelimit-remaining') !== '0') return undefined
-  const ms = Number(headers.get('x-ratelimit-reset')) * 1000 - now.getTime()
+  const ms = (Number(headers.get('x-ratelimit-reset')) + 1) * 1000 - now.getTime()
   return ms > 0 && ms <= LONGEST_WINDOW_MS ? Math.ceil(ms) : undefined
 }
 

@@ -23,7 +23,7 @@ export const github: Connector = {
   // A secondary limit may come as a 403 without Retry-After; then it wants a minute at least.
   problem(body, status) {
     const message = textAt(body, 'message') ?? ''
-    if ((status !== 403 && status !== 429) || !/secondary rate limit/i.test(message)) return undefined
+    if ((status !== 403 && status !== 429) || !/\bsecondary rate\b/i.test(message)) return undefined
     return { message, limited: true, pauseMs: 60_000 }
   },
   // Its secondary limits speak of 100 at once; far fewer are polite.

@@ -183,7 +183,7 @@ async function valuesOf(deps: ConsentDeps, connectorId: ConnectorId, { accessTok
 /** Atlassian's tokens are for a person; which site is meant is asked for. */
 async function siteOf(deps: ConsentDeps, accessToken: string): Promise<string> {
   const url = new URL(`${deps.homes.jira?.api ?? 'https://api.atlassian.com'}/oauth/token/accessible-resources`)
-  const headers = { accept: 'application/json', authorization: `Bearer ${accessToken}` }
+  const headers = { accept: 'application/json', 'user-agent': 'waybill', authorization: `Bearer ${accessToken}` }
   const answer = await deps.fetch(url, { headers, signal: AbortSignal.timeout(SITES_MS) })
   const { body } = await readAtMost(answer, MOST_BYTES)
   const sites: unknown = answer.ok ? readJson(new TextDecoder().decode(body)) : []

@@ -10,7 +10,7 @@ const BASIC = `Basic ${btoa('client-id:client-secret')}`
 const GRANTED = { access_token: 'a2', token_type: 'bearer', refresh_token: 'r2', expires_in: 60 }
 
 /** Token endpoints and the addresses that take tokens back, written from the vendors' documentation (docs/spec/runtime.md §8). */
-const HOMES: Record<string, { token: string; back?: string; json?: true; basic?: true }> = {
+const HOMES: Record<string, { token: string; back?: string; json?: true; basic?: true; headers?: object }> = {
   ...Object.fromEntries(
     ['gmail', 'google-calendar', 'google-drive', 'google-sheets'].map(id => [
       id,
@@ -21,6 +21,7 @@ const HOMES: Record<string, { token: string; back?: string; json?: true; basic?:
   discord: {
     token: 'https://discord.com/api/oauth2/token',
     back: 'POST https://discord.com/api/oauth2/token/revoke',
+    headers: { 'user-agent': expect.stringMatching(/^DiscordBot \(\S+, \S+\)$/) },
   },
   github: {
     token: 'https://github.com/login/oauth/access_token',
@@ -31,6 +32,7 @@ const HOMES: Record<string, { token: string; back?: string; json?: true; basic?:
   notion: {
     token: 'https://api.notion.com/v1/oauth/token',
     back: 'POST https://api.notion.com/v1/oauth/revoke',
+    headers: { 'notion-version': '2022-06-28' },
     json: true,
     basic: true,
   },
@@ -77,7 +79,7 @@ describe.each(withOAuth)('$id', ({ vendor, home }) => {
     const came = home.json ? JSON.parse(String(body)) : Object.fromEntries(new URLSearchParams(String(body)))
     expect(came).toMatchObject({ grant_type: 'refresh_token', refresh_token: 'r1' })
     expect(home.basic ? headers.authorization : came.client_secret).toBe(home.basic ? BASIC : 'client-secret')
-    expect(headers).toMatchObject({ accept: 'application/json' })
+    expect(headers).toMatchObject({ accept: 'application/json', 'user-agent': 'waybill', ...home.headers })
   })
 
   it('gets its tokens back at its own address, where it has one', async () => {
@@ -86,6 +88,8 @@ describe.each(withOAuth)('$id', ({ vendor, home }) => {
     expect(told).toBe(home.back !== undefined)
     expect(sent.map(({ url, init }) => `${init.method} ${url}`)).toEqual(home.back === undefined ? [] : [home.back])
     const { headers, body } = sent[0]?.init ?? {}
+    // GitHub rejects what comes without a name of its client.
+    if (sent.length > 0) expect(headers).toMatchObject({ 'user-agent': 'waybill', ...home.headers })
     if (sent.length > 0) expect(`${sent[0]!.url} ${JSON.stringify(headers)} ${String(body)}`).toMatch(/[ar]1/)
   })
 

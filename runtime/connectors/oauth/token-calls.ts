@@ -11,6 +11,7 @@ export interface Granted extends Tokens {
   extras: Readonly<Record<string, unknown>>
 }
 
+const OWN_HEADERS = { accept: 'application/json', 'user-agent': 'waybill' }
 const DEADLINE_MS = 30_000
 const REVOKE_MS = 5000
 const MOST_BYTES = 256 * 1024
@@ -93,7 +94,8 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
       const own = vendor.revoke?.(tokens, given)
       if (own) {
         const { url, ...init } = own
-        const answer = await fetch(new URL(url), { ...init, signal: AbortSignal.timeout(REVOKE_MS) })
+        const headers = { ...OWN_HEADERS, ...vendor.headers, ...init.headers }
+        const answer = await fetch(new URL(url), { ...init, headers, signal: AbortSignal.timeout(REVOKE_MS) })
         const { body } = await readAtMost(answer, MOST_BYTES)
         // Slack says no with 200.
         return answer.ok && parse(new TextDecoder().decode(body)).ok !== false
@@ -114,7 +116,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
 /** Makes a call with everything that it needs of the library, and says in our words what went wrong. */
 async function asking<T>(
   fetch: EgressClient['fetch'],
-  { json, token, secretIn }: OAuthVendor,
+  { json, token, secretIn, headers: extra }: OAuthVendor,
   { id, secret }: OAuthClient,
   ms: number,
   ask: (oauth: typeof oauth4webapi, given: Given) => Promise<T>,
@@ -126,7 +128,7 @@ async function asking<T>(
     [oauth.allowInsecureRequests]: new URL(token).protocol === 'http:',
     signal: () => signal,
     async [oauth.customFetch](url: string, init: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>) {
-      const headers = { ...init.headers, accept: 'application/json', 'user-agent': 'waybill' }
+      const headers = { ...init.headers, ...OWN_HEADERS, ...extra }
       const asJson = json === true && url === token
       const answer = await fetch(new URL(url), {
         method: 'POST',

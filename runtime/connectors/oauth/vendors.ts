@@ -1,4 +1,5 @@
 import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
+import { VERSION } from '../../../shared/version.ts'
 import type { AnyConnectorId, ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
 import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 
@@ -47,6 +48,8 @@ export interface OAuthVendor extends OAuthEndpoints {
   resource?: string
   /** The token endpoint reads JSON. */
   json?: true
+  /** Sent with every request. */
+  headers?: Readonly<Record<string, string>>
   /** Takes tokens back in a way of its own. */
   revoke?: (tokens: Tokens, client: OAuthClient) => RevocationRequest
 }
@@ -90,6 +93,7 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     token: 'https://discord.com/api/oauth2/token',
     revocation: 'https://discord.com/api/oauth2/token/revoke',
     scopes: ['identify', 'guilds'],
+    headers: { 'user-agent': `DiscordBot (waybill, ${VERSION})` },
   },
   github: {
     client: 'GITHUB',
@@ -132,10 +136,11 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     extra: { owner: 'user' },
     secretIn: 'header',
     json: true,
+    headers: { 'notion-version': '2022-06-28' },
     revoke: ({ accessToken }, client) => ({
       method: 'POST',
       url: 'https://api.notion.com/v1/oauth/revoke',
-      headers: { ...JSON_BODY, authorization: basicOf(client), 'notion-version': '2022-06-28' },
+      headers: { ...JSON_BODY, authorization: basicOf(client) },
       body: JSON.stringify({ token: accessToken }),
     }),
   },
@@ -164,7 +169,7 @@ export type OtherHome = OAuthEndpoints & { api: string }
 export function vendorAt(id: AnyConnectorId, home: OtherHome | undefined): OAuthVendor | undefined {
   const vendor = isConnector(id) ? oauthVendors[id] : undefined
   if (!vendor || !home) return vendor
-  const { client, scopes, separator, extra, secretIn, json } = vendor
+  const { client, scopes, separator, extra, secretIn, json, headers } = vendor
   const { api: _, ...endpoints } = home
   return {
     client,
@@ -174,6 +179,7 @@ export function vendorAt(id: AnyConnectorId, home: OtherHome | undefined): OAuth
     ...(extra && { extra }),
     ...(secretIn && { secretIn }),
     ...(json && { json }),
+    ...(headers && { headers }),
   }
 }
 
