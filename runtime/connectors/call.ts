@@ -2,6 +2,7 @@ import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
+import { isDeeper } from '../../shared/json/depth.ts'
 import { readExactly } from '../../shared/json/exact-numbers.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -44,6 +45,8 @@ const BUSY = new Set([429, 503, 529])
 /** GitHub counts by the hour. A reset that is further away is in another unit. */
 const LONGEST_WINDOW_MS = 2 * 3_600_000
 const MOST_BYTES = 4 * 1024 * 1024
+/** What is nested deeper can be read and not written again. */
+const MOST_LEVELS = 500
 const decoder = new TextDecoder()
 
 type SenderDeps = Pick<CallDeps, 'fetch' | 'clock' | 'wait'> & { gates: ReturnType<typeof rateGates> }
@@ -192,7 +195,7 @@ async function readAnswer(
   const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
   if (problem === undefined && status >= 200 && status < 300) {
     if (truncated) throw new VendorFailure({ status, message: `answered with more than ${MOST_BYTES} bytes` })
-    if (!('value' in parsed)) throw new VendorFailure({ status, message: 'answered with something that is not JSON' })
+    if (!('value' in parsed)) throw new VendorFailure({ status, message: `answered with something ${parsed.wrong}` })
     return { status, headers, body: parsed.value }
   }
   const now = nowOf()
@@ -251,13 +254,14 @@ function encoded({ headers, json, form }: VendorRequest): { headers: Record<stri
   return { headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: body.toString() }
 }
 
-function parse(text: string): { value: unknown } | { broken: true } {
+function parse(text: string): { value: unknown } | { wrong: string } {
   if (text.trim() === '') return { value: {} }
+  if (isDeeper(text, MOST_LEVELS)) return { wrong: `nested deeper than ${MOST_LEVELS} levels` }
   try {
     // The digits of a number that would be changed are passed on as a text.
     return { value: readExactly(text, written => written) }
   } catch {
-    return { broken: true }
+    return { wrong: 'that is not JSON' }
   }
 }
 

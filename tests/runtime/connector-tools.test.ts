@@ -117,6 +117,23 @@ describe('actions as tools', () => {
     expect(JSON.stringify(journal)).not.toContain(String(config.botToken))
   })
 
+  it('of a vendor whose answer is nested without end fail, and a call of the API says why', async () => {
+    for (const levels of [600, 5000, 400_000]) {
+      const on = await worker({ connectors: ['slack.list_users'] }, [says('', [listUsers]), says('done')])
+      const raw = `{"ok":true,"members":${'['.repeat(levels)}${']'.repeat(levels)}}`
+      on.vendor.script(headers, [[users, { raw }]])
+      const { run } = await on.ended(await on.start())
+      expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+      expect(on.told(1)).toMatchObject([{ failed: true }])
+      on.vendor.script(headers, [[users, { raw }]])
+      const answer = await on.call('POST', '/v1/connectors/slack/execute?action=list_users', {})
+      expect([answer.status, await answer.json()]).toMatchObject([
+        502,
+        { code: 'upstream_failed', upstreamMessage: 'answered with something nested deeper than 500 levels' },
+      ])
+    }
+  })
+
   it('read again after a moment when the vendor is busy, each try on record, and write once', async () => {
     const on = await worker({ connectors: ['slack'] }, [says('', [listUsers, postMessage]), says('done')])
     const busy = { status: 429, headers: { 'retry-after': '0' }, body: { ok: false, error: 'ratelimited' } }
