@@ -219,7 +219,7 @@ async function uninstall(deps: ConnectorServiceDeps, install: Install): Promise<
   if (!(await deps.store.remove(install))) return false
   const client = vendor && granted && clientOf(granted, vendor, deps.clients)
   const { accessToken, refreshToken } = granted?.values ?? {}
-  if (!vendor || !client || accessToken === undefined) return true
+  if (!vendor || !client || accessToken === undefined || (await sharesGrant(deps, install, vendor.client))) return true
   try {
     const told = await deps.tokens.revoke(vendor, client, { accessToken, refreshToken })
     if (!told) deps.log.warn('a vendor has not been told that its tokens are not needed any more', { connectorId })
@@ -227,6 +227,15 @@ async function uninstall(deps: ConnectorServiceDeps, install: Install): Promise<
     deps.log.warn('a vendor could not be told that its tokens are not needed any more', { connectorId, error })
   }
   return true
+}
+
+/** Google ends all that a person has granted to a client at once, so tokens go back with the last install that came so. */
+async function sharesGrant({ store, homes }: ConnectorServiceDeps, gone: Install, client: string): Promise<boolean> {
+  for (const id of connectorIds) {
+    if (id === gone.connectorId || vendorAt(id, homes[id])?.client !== client) continue
+    if ((await store.ofTenant(gone.tenantId, id))?.config.grant !== undefined) return true
+  }
+  return false
 }
 
 async function checkAddress(deps: ConnectorServiceDeps, path: string, address: string): Promise<void> {

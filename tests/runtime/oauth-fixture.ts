@@ -11,7 +11,7 @@ import { systemClock } from '../../shared/time/clock.ts'
 import type { OAuthStarted } from '../../shared/wire/runtime/connector.ts'
 import { api } from './api.ts'
 
-const SCOPE = 'https://www.googleapis.com/auth/calendar.readonly'
+const SCOPES = ['calendar.readonly', 'gmail.modify'].map(scope => `https://www.googleapis.com/auth/${scope}`)
 export const CLIENT = { id: 'waybill-test', secret: 'the-secret-of-the-client' }
 export const CALLBACK = 'http://localhost/auth/connectors/callback'
 
@@ -61,7 +61,7 @@ export async function authorizationServer(callback = CALLBACK) {
         token_endpoint_auth_method: 'client_secret_post',
       },
     ],
-    scopes: ['openid', SCOPE],
+    scopes: ['openid', ...SCOPES],
     pkce: { required: () => true },
     rotateRefreshToken: true,
     issueRefreshToken: async () => true,
@@ -70,7 +70,7 @@ export async function authorizationServer(callback = CALLBACK) {
     async loadExistingGrant({ oidc }: GrantContext) {
       const { clientId } = oidc.client
       const grant = new oidc.provider.Grant({ clientId, accountId: oidc.session.accountId })
-      grant.addOIDCScope(SCOPE)
+      grant.addOIDCScope(SCOPES.join(' '))
       await grant.save()
       return grant
     },

@@ -203,6 +203,19 @@ describe('tokens', () => {
     expect(await works()).toBe(401)
   })
 
+  it('are given back with the last install of a client: Google ends all that a person granted to it at once', async () => {
+    const at = await authorizationServer()
+    open.push(at)
+    const on = await oauthFixture(at, { oauthHomes: { 'google-calendar': at.home, gmail: at.home } })
+    open.push(on)
+    await on.connect()
+    await on.connect({ connectorId: 'gmail' })
+    expect((await on.call('DELETE', '/v1/connectors/gmail')).status).toBe(204)
+    expect(at.seen.revocations).toBe(0)
+    expect((await on.call('DELETE', '/v1/connectors/google-calendar')).status).toBe(204)
+    expect(at.seen.revocations).toBe(1)
+  })
+
   it('that somebody brought along stay theirs at the end of the install', async () => {
     const on = await fixture()
     await on.json(201, 'POST', '/v1/connectors/install', {
