@@ -382,6 +382,12 @@ describe('what a vendor documents about its failures is understood', () => {
       { ...limited, retryAfterMs: 60_000 },
     ],
     ['vercel', 'list_projects', 429, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
+    // Jira answers as it answers strangers, and says only in a header that it does not take the token.
+    [
+      ...(['jira', 'list_issues', 200, { 'x-seraph-loginreason': 'AUTHENTICATED_FAILED' }] as const),
+      { issues: [], isLast: true },
+      { ...no, refused: true },
+    ],
     ['salesforce', 'query', 403, {}, [{ errorCode: 'REQUEST_LIMIT_EXCEEDED', message: 'no' }], limited],
     [
       'notion',

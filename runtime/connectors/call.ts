@@ -192,7 +192,7 @@ async function readAnswer(
   const { body: bytes, truncated } = await readAtMost(answer, MOST_BYTES)
   const text = withoutSecrets(decoder.decode(bytes))
   const parsed = parse(text)
-  const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
+  const problem = 'value' in parsed ? connector.problem?.(parsed.value, status, headers) : undefined
   if (problem === undefined && status >= 200 && status < 300) {
     if (truncated) throw new VendorFailure({ status, message: `answered with more than ${MOST_BYTES} bytes` })
     if (!('value' in parsed)) throw new VendorFailure({ status, message: `answered with something ${parsed.wrong}` })

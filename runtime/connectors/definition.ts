@@ -44,7 +44,7 @@ export interface VendorAnswer {
   body: unknown
 }
 
-/** What a body says went wrong, whatever its status. */
+/** What an answer says went wrong, whatever its status. */
 export interface VendorProblem {
   message: string
   /** The vendor does not take these credentials any more. */
@@ -95,8 +95,8 @@ export interface Connector {
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>
   authorize(credential: Credential): Readonly<Record<string, string>>
-  /** Reads what a body says went wrong; vendors that answer errors with 200 are caught here. */
-  problem?(body: unknown, status: number): VendorProblem | undefined
+  /** Reads what an answer says went wrong; vendors that answer errors with 200 are caught here. */
+  problem?(body: unknown, status: number, headers: Headers): VendorProblem | undefined
   rate: RateRule
   /** Called to test an install: the cheapest request that needs the credentials. */
   probe: {

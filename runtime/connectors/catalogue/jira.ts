@@ -7,6 +7,8 @@ import { basic, bearer, oauthKeys } from '../sign-in.ts'
 
 const FIELDS = 'summary,status,assignee,priority,issuetype,project,created,updated,labels'
 
+const NOT_TAKEN = /AUTHENTICATED_FAILED|AUTHENTICATION_DENIED/
+
 /** Atlassian Document Format: a paragraph for each block of text, a break for each line in it. */
 function toDocument(plain: string) {
   const paragraphs = plain.replaceAll('\r\n', '\n').split(/\n{2,}/)
@@ -48,6 +50,11 @@ export const jira: Connector = {
   prefix: ({ method, values }) => (method === 'oauth2' ? path`/ex/jira/${values.cloudId ?? ''}` : ''),
   authorize: ({ method, values }) =>
     method === 'oauth2' ? bearer(values.accessToken) : basic(values.email, values.apiToken),
+  // A search with a token that has ended is answered as to a stranger: 200, and nothing found. What was created is created.
+  problem(_, status, headers) {
+    if (status === 201 || !NOT_TAKEN.test(headers.get('x-seraph-loginreason') ?? '')) return undefined
+    return { message: 'the e-mail address or the token is not taken', refused: true }
+  },
   rate: { concurrent: 10 },
   probe: {
     request: () => ({ path: '/rest/api/3/myself' }),
