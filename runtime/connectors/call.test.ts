@@ -346,6 +346,7 @@ describe('what a vendor documents about its failures is understood', () => {
     ...(data && { data }),
   })
   const soon = () => String(Math.ceil(Date.now() / 1000) + 90)
+  const past = () => String(Math.floor(Date.now() / 1000) - 90)
   const unknown = { declined: false, later: false, refused: false }
   const limited = { declined: true, later: true, refused: false }
   const no = { declined: true, later: false, refused: false }
@@ -374,6 +375,11 @@ describe('what a vendor documents about its failures is understood', () => {
     ['google-calendar', 'list_events', 403, {}, google('rateLimitExceeded'), limited],
     ['google-drive', 'list_files', 403, {}, google('insufficientFilePermissions'), no],
     ['github', 'list_repos', 403, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
+    [
+      ...(['github', 'list_repos', 403, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': past }] as const),
+      {},
+      { ...limited, retryAfterMs: 1000 },
+    ],
     ['github', 'list_repos', 429, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
     ['github', 'list_repos', 403, { 'x-ratelimit-remaining': '12', 'x-ratelimit-reset': soon }, {}, no],
     [
@@ -409,7 +415,7 @@ describe('what a vendor documents about its failures is understood', () => {
       .execute({ installId: id, connector, credential }, action, args)
       .catch((one: unknown) => one)
     expect(failure).toMatchObject(expected)
-    if (given.length > 0 && expected.later)
+    if (given.length > 0 && expected === limited)
       expect((failure as { retryAfterMs: number }).retryAfterMs).toBeGreaterThan(80_000)
   })
 })

@@ -218,7 +218,8 @@ async function readAnswer(
 function untilReset(headers: Headers, now: Date): number | undefined {
   if (headers.get('x-ratelimit-remaining') !== '0') return undefined
   const ms = (Number(headers.get('x-ratelimit-reset')) + 1) * 1000 - now.getTime()
-  return ms > 0 && ms <= LONGEST_WINDOW_MS ? Math.ceil(ms) : undefined
+  // By a clock that is ahead, the window has started already.
+  return Math.abs(ms) <= LONGEST_WINDOW_MS ? Math.max(1000, ms) : undefined
 }
 
 function toFailure({ connector, credential }: Target, error: unknown): unknown {
