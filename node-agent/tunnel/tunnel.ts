@@ -45,6 +45,13 @@ export interface TunnelOptions {
 }
 
 const READ_CHUNK = 256 * 1024
+/** A control plane has no more reads open at a node. */
+const MOST_READS = 1000
+/** Answers that wait for a control plane that does not read its stream; it takes none that is longer than half of it. */
+const MOST_PASSING_BYTES = 128 * 1024 * 1024
+/** An order of so many bytes counts as one more. */
+const ORDER_BYTES = 8 * 1024
+const MOST_HEARTBEAT_SECONDS = 3600
 const MAX_STREAM_MS = 30 * 60_000
 
 export interface Tunnel {
@@ -74,6 +81,8 @@ interface OpenTunnel {
   bundles: boolean
   /** It takes `parked` frames; undefined before its first word. */
   takesParked: boolean | undefined
+  /** Reads that are being answered. */
+  reads: number
 }
 
 /** The node's end: dials, reports what its store holds, executes commands, and dials again (docs/spec/runtime.md §14). */
@@ -83,6 +92,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   const channel: NodeChannel = frameChannel<NodeFrame, ControlFrame>({
     ackOnly,
     weigh,
+    mostPassing: MOST_PASSING_BYTES,
     onAcked: seq => out.acked(seq),
   })
   const out = outbox(
@@ -103,7 +113,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       await worker.handle(batch)
       channel.done(Number(batch.at(-1)?.seq ?? 0))
     },
-    { log },
+    { log, weigh: ({ body }) => 1 + Math.floor(lengthOf(body.value) / ORDER_BYTES) },
   )
   worker.asks.onAsk(ask => void channel.pass(askFrame(ask)))
 
@@ -117,6 +127,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     welcomed: false,
     bundles: false,
     takesParked: undefined,
+    reads: 0,
   }
   const done = dial(options, tunnel)
   done.catch(() => undefined)
@@ -174,7 +185,7 @@ async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
 /** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
 async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
   const { transport, access, worker, maxStreamMs = MAX_STREAM_MS } = options
-  const { channel, orders, out, leaving } = tunnel
+  const { channel, out, leaving } = tunnel
   tunnel.welcomed = false
   const token = await access.token()
   leaving.signal.throwIfAborted()
@@ -207,11 +218,12 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
         welcome.resolve(Number(lastSeenSeq))
         before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
         out.wake()
-        pulse.start(Math.max(1, heartbeatSeconds) * 1000, Math.max(1, lostSeconds) * 1000)
+        const everySeconds = Math.min(Math.max(1, heartbeatSeconds), MOST_HEARTBEAT_SECONDS)
+        pulse.start(everySeconds * 1000, Math.max(1, lostSeconds) * 1000)
         continue
       }
       const fresh = channel.receive(frame)
-      if (fresh) await takeFrame(options, channel, orders, fresh)
+      if (fresh) await takeFrame(options, tunnel, fresh)
     }
   }
   const listening = listen().finally(() => {
@@ -257,10 +269,10 @@ function understood(rows: Reports, takesParked: boolean | undefined): Reports {
 /** What the control plane sent: answered here, or put with the other orders. */
 async function takeFrame(
   options: TunnelOptions,
-  channel: NodeChannel,
-  orders: Inbox<ControlFrame>,
+  tunnel: Pick<OpenTunnel, 'channel' | 'orders' | 'reads'>,
   frame: ControlFrame,
 ): Promise<void> {
+  const { channel, orders } = tunnel
   const { worker, log } = options
   const { body } = frame
   switch (body.case) {
@@ -268,7 +280,9 @@ async function takeFrame(
       channel.pass(create(NodeFrameSchema, { body: { case: 'pong', value: { n: body.value.n } } }))
       return
     case 'readRequest':
-      void answerRead(options, channel, body.value)
+      if (tunnel.reads >= MOST_READS) return
+      tunnel.reads++
+      void answerRead(options, channel, body.value).finally(() => tunnel.reads--)
       return
     case 'budgetGrant':
       worker.asks.granted(body.value)
@@ -295,7 +309,7 @@ async function takeFrame(
   }
 }
 
-/** Answers a read of the control plane, piece by piece. */
+/** Answers a read of the control plane, piece by piece. What finds no room ends the answer: the control plane reads none now. */
 async function answerRead(
   { worker, log }: Pick<TunnelOptions, 'worker' | 'log'>,
   channel: NodeChannel,
@@ -307,7 +321,7 @@ async function answerRead(
   try {
     const { status, body } = await worker.read(request)
     for (let at = 0; at === 0 || at < body.length; at += READ_CHUNK) {
-      say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)
+      if (!say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)) return
     }
   } catch (error) {
     log.error('a read could not be answered', { error, kind: request.kind })
@@ -366,6 +380,16 @@ const ackOnly = () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: 
 function weigh({ body }: NodeFrame): number {
   if (body.case === 'bundle') return body.value.frames.reduce((sum, frame) => sum + weigh(frame), 100)
   if (body.case === 'childAsk') return 600 + body.value.inputSealed.length
+  if (body.case === 'readResponse') return 600 + body.value.body.length
   if (body.case !== 'complete') return 600
   return 1000 + body.value.models.reduce((sum, model) => sum + 3 * model.length + 4, 0)
+}
+
+/** Of the texts and the sealed payloads of an order. */
+function lengthOf(order: object | undefined): number {
+  let length = 0
+  for (const value of Object.values(order ?? {})) {
+    if (typeof value === 'string' || value instanceof Uint8Array) length += value.length
+  }
+  return length
 }

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
-import type { ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
+import { signalAad } from '../../runtime/nodes/sealed-payloads.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import type { Assign, ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
+import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -594,6 +597,51 @@ describe('placement', () => {
     const { id } = await start('echo', 'x')
     const run = await ended(id)
     expect(run).toMatchObject({ status: 'failed', error: { code: 'node_unavailable' }, tokensIn: 0 })
+  })
+
+  it('refuses an order that it cannot keep, or whose id is a path, leaves words that no store takes, and goes on', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { tools: ['wait_signal'] } })
+    const bad: [string, Partial<Assign>][] = [
+      ['', { epoch: 2n ** 63n }],
+      ['', { createdUnixMs: 2n ** 62n }],
+      ['../../x', { runId: '../../x' }],
+      ['', { sessionId: '../../x' }],
+    ]
+    const refused: string[] = []
+    one.link.meddle.toControl = frame => {
+      const frames = frame.body.case === 'bundle' ? frame.body.value.frames : [frame]
+      for (const { body } of frames) if (body.case === 'accept' && !body.value.ok) refused.push(body.value.runId)
+      return [frame]
+    }
+    for (const [runId, change] of bad) {
+      one.link.meddle.toNode = frame => {
+        if (frame.body.case === 'assign') Object.assign(frame.body.value, change)
+        return [frame]
+      }
+      const made = await start('echo', 'x')
+      await until(async () => refused.includes(runId || made.id), 'the order is refused')
+      one.link.meddle.toNode = frame => [frame]
+      await control.call('POST', `/v1/runs/${made.id}/cancel`, {})
+    }
+    const waits = await start('echo', '/call wait_signal {"name":"go"}')
+    const parked = () =>
+      one.db.execute({ sql: "select 1 from runs where id = ? and parked = 'signal'", args: [waits.id] })
+    await until(async () => (await parked()).rows.length === 1, 'the run waits')
+    for (const said of ['null', '1', '{"id":{},"name":{},"value":{},"atMs":"x"}']) {
+      const { publicKey } = one.identity.poolKeys
+      const valueSealed = await sealTo(publicKey, utf8(said), signalAad(waits.id))
+      one.link.meddle.toNode = frame => {
+        if (frame.body.case === 'signal') frame.body.value.valueSealed = valueSealed
+        return [frame]
+      }
+      await control.call('POST', `/v1/runs/${waits.id}/signals/go`, { value: 1 })
+    }
+    const unsent = () => control.db.execute('select 1 from node_frames')
+    await until(async () => (await unsent()).rows.length === 0, 'the signals have arrived')
+    one.link.meddle.toNode = frame => [frame]
+    await control.call('POST', `/v1/runs/${waits.id}/signals/go`, { value: 1 })
+    expect(await ended(waits.id)).toMatchObject({ status: 'succeeded' })
   })
 
   it('keeps a run queued while the nodes are away, and cancels one that waits', async () => {

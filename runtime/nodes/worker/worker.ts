@@ -6,9 +6,11 @@ import type { Signer } from '../../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import { dbFault } from '../../../shared/sql/db-fault.ts'
 import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
+import { UUID } from '../../../shared/wire/runtime/conventions.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
 import type { ApprovalStore } from '../../approvals/store.ts'
 import { resumption } from '../../execution/claim-statement.ts'
@@ -133,6 +135,19 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     }
   }
 
+  /** What no store takes now it takes never: it is left, so that what stands behind it is done. */
+  async function oneOrLeft(frame: ControlFrame): Promise<void> {
+    try {
+      await one(frame)
+    } catch (error) {
+      if (!isForGood(error)) throw error
+      log.error('an order of the control plane cannot be carried out and is left', { error, order: frame.body.case })
+      if (frame.body.case !== 'assign') return
+      const { runId, epoch } = frame.body.value
+      await refuseOrder(side, runId, 'this node cannot keep it', epoch)
+    }
+  }
+
   const { pendingReports, told } = workerReports({ db, sha256, signer, reportsAs })
   const others = reportsAs === null ? undefined : takeOverRuns(reportsAs, db)
 
@@ -154,12 +169,12 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       let together: Promise<void>[] = []
       for (const frame of frames) {
         if (frame.body.case === 'assign') {
-          together.push(one(frame))
+          together.push(oneOrLeft(frame))
           continue
         }
         await Promise.all(together)
         together = []
-        await one(frame)
+        await oneOrLeft(frame)
       }
       await Promise.all(together)
     },
@@ -178,6 +193,12 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       opened: (box, place) => opened(side, box, place),
     }),
   }
+}
+
+/** The fault is in what was to be written, and not in the store: the writing thread gives such an error no code. */
+function isForGood(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return dbFault(error) === 'statement' && (code === undefined || code === '' || code === 'SQLITE_CONSTRAINT')
 }
 
 /** The runs that this node has something to do or to tell about. */
@@ -200,6 +221,8 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
   const createdMs = Number(sent.createdUnixMs)
   let order: { envelope: ManifestEnvelope; input: unknown }
   try {
+    // They are names of files here.
+    if (!UUID.test(runId) || !(sent.sessionId === '' || UUID.test(sent.sessionId))) throw new Error('its id is none')
     order = await openOrder(side, { runId, agentVersionId, ...sent })
   } catch (error) {
     return refuseOrder(side, runId, error instanceof Error ? error.message : 'it does not open', epoch)
