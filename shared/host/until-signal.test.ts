@@ -11,6 +11,33 @@ const PROGRAM = `
   clearInterval(timer)
 `
 
+it('takes SIGHUP for the end, however often it comes, unless the program has another use for it', async () => {
+  const kept = PROGRAM.replace(
+    "console.log('ready')",
+    "process.on('SIGHUP', () => console.log('read again'))\n  console.log('ready')",
+  )
+  for (const [program, first] of [
+    [PROGRAM, 'SIGHUP'],
+    [kept, 'read again'],
+  ] as const) {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let out = ''
+    child.stdout.on('data', chunk => (out += chunk))
+    await once(child.stdout, 'data')
+    const ended = once(child, 'close')
+    child.kill('SIGHUP')
+    child.kill('SIGHUP')
+    await once(child.stdout, 'data')
+    child.kill('SIGTERM')
+    await ended
+    const lines = out.split('\n')
+    expect(lines[1]).toBe(first)
+    expect(lines.includes('SIGTERM')).toBe(program === kept)
+  }
+})
+
 it('takes SIGUSR2 for a sentence and SIGTERM for the end', async () => {
   const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM], { stdio: ['ignore', 'pipe', 'pipe'] })
   let out = ''

@@ -1,6 +1,6 @@
 /**
- * Resolves at the first SIGTERM or SIGINT. A second one means that the person does not want to wait: the process
- * exits at once with 130. SIGUSR2, which replaces the processes of a service that has several, ends none that has one.
+ * Resolves at the first SIGTERM or SIGINT, or SIGHUP where it has no other use: a terminal that is closed sends it, often twice. A second
+ * SIGTERM or SIGINT means that the person does not want to wait: the process exits at once with 130. SIGUSR2, which replaces the processes of a service that has several, ends none that has one.
  */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
@@ -8,6 +8,11 @@ export function untilSignal(): Promise<NodeJS.Signals> {
     process.on('SIGUSR2', () => {
       if (process.listenerCount('SIGUSR2') > 1) return
       process.stderr.write('SIGUSR2 replaces the processes of a service with --processes; this is one: restart it\n')
+    })
+    process.on('SIGHUP', () => {
+      if (process.listenerCount('SIGHUP') > 1) return
+      seen = true
+      resolve('SIGHUP')
     })
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => {

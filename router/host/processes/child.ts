@@ -18,7 +18,7 @@ keepCompiled()
 const [role, path = '', given = '', origin = ''] = process.argv.slice(2)
 
 // A terminal signals all processes; the first one tells the others when to end.
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGUSR2'] as const) process.on(signal, () => undefined)
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGUSR2', 'SIGHUP'] as const) process.on(signal, () => undefined)
 
 try {
   await (role === 'writer' ? write() : serve())
