@@ -67,30 +67,30 @@ export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTran
     }),
   )
   return {
-    enrol: request => told(client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
-    refresh: request => told(client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
-    connect: (token, frames, gone) => stream(client, token, frames, gone),
+    enrol: request => told(url, client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
+    refresh: request => told(url, client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
+    connect: (token, frames, gone) => stream(client, { url, token }, frames, gone),
   }
 }
 
 async function* stream(
   client: Client<typeof NodeGateway>,
-  token: string,
+  { url, token }: { url: string; token: string },
   frames: AsyncIterable<NodeFrame>,
   signal: AbortSignal,
 ): AsyncGenerator<ControlFrame> {
   try {
     yield* client.connect(frames, { signal, headers: { authorization: `Bearer ${token}` } })
   } catch (error) {
-    throw refusal(error)
+    throw refusal(url, error)
   }
 }
 
-async function told<T>(answer: Promise<T>): Promise<T> {
+async function told<T>(url: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {
-    throw refusal(error)
+    throw refusal(url, error)
   }
 }
 
@@ -99,9 +99,11 @@ const NAMES: readonly RefusalCode[] = [
   ...(['not_ready', 'closing'] as const),
 ]
 
-function refusal(error: unknown): TunnelRefusal {
+/** What the control plane does not say itself is of the network, of TLS, or of another server: the address says where to look. */
+function refusal(url: string, error: unknown): TunnelRefusal {
   const fault = ConnectError.from(error)
   const named = NAMES.find(name => name === fault.metadata.get('waybill-refusal'))
   const code = named ?? (fault.code === Code.ResourceExhausted ? 'too_large' : 'closing')
-  return new TunnelRefusal(code, fault.rawMessage, { cause: error })
+  const message = named ? fault.rawMessage : `the tunnel to ${url}: ${fault.rawMessage}`
+  return new TunnelRefusal(code, message, { cause: error })
 }

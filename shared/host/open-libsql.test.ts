@@ -194,7 +194,7 @@ describe('opening other things', () => {
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
     const error = await failure(url, { token: 'hush' })
     expect(error.message).toMatch(
-      /^The certificate of the server at https:\/\/127\.0\.0\.1:\d+ is not for it, or not of an/,
+      /^The certificate of the server at https:\/\/127\.0\.0\.1:\d+ is refused \(.+\): it has to be valid now/,
     )
     server.close()
   })

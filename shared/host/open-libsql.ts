@@ -214,7 +214,7 @@ function serverError(name: string, error: unknown): DbOpenError {
   if (isUntrusted(error)) {
     return new DbOpenError(
       'missing',
-      `The certificate of the server at ${name} is not for it, or not of an authority that this machine trusts (${reason(error)}): correct the address, or set NODE_EXTRA_CA_CERTS.`,
+      `The certificate of the server at ${name} is refused (${reason(error)}): it has to be valid now, for that address, and of an authority that this machine or NODE_EXTRA_CA_CERTS trusts.`,
       { cause: error },
     )
   }

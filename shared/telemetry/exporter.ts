@@ -88,7 +88,7 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
       // The statuses of the OTLP specification that a sender may try again.
       return { says: `status ${answer.status}`, again: [429, 502, 503, 504].includes(answer.status) }
     } catch (error) {
-      return { says: error instanceof Error ? error.message : String(error), again: true }
+      return { says: reasonOf(error), again: true }
     }
   }
 
@@ -112,4 +112,12 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
       await flush()
     },
   }
+}
+
+/** The innermost words: `fetch failed` says less than what it wraps. */
+function reasonOf(error: unknown): string {
+  let at = error
+  while (at instanceof Error && at.cause instanceof Error) at = at.cause
+  if (!(at instanceof Error)) return String(at)
+  return at.message || ('code' in at ? String(at.code) : at.name)
 }

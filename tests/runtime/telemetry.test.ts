@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { runtimeEnv } from '../../runtime/env.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { silentLog } from '../../shared/log/log.ts'
+import { createLog, silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { collectorOf } from '../../shared/telemetry/collector.ts'
 import { exporter } from '../../shared/telemetry/exporter.ts'
@@ -114,6 +114,22 @@ describe('traces', () => {
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
     expect((await ran(on, 'worker', 'hello')).status).toBe('succeeded')
     never.resolve()
+  })
+
+  it('name in the log what keeps them from the collector', async () => {
+    const lines: string[] = []
+    const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => void lines.push(line) })
+    const reach = async () => {
+      throw new TypeError('fetch failed', { cause: new Error('certificate has expired') })
+    }
+    const to = exporter({
+      ...{ url: 'https://c.example/v1/traces', fetch: reach, resource: [], scope: { name: 's', version: '1' } },
+      ...{ metrics: createMetrics(), log, limits: { tries: 1, everyMs: 1 } },
+    })
+    const span = { traceId: 'a', spanId: 'b', name: 'c', kind: 1, attributes: [], status: { code: 0 } } as const
+    to.add({ ...span, attributes: [], startTimeUnixNano: '1', endTimeUnixNano: '2' })
+    await to.close()
+    expect(lines.join()).toContain('"problem":"certificate has expired"')
   })
 
   it('are off unless somebody names a collector', () => {

@@ -89,6 +89,9 @@ describe('enrolment', () => {
   it('refuses a wrong token and one that is an hour old', async () => {
     const wrong = `wb_node_${'A'.repeat(43)}`
     expect(await codeOf(enrol(join(folder, 'x'), wrong, 'x', transport))).toBe('unauthenticated')
+    const away = grpcTransport({ url: 'http://127.0.0.1:1', insecure: false })
+    const named = /^the tunnel to http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED/
+    await expect(enrol(join(folder, 'x'), wrong, 'x', away)).rejects.toThrow(named)
     const { enrolToken } = await announce()
     clock.advance(3_600_001)
     expect(await codeOf(enrol(join(folder, 'x'), enrolToken, 'x', transport))).toBe('unauthenticated')
