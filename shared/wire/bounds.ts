@@ -32,6 +32,10 @@ export const text = (min: number, max: number) => {
 /** A string of one shape; `what` completes the sentence "expected …". */
 export const shape = (pattern: RegExp, what: string) => z.string({ error: expected(what) }).regex(pattern)
 
+/** A name that people read. */
+export const displayName = (max: number) =>
+  shape(/\S/, `a string of 1 to ${max} characters that are not all spaces`).min(1).max(max)
+
 /** A count in an answer: our own numbers need no upper bound. */
 export const count = z.int().min(0)
 

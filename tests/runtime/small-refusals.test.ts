@@ -32,6 +32,19 @@ it('an unknown query parameter is refused with the one that was meant, on every 
   expect((await on.call('GET', '/v1/agents/clerk')).status).toBe(404)
 })
 
+it('a name of spaces alone is refused, in words', async () => {
+  on = await api()
+  for (const [path, body] of [
+    ['/v1/api-keys', { name: ' \t' }],
+    ['/v1/nodes', { name: '\u00a0' }],
+    ['/v1/tenants', { name: ' ' }],
+  ] as const) {
+    const said = await on.json<{ error: string }>(400, 'POST', path, body)
+    expect(said.error).toBe('name: expected a string of 1 to 128 characters that are not all spaces')
+  }
+  await on.json(201, 'POST', '/v1/nodes', { name: ' a b ' })
+})
+
 it('a question of yes or no is approved without a word, and a webhook names what it waits for', async () => {
   on = await api({ masterKey: new Uint8Array(32).fill(7) })
   await on.json(201, 'POST', '/v1/webhooks', { url: 'https://93.184.216.34/hook', events: ['run.waiting'] })

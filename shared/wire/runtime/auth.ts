@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { expected, shape, text } from '../bounds.ts'
+import { displayName, expected, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { id, moment, timestamp } from './conventions.ts'
 import { isScope, scopes } from './scopes.ts'
@@ -32,7 +32,7 @@ export type ApiKey = z.infer<typeof apiKey>
 export const apiKeyCreate = named(
   'ApiKeyCreate',
   z.strictObject({
-    name: text(1, 128),
+    name: displayName(128),
     /** None: everything inside the tenant. */
     scopes: z.array(scope).default([]),
     expiresAt: moment.optional(),
@@ -56,7 +56,7 @@ export type User = z.infer<typeof user>
 export const email = shape(/^[^\s@]{1,64}@[^\s@]{1,255}$/, 'an e-mail address')
 export const password = text(12, 256)
 
-export const setup = named('Setup', z.strictObject({ token: text(1, 256), email, password, name: text(1, 128) }))
+export const setup = named('Setup', z.strictObject({ token: text(1, 256), email, password, name: displayName(128) }))
 export type Setup = z.infer<typeof setup>
 
 export const setupDone = named('SetupDone', z.object({ user, key: apiKey, rawKey: z.string() }))
@@ -99,6 +99,6 @@ export type Tenant = z.infer<typeof tenant>
 
 export const tenantCreate = named(
   'TenantCreate',
-  z.strictObject({ name: text(1, 128) }, { error: expected('an object') }),
+  z.strictObject({ name: displayName(128) }, { error: expected('an object') }),
 )
 export type TenantCreate = z.infer<typeof tenantCreate>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, query } from '../aliases.ts'
-import { count, shape, text } from '../bounds.ts'
+import { count, displayName, shape } from '../bounds.ts'
 import { named } from '../named.ts'
 import { connectorInstall } from './connector.ts'
 import { id, labels, timestamp } from './conventions.ts'
@@ -44,7 +44,7 @@ export type Node = z.infer<typeof node>
 
 export const nodeCreate = named(
   'NodeCreate',
-  z.strictObject({ name: text(1, 128), pool: poolName.default('default'), labels: labels.optional() }),
+  z.strictObject({ name: displayName(128), pool: poolName.default('default'), labels: labels.optional() }),
 )
 export type NodeCreate = z.input<typeof nodeCreate>
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Alias, flag, fromText, query, withAliases } from '../aliases.ts'
-import { count, freeForm, int, text } from '../bounds.ts'
+import { count, displayName, freeForm, int, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { ofRecord } from '../read-only.ts'
 import { agentName, agentNameAlias, filter, id, listAliases, moment, page, timestamp } from './conventions.ts'
@@ -53,7 +53,7 @@ const createFields = named(
     overlap: overlap.default('allow'),
     catchUp: catchUp.default('one'),
     catchUpLimit: int(1, 100).default(10),
-    name: text(1, 256).optional(),
+    name: displayName(256).optional(),
   }),
 )
 
@@ -70,7 +70,7 @@ const updateFields = named(
     overlap: overlap.optional(),
     catchUp: catchUp.optional(),
     catchUpLimit: int(1, 100).optional(),
-    name: text(1, 256).nullable().optional(),
+    name: displayName(256).nullable().optional(),
   }),
 )
 

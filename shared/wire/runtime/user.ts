@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { shape, text } from '../bounds.ts'
+import { displayName, shape } from '../bounds.ts'
 import { named } from '../named.ts'
 import { ofRecord } from '../read-only.ts'
 import { email, password, role, user } from './auth.ts'
@@ -22,13 +22,13 @@ export type Person = z.infer<typeof person>
 
 export const personCreate = named(
   'PersonCreate',
-  z.strictObject({ email, name: text(1, 128), role: givenRole.default('member') }),
+  z.strictObject({ email, name: displayName(128), role: givenRole.default('member') }),
 )
 export type PersonCreate = z.input<typeof personCreate>
 
 const patchFields = named(
   'PersonPatch',
-  z.strictObject({ name: text(1, 128).optional(), role: givenRole.optional(), disabled: z.boolean().optional() }),
+  z.strictObject({ name: displayName(128).optional(), role: givenRole.optional(), disabled: z.boolean().optional() }),
 )
 export const personPatch = ofRecord(patchFields, patchFields.shape, person, ['lastLoginAt'])
 export type PersonPatch = z.infer<typeof personPatch>
