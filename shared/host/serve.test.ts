@@ -122,3 +122,35 @@ it('waits for no connection that was opened and never used', async () => {
   expectWithin(performance.now() - began, 5000)
   unused.destroy()
 })
+
+it('answers what the parser of HTTP refuses in words, and writes into no answer that has begun', async () => {
+  const go = Promise.withResolvers<void>()
+  async function* source(): AsyncIterable<SseEvent> {
+    yield { event: 'a', data: 1 }
+    await go.promise
+  }
+  const { origin, socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000, retryMs: 1500 }))
+  for (const [bytes, status] of [
+    [`GET / HTTP/1.1\r\nhost: x\r\nx-a: ${'b'.repeat(100_000)}\r\n\r\n`, '431'],
+    ['GET / HTTP/1.1\r\nhost : x\r\n\r\n', '400'],
+  ] as const) {
+    const client = connect(Number(new URL(origin).port), '127.0.0.1')
+    let said = ''
+    client.on('data', chunk => (said += chunk))
+    client.on('error', () => undefined)
+    client.write(bytes)
+    await once(client, 'close')
+    expect(said).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    const [head = '', body = ''] = said.split('\r\n\r\n')
+    expect(head).toContain(`content-length: ${body.length}`)
+    expect(JSON.parse(body)).toMatchObject({ error: expect.stringMatching(/^the /) })
+  }
+  const client = await socket()
+  let said = ''
+  client.on('data', chunk => (said += chunk))
+  await eventually(() => expect(said).toContain('event: a'))
+  client.write('no HTTP\r\n\r\n')
+  await once(client, 'close')
+  expect(said).not.toContain('400')
+  go.resolve()
+})

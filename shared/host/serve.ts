@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
@@ -89,6 +90,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
+  server.on('clientError', refuseUnreadable)
   /** With the time at which each came. */
   const sockets = new Map<Socket, number>()
   let left: () => void = () => undefined
@@ -147,6 +149,27 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       clearInterval(idle)
     },
   }
+}
+
+/** What the parser of HTTP refuses, by its reasons; everything else is a bad request. */
+const UNREADABLE: Readonly<Record<string, readonly [status: string, words: string]>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'the headers of the request are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Content Too Large', 'the chunk extensions of the request are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
+}
+
+/** As Node answers by itself, with words. It writes into no answer that has begun, and neither does this. */
+function refuseUnreadable(
+  { code = '' }: NodeJS.ErrnoException,
+  socket: Duplex & { _httpMessage?: ServerResponse },
+): void {
+  if (socket.writable && socket._httpMessage?.headersSent !== true) {
+    const [status, error] = UNREADABLE[code] ?? ['400 Bad Request', 'the request is not HTTP that can be read']
+    const body = JSON.stringify({ error, code: 'validation_failed' })
+    const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`
+    socket.write(`${head}\r\n\r\n${body}`)
+  }
+  ;(socket as Socket).destroySoon()
 }
 
 const NOTHING = Buffer.alloc(0)
