@@ -123,7 +123,7 @@ it('waits for no connection that was opened and never used', async () => {
   unused.destroy()
 })
 
-it('answers what the parser of HTTP refuses in words, and writes into no answer that has begun', async () => {
+it('answers what the parser of HTTP refuses in words, and writes into no answer that has started', async () => {
   const go = Promise.withResolvers<void>()
   async function* source(): AsyncIterable<SseEvent> {
     yield { event: 'a', data: 1 }

@@ -158,7 +158,7 @@ const UNREADABLE: Readonly<Record<string, readonly [status: string, words: strin
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
 }
 
-/** As Node answers by itself, with words. It writes into no answer that has begun, and neither does this. */
+/** As Node answers by itself, with words. It writes into no answer that has started, and neither does this. */
 function refuseUnreadable(
   { code = '' }: NodeJS.ErrnoException,
   socket: Duplex & { _httpMessage?: ServerResponse },
