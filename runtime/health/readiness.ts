@@ -17,24 +17,33 @@ export function readinessOf({ db, ready, checkKey, phase }: ReadinessDeps): () =
     if (!keyChecked) await checkKey?.()
     keyChecked = true
   }
+  async function store() {
+    await db.execute('select 1')
+    await db.writable()
+  }
   return async () => {
-    const migrations = await outcome(ready)
-    const database = await outcome(async () => {
-      await db.execute('select 1')
-      await db.writable()
-    })
-    const checks = { database, migrations, ...(checkKey && { masterKey: await outcome(key) }) }
+    const [database, migrations, masterKey] = await Promise.all([store, ready, key].map(outcome))
+    const checks = { database: database!, migrations: migrations!, ...(checkKey && { masterKey: masterKey! }) }
     const status = Object.values(checks).some(check => check !== 'ok') ? 'failing' : phase()
     return { status, checks }
   }
 }
 
+/** A store that stands still is waited for longer than that elsewhere, and longer than probes wait. */
+const LONGEST_MS = 4000
+
 /** `ok`, or what went wrong in one sentence. */
 async function outcome(check: () => Promise<unknown>): Promise<string> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${LONGEST_MS / 1000} s`)), LONGEST_MS)
+  })
   try {
-    await check()
+    await Promise.race([check(), late])
     return 'ok'
   } catch (error) {
     return error instanceof Error ? error.message : 'failed'
+  } finally {
+    clearTimeout(timer)
   }
 }
