@@ -53,6 +53,8 @@ const MOST_PASSING_BYTES = 128 * 1024 * 1024
 const ORDER_BYTES = 8 * 1024
 const MOST_HEARTBEAT_SECONDS = 3600
 const MAX_STREAM_MS = 30 * 60_000
+/** A stream that ends sooner is a failure, whatever its end says: the next one is dialled after a pause. */
+const SHORT_STREAM_MS = 1000
 
 export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
@@ -158,13 +160,15 @@ export function openTunnel(options: TunnelOptions): Tunnel {
 
 /** Streams one after another, until the node leaves or can never work with this control plane. */
 async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
-  const { access, log, delay = failures => redialDelay(failures, Math.random) } = options
+  const { access, log, clock, delay = failures => redialDelay(failures, Math.random) } = options
   const leaving = tunnel.leaving.signal
   let failures = 0
   while (!leaving.aborted) {
+    const openedMs = clock.monotonic()
     try {
       await stream(options, tunnel)
-      failures = 0
+      failures = clock.monotonic() - openedMs < SHORT_STREAM_MS ? failures + 1 : 0
+      if (failures > 0) await sleep(delay(failures), leaving).catch(() => undefined)
     } catch (error) {
       if (leaving.aborted) return
       const refusal = error instanceof TunnelRefusal ? error : undefined

@@ -8,9 +8,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeAccess } from '../../node-agent/tunnel/access.ts'
 import { enrol, type Identity, readIdentity } from '../../node-agent/tunnel/identity.ts'
 import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
+import { openTunnel } from '../../node-agent/tunnel/tunnel.ts'
 import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
+import { silentLog } from '../../shared/log/log.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
-import { type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
+import { ControlFrameSchema, type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { refreshMessage } from '../../shared/tunnel/protocol.ts'
 import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
@@ -72,6 +74,40 @@ async function talk(token: string, frames: readonly NodeFrame[], most = 1): Prom
     gone.abort()
   }
 }
+
+it('is dialled again after a pause where it ends at once, ever longer, and at once where it was open for a while', async () => {
+  const worker = {
+    ...{ nodeId: 'n', active: () => 0, held: async () => [], storeId: async () => 's', handle: async () => undefined },
+    ...{ pendingReports: async () => [], told: async () => undefined, beat: async () => undefined },
+    asks: {
+      ask: () => Promise.reject(new Error('no')),
+      granted: () => undefined,
+      open: () => [],
+      onAsk: () => undefined,
+    },
+    read: async () => ({ status: 404, body: new Uint8Array() }),
+  }
+  const pauses: number[] = []
+  let dials = 0
+  const welcome = create(ControlFrameSchema, { body: { case: 'welcome', value: { lostSeconds: 30 } } })
+  const ends: NodeTransport = {
+    ...transport,
+    async *connect() {
+      // The fourth is open for a while.
+      if (++dials === 4) clock.advance(5000)
+      yield welcome
+    },
+  }
+  const made = openTunnel({
+    ...{ transport: ends, worker, backends: [], slots: 1, clock, log: silentLog() },
+    access: { token: async () => 't', drop: () => undefined },
+    machine: () => ({ cpu: 0, vcpus: 1, memoryMb: 1, memoryFreeMb: 1 }),
+    delay: failures => (pauses.push(failures), 1),
+  })
+  await until(async () => dials >= 7, 'it has dialled')
+  await made.close()
+  expect(pauses.slice(0, 5)).toEqual([1, 2, 3, 1, 2])
+})
 
 describe('enrolment', () => {
   it('works once, keeps the identity to its owner, and stores no token', async () => {
