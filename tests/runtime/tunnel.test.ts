@@ -102,7 +102,10 @@ it('is dialled again after a pause where it ends at once, ever longer, and at on
     ...{ transport: ends, worker, backends: [], slots: 1, clock, log: silentLog() },
     access: { token: async () => 't', drop: () => undefined },
     machine: () => ({ cpu: 0, vcpus: 1, memoryMb: 1, memoryFreeMb: 1 }),
-    delay: failures => (pauses.push(failures), 1),
+    delay(failures) {
+      pauses.push(failures)
+      return 1
+    },
   })
   await until(async () => dials >= 7, 'it has dialled')
   await made.close()
