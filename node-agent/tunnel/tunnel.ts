@@ -14,7 +14,7 @@ import {
 } from '../../shared/tunnel/gateway.gen.ts'
 import { type Inbox, inbox } from '../../shared/tunnel/inbox.ts'
 import { outbox } from '../../shared/tunnel/outbox.ts'
-import { PROTO } from '../../shared/tunnel/protocol.ts'
+import { frameWeight, PROTO } from '../../shared/tunnel/protocol.ts'
 import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import { VERSION } from '../../shared/version.ts'
 import { redialDelay } from './redial-delay.ts'
@@ -49,8 +49,6 @@ const READ_CHUNK = 256 * 1024
 const MOST_READS = 1000
 /** Answers that wait for a control plane that does not read its stream; it takes none that is longer than half of it. */
 const MOST_PASSING_BYTES = 128 * 1024 * 1024
-/** An order of so many bytes counts as one more. */
-const ORDER_BYTES = 8 * 1024
 const MOST_HEARTBEAT_SECONDS = 3600
 const MAX_STREAM_MS = 30 * 60_000
 /** A stream that ends sooner is a failure, whatever its end says: the next one is dialled after a pause. */
@@ -115,7 +113,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       await worker.handle(batch)
       channel.done(Number(batch.at(-1)?.seq ?? 0))
     },
-    { log, weigh: ({ body }) => 1 + Math.floor(lengthOf(body.value) / ORDER_BYTES) },
+    { log, weigh: frameWeight },
   )
   worker.asks.onAsk(ask => void channel.pass(askFrame(ask)))
 
@@ -387,13 +385,4 @@ function weigh({ body }: NodeFrame): number {
   if (body.case === 'readResponse') return 600 + body.value.body.length
   if (body.case !== 'complete') return 600
   return 1000 + body.value.models.reduce((sum, model) => sum + 3 * model.length + 4, 0)
-}
-
-/** Of the texts and the sealed payloads of an order. */
-function lengthOf(order: object | undefined): number {
-  let length = 0
-  for (const value of Object.values(order ?? {})) {
-    if (typeof value === 'string' || value instanceof Uint8Array) length += value.length
-  }
-  return length
 }

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { silentLog } from '../log/log.ts'
 import { inbox } from './inbox.ts'
+import { frameWeight } from './protocol.ts'
 
 it('hands on in one batch what a stream gives one by one in one turn of the loop', async () => {
   const batches: number[][] = []
@@ -36,4 +37,17 @@ it('hands on everything once and in order, and lets its sender wait when it is f
     ),
     { numRuns: 50 },
   )
+})
+
+it('holds no more bytes of frames than fit, while nothing is handled', async () => {
+  const frame = { body: { value: { runId: 'r', inputSealed: new Uint8Array(4 * 1024 * 1024) } } }
+  const box = inbox<typeof frame>(() => new Promise(() => undefined), { log: silentLog(), weigh: frameWeight })
+  let taken = 0
+  void (async () => {
+    for (; taken < 100; taken++) await box.put(frame)
+  })()
+  await new Promise(resolve => setTimeout(resolve, 100))
+  // 2048 times 8 KiB, for the batch at hand and for what waits behind it.
+  expect(taken).toBeLessThan(10)
+  box.close()
 })

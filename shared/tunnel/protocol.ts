@@ -36,3 +36,14 @@ export function completeMessage(complete: Omit<Complete, '$typeName' | 'nodeSign
     })}`,
   )
 }
+
+const WEIGHED_BYTES = 8 * 1024
+
+/** The room that a frame takes among those that wait: one, and one more for every 8 KiB of its texts and sealed payloads. */
+export function frameWeight({ body }: { body: { value?: object | undefined } }): number {
+  let bytes = 0
+  for (const value of Object.values(body.value ?? {})) {
+    if (typeof value === 'string' || value instanceof Uint8Array) bytes += value.length
+  }
+  return 1 + Math.floor(bytes / WEIGHED_BYTES)
+}

@@ -21,7 +21,7 @@ import {
 } from '../../../shared/tunnel/gateway.gen.ts'
 import { type Inbox, inbox } from '../../../shared/tunnel/inbox.ts'
 import { type Outbox, outbox } from '../../../shared/tunnel/outbox.ts'
-import { PROTO } from '../../../shared/tunnel/protocol.ts'
+import { frameWeight, PROTO } from '../../../shared/tunnel/protocol.ts'
 import { TunnelRefusal } from '../../../shared/tunnel/refusal.ts'
 import type { enrolment } from '../registry/enrolment.ts'
 import { type NodeRow, provenBackends, readBackends } from '../registry/node.ts'
@@ -195,7 +195,7 @@ function newPeer(deps: GatewayDeps, node: NodeRow, hello: Hello): Peer {
       await deps.applyReports(peer.node, batch.flatMap(unbundled))
       peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
     },
-    { log: deps.log, weigh: frame => unbundled(frame).length },
+    { log: deps.log, weigh: frame => unbundled(frame).reduce((sum, one) => sum + frameWeight(one), 0) },
   )
   const peer: Peer = {
     node,
