@@ -4,7 +4,7 @@ import { binomialTail, trialsNeeded } from './binomial.ts'
 import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
-import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence } from './served-evidence.ts'
+import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence, withdrawn } from './served-evidence.ts'
 
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
@@ -130,7 +130,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
       const stood = stands(kept)
       const own = count({ score, ix, from, to })
       const isClaimed = stands(kept)
-      if (stood && !isClaimed) kept.served = NO_SERVED_EVIDENCE
+      if (stood && !isClaimed && kept.served) kept.served = withdrawn(kept.served.stakes)
       kept.lost = !isClaimed && (kept.lost || stood)
       return own
     },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Calibration } from '../config/routing-config.ts'
+import type { Turn } from './adaptive-conformal.ts'
 import { binomialTail } from './binomial.ts'
 import { isCertified, liveCalibration, newStored } from './calibration.ts'
 import { certifyThreshold, conformal, type Pair, tieGroups } from './certify-threshold.ts'
@@ -256,6 +257,24 @@ describe('the state of a running route', () => {
     expect(wrongLate).toBeLessThanOrEqual(allowed(seeds, SETTINGS.delta))
     expect(lost).toBeGreaterThanOrEqual(seeds - allowed(seeds, SETTINGS.delta))
     expect(delays[Math.floor(seeds * 0.95)]).toBeLessThan(SETTINGS.window)
+  })
+
+  it('does not get a lost claim back by three corrections: a failure that counts no more is not taken out again', () => {
+    for (const passes of [60, 200, 1000]) {
+      // Without scores, so that nothing but the evidence over what was served holds a claim back.
+      const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+      const hear = (from: Turn, to: Turn) => void live.apply({ score: null, ix: null, from, to })
+      const certified = () => isCertified(live.kept, SETTINGS, live.kept.t)
+      for (let i = 0; i < passes; i++) hear(undefined, 'pass')
+      expect(certified()).toBe(true)
+      while (certified()) hear(undefined, 'fail')
+      for (let i = 0; i < 20; i++) hear(undefined, i % 4 === 0 ? 'fail' : 'pass')
+      for (let i = 0; i < 3; i++) hear('fail', 'pass')
+      expect(certified(), `${live.kept.failed} of ${live.kept.reported} failed`).toBe(false)
+      // Where every failure was a mistake, the claim is due.
+      while (live.kept.failed > 0) hear('fail', 'pass')
+      expect(certified()).toBe(true)
+    }
   })
 
   it('holds the rate of served failures near alpha while answers drift, whatever they do', () => {

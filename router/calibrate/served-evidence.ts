@@ -30,9 +30,17 @@ export function addServed(evidence: ServedEvidence, from: Turn, to: Turn, claim:
   const stakes = evidence.stakes.map((e, i) => Math.min(most, (e * factor(i, to, claim)) / factor(i, from, claim)))
   const mean = stakes.reduce((sum, e) => sum + e, 0) / stakes.length
   // Evidence that reached its bound holds until all of it is gone, then it is collected again: a claim does not come and go with single outcomes.
-  if (evidence.stands && mean < 1) return NO_SERVED_EVIDENCE
+  if (evidence.stands && mean < 1) return withdrawn(stakes)
   return { stakes, stands: evidence.stands || mean >= 1 / claim.delta }
 }
+
+/**
+ * What speaks for the claim is dropped. What speaks against it stays: a failure that is corrected later is taken out of a product that holds it.
+ */
+export const withdrawn = (stakes: ServedEvidence['stakes']): ServedEvidence => ({
+  stakes: stakes.map(e => Math.min(1, e)),
+  stands: false,
+})
 
 function factor(i: number, turn: Turn, { alpha }: ServedClaim): number {
   if (turn === undefined) return 1
