@@ -218,10 +218,12 @@ describe('reads', () => {
       /SEARCH t USING INDEX traces_time \(tenant_id=\? AND ts_ms>\? AND ts_ms<\?\)/,
     )
     expect(await plan(list.sql, list.args)).not.toMatch(/TEMP B-TREE|SCAN t/)
-    const session = listSql('default', { limit: 50, session: 's1' })
-    expect(await plan(session.sql, session.args)).toMatch(
-      /INDEX traces_session \(tenant_id=\? AND <expr>=\? AND session_id=\?\)/,
-    )
+    for (const page of [{}, { since: new Date(1) }, { until: new Date() }, { before: `${Date.now()}.9.default` }]) {
+      const session = listSql('default', { limit: 50, session: 's1', ...page })
+      expect(await plan(session.sql, session.args), JSON.stringify(page)).toMatch(
+        /INDEX traces_session \(tenant_id=\? AND <expr>=\? AND session_id=\?\)/,
+      )
+    }
     for (const [column, index] of [
       ['response_id', 'traces_response'],
       ['upstream_request_id', 'traces_upstream'],

@@ -205,7 +205,7 @@ function sessionRows(session: string): string {
       select (select seq >> 10 from traces where tenant_id = ?1 order by seq limit 1),
              (select seq >> 10 from traces where tenant_id = ?1 order by seq desc limit 1)),
     part(ix) as (select high from span where high is not null union all select ix - 1 from part, span where ix > low)
-    select s.* from part cross join traces s on s.tenant_id = ?1 and s.seq >> 10 = part.ix and s.session_id = ${session}) t`
+    select s.* from part cross join traces s indexed by traces_session on s.tenant_id = ?1 and s.seq >> 10 = part.ix and s.session_id = ${session}) t`
 }
 
 function readCursor(text: string): [ts: number, seq: number, tenant: string] {
