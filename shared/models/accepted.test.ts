@@ -7,10 +7,15 @@ describe('the model table', () => {
     ['claude-haiku-4.5', ['enabled', 'disabled'], [], 64_000],
     ['claude-opus-4-1', ['enabled', 'disabled'], [], 32_000],
     ['claude-opus-4-5', ['enabled', 'disabled'], ['low', 'medium', 'high'], 64_000],
-    ['claude-sonnet-4-6', undefined, ['low', 'medium', 'high', 'max'], undefined],
+    ['claude-sonnet-4-6', undefined, ['low', 'medium', 'high', 'max'], 128_000],
     ['claude-opus-4-8', ['adaptive', 'disabled'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
-    ['claude-sonnet-5', ['adaptive', 'disabled'], ['low', 'medium', 'high', 'xhigh', 'max'], undefined],
-    ['claude-fable-5', ['adaptive'], ['low', 'medium', 'high', 'xhigh', 'max'], undefined],
+    ['claude-sonnet-5', ['adaptive', 'disabled'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-fable-5', ['adaptive'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-fable-5-2', ['adaptive'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-mythos-5-2', ['adaptive'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-opus-5-5', ['adaptive'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-haiku-5-5', ['adaptive', 'disabled'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
+    ['claude-sonnet-5-5', ['adaptive', 'between_tools'], ['low', 'medium', 'high', 'xhigh', 'max'], 128_000],
     ['claude-3-5-haiku', ['disabled'], [], 8192],
   ])('knows %s', (name, thinking, efforts, maxOutput) => {
     const found = acceptedBy(name, 'messages')

@@ -1,13 +1,14 @@
 import type { DialectName } from '../dialects/candidate.ts'
 
 /** Where the facts below were last compared with what the makers document; stands beside the price table in capabilities. */
-export const MODEL_TABLE_VERSION = 'waybill-models@2026-11-24'
+export const MODEL_TABLE_VERSION = 'waybill-models@2026-11-26'
 
 /** From the least to the most. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Effort = (typeof efforts)[number]
 
-export const thinkingForms = ['adaptive', 'enabled', 'disabled'] as const
+/** The last is off as well, but for a few words between calls of tools. */
+export const thinkingForms = ['adaptive', 'enabled', 'disabled', 'between_tools'] as const
 export type ThinkingForm = (typeof thinkingForms)[number]
 
 /** `one`: temperature or top_p, `default`: neither changed, `without_effort`: neither changed while the model reasons. */
@@ -47,6 +48,7 @@ const EVERY_EFFORT = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 const BEFORE_FOUR = { ...NO_EFFORT, contextManagement: false, structuredOutput: false, systemTurns: false } as const
 const FROM_FOUR = { ...NO_EFFORT, ...BUDGETED, contextManagement: true, systemTurns: false } as const
 const ADAPTIVE_ONLY = { efforts: EVERY_EFFORT, sampling: 'default', structuredOutput: true } as const
+const FROM_FIVE = { ...ADAPTIVE_ONLY, maxOutput: 128_000 } as const
 
 /** Of the messages dialect; names as `modelIdentity` has them, with dashes for dots. */
 const CLAUDE: readonly Row[] = [
@@ -80,6 +82,7 @@ const CLAUDE: readonly Row[] = [
       sampling: 'one',
       structuredOutput: true,
       systemTurns: false,
+      maxOutput: 128_000,
     },
   },
   {
@@ -90,15 +93,12 @@ const CLAUDE: readonly Row[] = [
     models: /^claude-opus-4-8$/,
     accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], maxOutput: 128_000, systemTurns: true },
   },
-  {
-    models: /^claude-sonnet-5$/,
-    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'], systemTurns: false },
-  },
-  { models: /^claude-(?:opus|haiku)-5$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'] } },
-  {
-    models: /^claude-(?:(?:fable|mythos)-5(?:-1)?|(?:opus|sonnet|haiku)-5-5|mythos-preview)$/,
-    accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive'] },
-  },
+  { models: /^claude-sonnet-5$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'disabled'], systemTurns: false } },
+  { models: /^claude-haiku-5$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'] } },
+  { models: /^claude-(?:opus-5|haiku-5-5)$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'disabled'] } },
+  { models: /^claude-sonnet-5-5$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'between_tools'] } },
+  { models: /^claude-(?:(?:fable|mythos)-5(?:-[12])?|opus-5-5)$/, accepted: { ...FROM_FIVE, thinking: ['adaptive'] } },
+  { models: /^claude-mythos-preview$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive'] } },
 ]
 
 const PLAIN = { ...NO_EFFORT, verbosity: false } as const

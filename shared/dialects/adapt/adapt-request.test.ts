@@ -44,6 +44,7 @@ const opus45 = acceptedBy('claude-opus-4-5', 'messages')!
 const opus46 = acceptedBy('claude-opus-4-6', 'messages')!
 const opus48 = acceptedBy('claude-opus-4-8', 'messages')!
 const fable = acceptedBy('claude-fable-5', 'messages')!
+const sonnet55 = acceptedBy('claude-sonnet-5-5', 'messages')!
 const claude3 = acceptedBy('claude-3-5-haiku', 'messages')!
 const gpt4o = acceptedBy('gpt-4o', 'chat')!
 const o3 = acceptedBy('o3', 'chat')!
@@ -181,6 +182,34 @@ describe('a messages request', () => {
       `{"system":[{"type":"text","text":"ttl","cache_control":{"type":"ephemeral","ttl":"1h"}}],"tools":[{"name":"t","input_schema":{"cache_control":{"ttl":1}}, "cache_control":{"ttl":"1h","type":"ephemeral"}}],${ASK}}`,
       `{"system":[{"type":"text","text":"ttl","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"t","input_schema":{"cache_control":{"ttl":1}}, "cache_control":{"type":"ephemeral"}}],${ASK}}`,
       ['cache_control.ttl: - -> removed (unsupported)'],
+    ],
+    [
+      'does not think on a model whose only form without thinking is the one between tools',
+      sonnet55,
+      `{${ASK},"thinking":{"type":"disabled"},"context_management":${CLEAR}}`,
+      `{${ASK},"thinking":{"type":"between_tools"},"context_management":${CLEAR}}`,
+      ['thinking: disabled -> between_tools (unsupported)'],
+    ],
+    [
+      'does not think on a model that does not know the form between tools',
+      opus48,
+      `{${ASK},"thinking":{"type":"between_tools"},"context_management":${CLEAR}}`,
+      `{${ASK},"thinking":{"type":"disabled"}}`,
+      ['thinking: between_tools -> disabled (unsupported)', 'context_management: - -> removed (thinking_off)'],
+    ],
+    [
+      'thinks on a model that always does, and keeps the edits of it',
+      fable,
+      `{${ASK},"thinking":{"type":"between_tools"},"context_management":${CLEAR}}`,
+      `{${ASK},"context_management":${CLEAR}}`,
+      ['thinking: between_tools -> removed (unsupported)'],
+    ],
+    [
+      'thinks between tools where the model takes it',
+      sonnet55,
+      `{${ASK},"thinking":{"type":"between_tools"}}`,
+      `{${ASK},"thinking":{"type":"between_tools"}}`,
+      [],
     ],
     [
       'does not think where its form between tools was refused: that form is without thinking, too',

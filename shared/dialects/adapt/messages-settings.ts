@@ -44,23 +44,28 @@ function adaptThinking(book: Draft, context: MessagesContext, maxTokens: number 
   const thinking = book.value('thinking')
   if (!isObject(thinking)) return false
   const { type, budget_tokens: budget } = thinking
-  // Thinking is off in this form, but for a few words between calls of tools.
-  if (type === 'between_tools' && context.refused.has('thinking')) {
-    book.replace('thinking', '{"type":"disabled"}', { from: type, to: 'disabled', why: 'refused' })
-    return true
-  }
   const from = type === 'enabled' && typeof budget === 'number' ? `enabled ${budget}` : type
-  if (from !== 'adaptive' && from !== 'disabled' && type !== 'enabled') return false
+  const isOff = type === 'disabled' || type === 'between_tools'
+  if (from !== 'adaptive' && !isOff && type !== 'enabled') return false
   const leaveOut = (why: 'refused' | 'unsupported' | 'too_large') => {
     book.remove('thinking', why, typeof from === 'string' ? from : described(from))
-    return type !== 'disabled'
+    return !isOff
   }
-  const set = (text: string, to: string, why: 'unsupported' | 'too_large') => {
+  const set = (text: string, to: string, why: 'unsupported' | 'refused' | 'too_large') => {
     book.replace('thinking', text, { from: String(from), to, why })
     return false
   }
-  if (context.refused.has('thinking')) return leaveOut('refused')
+  const isRefused = context.refused.has('thinking')
   const forms = context.accepted.thinking
+  // Thinking is off in this form, but for a few words between calls of tools.
+  if (type === 'between_tools' && (isRefused || forms?.includes(type) === false)) {
+    if (!isRefused && forms?.includes('disabled') === false) return leaveOut('unsupported')
+    set('{"type":"disabled"}', 'disabled', isRefused ? 'refused' : 'unsupported')
+    return true
+  }
+  if (isRefused) return leaveOut('refused')
+  if (type === 'disabled' && forms?.includes(type) === false && forms.includes('between_tools'))
+    return set('{"type":"between_tools"}', 'between_tools', 'unsupported')
   if (forms === undefined || forms.some(form => form === type)) {
     if (type !== 'enabled' || typeof budget !== 'number' || maxTokens === undefined || budget < maxTokens) return false
     // Only a limit that was brought down is ours to make room in.
