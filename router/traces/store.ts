@@ -1,6 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
@@ -26,39 +27,61 @@ export class CursorError extends Error {
   override name = 'CursorError'
 }
 
-interface Listed {
+/** A place in the list. */
+interface Listed extends StoredChain {
   ts: number
-  tenant: string
   seq: number
-  record: TraceRecord
 }
+
+type ListedRow = Pick<RowOf<typeof traces>, 'ts_ms' | 'seq'>
 
 /**
  * Reads of the trace store, or of several that hold a router's tenants between them. Filters run on columns that the time index holds; only the
  * records of the answer are read whole.
  */
 export function traceStore(...dbs: readonly Db[]) {
-  async function listOf({ db, tenant }: StoredChain, filter: TraceFilter): Promise<Listed[]> {
-    const { sql, args } = listSql(tenant, filter)
-    const rows = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms' | 'seq' | 'body'>>(await db.execute({ sql, args }))
-    return rows.map(({ ts_ms, seq, body }) => ({
-      ts: ts_ms,
-      tenant,
-      seq,
-      record: toRecord(body),
-    }))
+  /** One more than a page, of all chains. What is older than the page that others fill is not read, and no record is. */
+  async function listed(chains: readonly StoredChain[], filter: TraceFilter): Promise<Listed[]> {
+    let found: Listed[] = []
+    for (const chain of chains) {
+      const oldest = found[filter.limit]?.ts ?? Number.NEGATIVE_INFINITY
+      const from = Math.max(filter.since?.getTime() ?? oldest, oldest)
+      const since = from === Number.NEGATIVE_INFINITY ? undefined : new Date(from)
+      const rows = rowsOf<ListedRow>(await chain.db.execute(listSql(chain.tenant, { ...filter, since })))
+      if (rows.length > 0) {
+        found.push(...rows.map(({ ts_ms, seq }) => ({ ...chain, ts: ts_ms, seq })))
+        found = found.sort(newerFirst).slice(0, filter.limit + 1)
+      }
+      if (chains.length > 1) await new Promise<void>(nextTurn)
+    }
+    return found
+  }
+
+  async function recordsOf(page: readonly Listed[]): Promise<TraceRecord[]> {
+    const records = new Map<Listed, TraceRecord>()
+    for (const places of Map.groupBy(page, ({ tenant }) => tenant).values()) {
+      for (const own of Map.groupBy(places, ({ db }) => db).values()) {
+        const { db, tenant } = own[0]!
+        const args = [tenant, JSON.stringify(own.map(({ seq }) => seq))]
+        const rows = rowsOf<Pick<RowOf<typeof traces>, 'seq' | 'body'>>(await db.execute({ sql: bodiesSql, args }))
+        const bodies = new Map(rows.map(({ seq, body }) => [seq, body]))
+        for (const place of own) {
+          const body = bodies.get(place.seq)
+          if (body !== undefined) records.set(place, toRecord(body))
+        }
+      }
+    }
+    return page.flatMap(place => records.get(place) ?? [])
   }
 
   return {
     /** Newest first, by the time of the request. */
     async list(filter: TraceFilter): Promise<TraceList> {
-      const found: Listed[] = []
-      for (const chain of await storedChains(dbs, filter.tenant)) found.push(...(await listOf(chain, filter)))
-      found.sort((a, b) => b.ts - a.ts || (a.tenant < b.tenant ? 1 : a.tenant > b.tenant ? -1 : b.seq - a.seq))
+      const found = await listed(await storedChains(dbs, filter.tenant), filter)
       const page = found.slice(0, filter.limit)
       const last = found.length > filter.limit ? page.at(-1) : undefined
       return {
-        traces: page.map(({ record }) => record),
+        traces: await recordsOf(page),
         next: last === undefined ? null : `${last.ts}.${last.seq}.${last.tenant}`,
       }
     },
@@ -178,7 +201,12 @@ export function lookupSql(column: (typeof otherIds)[number]): string {
     order by t.seq desc limit 1`
 }
 
-/** One more row than asked for, to know whether there is another page. */
+const newerFirst = (a: Listed, b: Listed) =>
+  b.ts - a.ts || (a.tenant < b.tenant ? 1 : a.tenant > b.tenant ? -1 : b.seq - a.seq)
+
+const bodiesSql = 'select seq, body from traces where tenant_id = ?1 and seq in (select value from json_each(?2))'
+
+/** One more place than asked for, to know whether there is another page. */
 export function listSql(tenant: string, filter: TraceFilter): { sql: string; args: InValue[] } {
   const args: InValue[] = [tenant]
   const conditions = ['t.tenant_id = ?1']
@@ -195,7 +223,7 @@ export function listSql(tenant: string, filter: TraceFilter): { sql: string; arg
     conditions.push(`t.ts_ms <= ${bind(ts)}`, `(t.ts_ms < ?${args.length} or ${sameMoment})`)
   }
   const from = filter.session === undefined ? 'traces t' : sessionRows(bind(filter.session))
-  const sql = `select t.ts_ms, t.seq, t.body from ${from} where ${conditions.join(' and ')}
+  const sql = `select t.ts_ms, t.seq from ${from} where ${conditions.join(' and ')}
     order by t.ts_ms desc, t.seq desc limit ${bind(filter.limit + 1)}`
   return { sql, args }
 }
