@@ -23,6 +23,8 @@ export interface Accepted {
   readonly thinking?: readonly ThinkingForm[]
   /** Values of the effort; none where it has no such setting. */
   readonly efforts?: readonly Effort[]
+  /** Those that it takes while its thinking is off, where they are fewer. */
+  readonly effortsWithoutThinking?: readonly Effort[]
   readonly sampling?: Sampling
   readonly contextManagement?: boolean
   readonly structuredOutput?: boolean
@@ -49,6 +51,7 @@ const BEFORE_FOUR = { ...NO_EFFORT, contextManagement: false, structuredOutput: 
 const FROM_FOUR = { ...NO_EFFORT, ...BUDGETED, contextManagement: true, systemTurns: false } as const
 const ADAPTIVE_ONLY = { efforts: EVERY_EFFORT, sampling: 'default', structuredOutput: true } as const
 const FROM_FIVE = { ...ADAPTIVE_ONLY, maxOutput: 128_000 } as const
+const HIGH_WITHOUT_THINKING = { ...FROM_FIVE, effortsWithoutThinking: UP_TO_HIGH } as const
 
 /** Of the messages dialect; names as `modelIdentity` has them, with dashes for dots. */
 const CLAUDE: readonly Row[] = [
@@ -95,8 +98,11 @@ const CLAUDE: readonly Row[] = [
   },
   { models: /^claude-sonnet-5$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'disabled'], systemTurns: false } },
   { models: /^claude-haiku-5$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive', 'disabled'] } },
-  { models: /^claude-(?:opus-5|haiku-5-5)$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'disabled'] } },
-  { models: /^claude-sonnet-5-5$/, accepted: { ...FROM_FIVE, thinking: ['adaptive', 'between_tools'] } },
+  {
+    models: /^claude-(?:opus-5|haiku-5-5)$/,
+    accepted: { ...HIGH_WITHOUT_THINKING, thinking: ['adaptive', 'disabled'] },
+  },
+  { models: /^claude-sonnet-5-5$/, accepted: { ...HIGH_WITHOUT_THINKING, thinking: ['adaptive', 'between_tools'] } },
   { models: /^claude-(?:(?:fable|mythos)-5(?:-[12])?|opus-5-5)$/, accepted: { ...FROM_FIVE, thinking: ['adaptive'] } },
   { models: /^claude-mythos-preview$/, accepted: { ...ADAPTIVE_ONLY, thinking: ['adaptive'] } },
 ]

@@ -204,6 +204,20 @@ describe('a messages request', () => {
       `{${ASK},"context_management":${CLEAR}}`,
       ['thinking: between_tools -> removed (unsupported)'],
     ],
+    ...(['disabled', 'between_tools'] as const).map((type): [string, Accepted, string, string, string[]] => [
+      `has an effort up to high without thinking, as ${type}`,
+      acceptedBy(type === 'disabled' ? 'claude-opus-5' : 'claude-sonnet-5-5', 'messages')!,
+      `{${ASK},"thinking":{"type":"${type}"},"output_config":{"effort":"max"}}`,
+      `{${ASK},"thinking":{"type":"${type}"},"output_config":{"effort":"high"}}`,
+      ['output_config.effort: max -> high (unsupported)'],
+    ]),
+    [
+      'has every effort where it thinks',
+      sonnet55,
+      `{${ASK},"thinking":{"type":"adaptive"},"output_config":{"effort":"max"}}`,
+      `{${ASK},"thinking":{"type":"adaptive"},"output_config":{"effort":"max"}}`,
+      [],
+    ],
     [
       'thinks between tools where the model takes it',
       sonnet55,

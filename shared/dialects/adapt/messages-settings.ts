@@ -45,7 +45,7 @@ function adaptThinking(book: Draft, context: MessagesContext, maxTokens: number 
   if (!isObject(thinking)) return false
   const { type, budget_tokens: budget } = thinking
   const from = type === 'enabled' && typeof budget === 'number' ? `enabled ${budget}` : type
-  const isOff = type === 'disabled' || type === 'between_tools'
+  const isOff = isThinkingOff(type)
   if (from !== 'adaptive' && !isOff && type !== 'enabled') return false
   const leaveOut = (why: 'refused' | 'unsupported' | 'too_large') => {
     book.remove('thinking', why, typeof from === 'string' ? from : described(from))
@@ -87,6 +87,8 @@ function adaptThinking(book: Draft, context: MessagesContext, maxTokens: number 
   return leaveOut('unsupported')
 }
 
+const isThinkingOff = (type: Json | undefined) => type === 'disabled' || type === 'between_tools'
+
 const enabled = (budget: number) => `{"type":"enabled","budget_tokens":${budget}}`
 
 /** Without a word of the client a model that thinks on its own does so at a high effort. */
@@ -114,7 +116,7 @@ function adaptOutputConfig(book: Draft, { accepted, refused, jsonByGate }: Messa
     }
     if (effort !== undefined && refused.has('output_config.effort')) leaveOut('refused')
     else
-      fitEffort(effort, accepted.efforts, {
+      fitEffort(effort, takenEfforts(book, accepted), {
         set: (to, from) => book.member('output_config', 'effort', JSON.stringify(to), { from, to, why: 'unsupported' }),
         leaveOut: () => leaveOut('unsupported'),
       })
@@ -124,6 +126,11 @@ function adaptOutputConfig(book: Draft, { accepted, refused, jsonByGate }: Messa
   if (isObject(given) && given.format !== undefined)
     book.member('output_config', 'format', undefined, { to: null, why: 'unsupported' })
   book.remove('output_format', 'unsupported')
+}
+
+function takenEfforts(book: Draft, { efforts, effortsWithoutThinking }: Accepted): Accepted['efforts'] {
+  if (effortsWithoutThinking === undefined || !isThinkingOff(asObject(book.value('thinking')).type)) return efforts
+  return effortsWithoutThinking.filter(effort => efforts?.includes(effort) !== false)
 }
 
 function adaptContextManagement(book: Draft, { body, accepted, refused }: MessagesContext, isOff: boolean): void {
