@@ -20,8 +20,8 @@ import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { normaliseTool } from '../shared/wire/runtime/tool.ts'
 import { requireBackend } from '../tests/backends/require.ts'
-import { told } from './command-output.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
+import { told } from './run-sandbox.ts'
 
 const here = requireBackend(
   BROWSER,

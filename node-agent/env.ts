@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { logFilter, logFormat } from '../shared/env/log-filter.ts'
+import { logFilter, logFormat, parseDuration } from '../shared/env/read-env.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
-import { parseDuration } from '../shared/time/duration.ts'
 import { backends, isBackend } from '../shared/wire/runtime/isolation.ts'
 import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
 

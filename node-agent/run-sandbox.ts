@@ -1,5 +1,8 @@
 import { rename, rm, stat } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { getRequestListener } from '@hono/node-server'
 import { StepFailure } from '../runtime/execution/failure.ts'
 import {
   type Command,
@@ -10,10 +13,8 @@ import {
   type SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import { makeFolder } from '../shared/host/make-folder.ts'
-import { lastWords, textOf, told } from './command-output.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
-import { IsolationError, type Sandbox } from './isolation/driver.ts'
-import { httpOver } from './isolation/guest-http.ts'
+import { type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 const KEEP_MS = 60_000
@@ -204,4 +205,42 @@ export async function asStep<T>(work: Promise<T>): Promise<T> {
     if (!(error instanceof IsolationError)) throw error
     throw new StepFailure(error.limit ? `limit_${error.limit}` : error.code, error.message, { cause: error })
   }
+}
+
+const LAST_WORDS = 500
+
+/** The end of what a program says beside its messages, so that its failure can be told. */
+async function lastWords(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) text = (text + decoder.decode(chunk, { stream: true })).slice(-LAST_WORDS)
+  return text.trim()
+}
+
+/** All that a program says. */
+async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) text += decoder.decode(chunk, { stream: true })
+  return text + decoder.decode()
+}
+
+/** How a command ended, in words. */
+export function told(exit: Exit): string {
+  switch (exit.kind) {
+    case 'code':
+      return `exit code ${exit.code}`
+    case 'signal':
+      return exit.signal
+    case 'limit':
+      return `${exit.limit}: ${exit.detail}`
+    case 'lost':
+      return exit.detail
+  }
+}
+
+/** Reads HTTP from connections of a guest. Whatever it sends, the parser is Node's, and the worst it gets is a 400. */
+function httpOver(answer: (request: Request) => Promise<Response>): (stream: Duplex) => void {
+  const server = createServer({ maxHeaderSize: 8192 }, getRequestListener(answer, { overrideGlobalObjects: false }))
+  return stream => void server.emit('connection', stream)
 }

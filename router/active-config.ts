@@ -2,11 +2,12 @@ import type { Log } from '../shared/log/log.ts'
 import type { BuiltinPrices } from '../shared/prices/builtin.ts'
 import { type LoadOptions, loadConfig } from './config/load-config.ts'
 import { formatProblem } from './config/problem.ts'
-import type { RoutingConfig } from './config/routing-config.ts'
+import type { RoutingConfig, Rung } from './config/routing-config.ts'
 import { buildGates } from './gates/build-gates.ts'
 import type { Gate } from './gates/gate.ts'
 import type { GateHost } from './gates/gate-host.ts'
-import { configWarnings } from './policy/config-warnings.ts'
+import { costBound } from './policy/cost-bound.ts'
+import { namesInstead } from './receipt/request-part.ts'
 
 /** The routing config cannot be used: one line for each thing that is wrong. */
 export class ConfigError extends Error {
@@ -59,4 +60,35 @@ export function configHolder(first: ActiveConfig, log: Log) {
       return { config_hash: next.config.configHash, changed }
     },
   }
+}
+
+/** A call as agents make them, to compare what models cost by. */
+const USUAL = { input: 10_000, output: 1000 }
+
+/** What a config may say, and hardly means. */
+export function configWarnings({ routes }: Pick<RoutingConfig, 'routes'>): string[] {
+  return routes.flatMap(({ ix, ladder, match }) => {
+    const warnings: string[] = []
+    for (const agent of match.agent ?? []) {
+      const names = namesInstead(agent)
+      if (names === undefined) continue
+      warnings.push(
+        `[[route]] #${ix + 1}: ${agent} does not name itself, so agent = "${agent}" matches only calls with the header ` +
+          `x-router-agent: ${agent}; its own calls come as ${names.join(' or ')}`,
+      )
+    }
+    ladder.forEach((rung, i) => {
+      const above = ladder[i + 1]
+      if (above === undefined || !isDearer(rung, above)) return
+      warnings.push(
+        `[[route]] #${ix + 1}: its ladder asks ${rung.model} before ${above.model}, which is cheaper: a ladder goes from the cheapest ` +
+          'model to the dearest, and this one costs more than its top rung alone would',
+      )
+    })
+    return warnings
+  })
+}
+
+function isDearer(a: Rung, b: Rung): boolean {
+  return a.price !== null && b.price !== null && costBound(a.price, USUAL, 'none') > costBound(b.price, USUAL, 'none')
 }

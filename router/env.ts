@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { listOf } from '../shared/env/list-of.ts'
-import { logFilter, logFormat } from '../shared/env/log-filter.ts'
+import { listOf, logFilter, logFormat } from '../shared/env/read-env.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { otlpHeaders } from '../shared/telemetry/collector.ts'
 import { readPageOrigin } from './auth/pages.ts'

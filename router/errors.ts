@@ -2,12 +2,11 @@ import type { Context, ErrorHandler, Hono, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ApiError } from '../shared/http/api-error.ts'
-import { allowedMethods } from '../shared/http/routes.ts'
 import { wantsHtml } from '../shared/http/wants-html.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
+import { isStoreUnavailable } from '../shared/sql/db-fault.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
-import { isStoreUnavailable } from '../shared/sql/store-unavailable.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
@@ -123,4 +122,29 @@ const refusing =
 function toCase(code: string): RouterErrorCase | undefined {
   if (Object.hasOwn(routerErrors, code)) return code as RouterErrorCase
   return SHARED_CODES[code]
+}
+
+interface MountedRoute {
+  method: string
+  /** In the framework's spelling: `/v1/traces/:id`. */
+  path: string
+}
+
+/** The methods that a path takes, so that a wrong method can be told from a wrong path. Middleware does not count. */
+export function allowedMethods(routes: readonly MountedRoute[]): (path: string) => readonly string[] {
+  const byPath = new Map<string, { pattern: RegExp; methods: Set<string> }>()
+  for (const { method, path } of routes) {
+    if (method === 'ALL') continue
+    const known = byPath.get(path) ?? { pattern: toPattern(path), methods: new Set<string>() }
+    known.methods.add(method)
+    if (method === 'GET') known.methods.add('HEAD')
+    byPath.set(path, known)
+  }
+  const all = [...byPath.values()]
+  return path => [...new Set(all.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods]))]
+}
+
+function toPattern(path: string): RegExp {
+  const parts = path.split(/:\w+/).map(part => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${parts.join('[^/]+')}$`)
 }

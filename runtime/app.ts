@@ -1,4 +1,6 @@
 import { Hono, type MiddlewareHandler } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import { routePath } from 'hono/route'
 import { ApiError } from '../shared/http/api-error.ts'
 import { announcedBodyLimit } from '../shared/http/body-limit.ts'
 import { docsPage } from '../shared/http/docs-page.ts'
@@ -6,7 +8,6 @@ import { openapiPage } from '../shared/http/openapi-page.ts'
 import { mount } from '../shared/http/operation.ts'
 import { packedAnswers } from '../shared/http/packed-answers.ts'
 import { requestId } from '../shared/http/request-id.ts'
-import { timing } from '../shared/http/timing.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Histogram } from '../shared/metrics/metrics.ts'
 import type { Endpoint } from '../shared/wire/endpoint.ts'
@@ -14,8 +15,7 @@ import { connectorEndpoints } from '../shared/wire/runtime/endpoints/connectors.
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { type AgentsDeps, agentOperations } from './agents/route.ts'
 import { type ApprovalsDeps, approvalOperations } from './approvals/route.ts'
-import { isAdministrative } from './audit-log/administrative.ts'
-import { audited, auditedSetup } from './audit-log/audited.ts'
+import { audited, auditedSetup, isAdministrative } from './audit-log/audited.ts'
 import type { AuditLog } from './audit-log/log.ts'
 import { auditOperations } from './audit-log/route.ts'
 import type { DashboardDeps } from './auth/dashboard/deps.ts'
@@ -25,16 +25,15 @@ import { type KeysDeps, keyOperations } from './auth/keys/route.ts'
 import { type BudgetsDeps, budgetOperations } from './budgets/route.ts'
 import { type OAuthDeps, oauthCallbackRoute, oauthOperations } from './connectors/oauth/route.ts'
 import { type ConnectorsDeps, connectorOperations } from './connectors/route.ts'
-import { cors } from './cors.ts'
 import type { PagesDeps } from './dashboard/deps.ts'
-import { answerUnknownPage } from './dashboard/not-found-page.ts'
+import { answerUnknownPage } from './dashboard/entry-pages.ts'
 import { pagesRoute } from './dashboard/route.ts'
 import { answerErrors, answerUnknownRoute, stopping } from './errors.ts'
 import { type HealthDeps, healthOperations } from './health/route.ts'
+import { DASHBOARD_API } from './http/addresses.ts'
 import type { RuntimeHttpEnv } from './http/http-env.ts'
 import type { Idempotent } from './http/idempotent.ts'
 import type { Operation, OperationHost } from './http/operation.ts'
-import { DASHBOARD_API } from './http/path-of.ts'
 import { mcpRoute } from './mcp/route.ts'
 import { type McpGrantsDeps, mcpGrantOperations } from './mcp-grants/route.ts'
 import { type MetricsDeps, metricsOperations } from './metrics/route.ts'
@@ -181,4 +180,50 @@ function refuseWork(
     }
     await next()
   }
+}
+
+/** What programs call with a key. Pages and logins go by a cookie, which no other site may use. */
+const OPEN = /^\/(?:v1\/|mcp$|receipts\/verify$|openapi\.json$|healthz$|readyz$)/
+
+const REQUEST_HEADERS =
+  'authorization, content-type, accept, idempotency-key, last-event-id, x-request-id, mcp-session-id, mcp-protocol-version'
+const ANSWER_HEADERS = 'x-request-id, link, idempotency-replayed, retry-after, www-authenticate, mcp-session-id'
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+const MAX_AGE_S = 600
+
+/**
+ * Lets pages of the origins in the list call the API from a browser. Each is compared whole; cookies are never allowed, so a key that the
+ * page has is the only way in. A browser's preflight carries no key and is answered here.
+ */
+function cors(origins: readonly string[]): MiddlewareHandler {
+  const allowed = new Set(origins)
+  return async (c, next) => {
+    if (allowed.size === 0 || !OPEN.test(c.req.path)) return next()
+    const origin = c.req.header('origin')
+    const known = origin !== undefined && allowed.has(origin)
+    if (c.req.method === 'OPTIONS' && origin !== undefined && c.req.header('access-control-request-method')) {
+      const headers = {
+        'access-control-allow-origin': origin,
+        'access-control-allow-methods': METHODS,
+        'access-control-allow-headers': REQUEST_HEADERS,
+        'access-control-max-age': String(MAX_AGE_S),
+      }
+      return c.body(null, 204, { vary: 'Origin', ...(known && headers) })
+    }
+    await next()
+    c.header('vary', 'Origin', { append: true })
+    if (!known) return
+    c.header('access-control-allow-origin', origin)
+    c.header('access-control-expose-headers', ANSWER_HEADERS)
+  }
+}
+
+/** Records how long each request took under its route pattern, so that ids never become labels. */
+function timing(seconds: Histogram, monotonic: () => number) {
+  return createMiddleware(async (c, next) => {
+    const start = monotonic()
+    await next()
+    const route = c.res.status === 404 || c.res.status === 405 ? 'none' : routePath(c, -1)
+    seconds.observe((monotonic() - start) / 1000, { route, method: c.req.method, status: c.res.status })
+  })
 }

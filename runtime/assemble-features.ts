@@ -1,4 +1,4 @@
-import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
+import { OutboundDenied } from '../shared/http/outbound/bounded-body.ts'
 import { agentStore } from './agents/store.ts'
 import type { Execution } from './assemble-execution.ts'
 import { auditLog } from './audit-log/log.ts'

@@ -15,8 +15,7 @@ import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
 import { portableCipher } from './vault/portable-cipher.ts'
 import { clearRecords, type Records, recordsLater, sealedRecords } from './vault/records.ts'
-import { vault } from './vault/vault.ts'
-import type { Sealing } from './vault/vault-to-store.ts'
+import { type Sealing, vault } from './vault/vault.ts'
 
 /** What every feature is assembled from. */
 export interface Core {

@@ -2,9 +2,9 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
+import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/db-fault.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
-import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/store-unavailable.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */

@@ -66,13 +66,13 @@ describe.each([
   [
     'router',
     ROUTER,
-    460,
+    385,
     /^(?:runtime|node-agent)\/|files\.gen|\/onboard\/|undici\/(?:index\.js|lib\/(?:web|mock|interceptor))/,
   ],
   [
     'runtime',
     RUNTIME,
-    675,
+    578,
     /^(?:router|node-agent\/(?:isolation|guest))\/|files\.gen|openapi\/(?:compile|custom-connector)\.ts/,
   ],
 ] as const)('an idle %s', (service, packages, most, later) => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { nodeProgram } from '../node-agent/cli/program.ts'
 import { routerProgram } from '../router/cli/commands.ts'
 import { serveRouter } from '../router/host/node.ts'
-import { runtimeProgram } from '../runtime/cli/program.ts'
+import { runtimeProgram } from '../runtime/cli/commands.ts'
 import { KEY, type TerminalFixture, terminalFixture } from '../runtime/cli/testing/terminal-fixture.ts'
 import { typed } from '../shared/cli/testing/typed.ts'
 

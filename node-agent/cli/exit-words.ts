@@ -1,4 +1,4 @@
-import type { ProgramExits } from '../../shared/cli/exit-words.ts'
+import type { ProgramExits } from '../../shared/cli/exit-code.ts'
 
 export const nodeExits: ProgramExits = {
   run: { 0: 'ended by a signal, or told to end by the control plane', 1: 'the control plane refused it' },

@@ -1,9 +1,8 @@
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import type { NodeEnv } from '../env.ts'
 import { type GuestImage, type NamedImage, NO_IMAGE, namedImages, openImage } from '../guest/image-manifest.ts'
-import { boundedProbe } from './bounded-probe.ts'
 import type { Driver, Probe } from './driver.ts'
-import { driversOf, reapAll } from './drivers.ts'
+import { boundedProbe, driversOf, reapAll } from './drivers.ts'
 import { kvmRemark, kvmTrouble } from './kvm.ts'
 import { cgroupVersion } from './oci/cgroups.ts'
 

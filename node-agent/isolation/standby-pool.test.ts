@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SandboxLimits } from './driver.ts'
-import { burstOf, placesOf, recentStarts } from './standby-demand.ts'
-import { standbyPool } from './standby-pool.ts'
+import { burstOf, placesOf, recentStarts, standbyPool } from './standby-pool.ts'
 
 describe('how many shall wait', () => {
   it.each([

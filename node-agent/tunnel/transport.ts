@@ -16,8 +16,7 @@ import {
   type RefreshRequest,
   RefreshRequestSchema,
 } from '../../shared/tunnel/gateway.gen.ts'
-import { MOST_FRAME_BYTES } from '../../shared/tunnel/protocol.ts'
-import { type RefusalCode, TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { MOST_FRAME_BYTES, type RefusalCode, TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 
 /** The wire under a node's end of the tunnel. Everything that fails is a TunnelRefusal. */
 export interface NodeTransport {

@@ -3,7 +3,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
-import type { TraceRecord } from '../../shared/wire/router/trace.ts'
+import type { TraceRecord, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
 import type { checkpoints } from '../schema/tables.ts'
 import { measuredSavings } from '../shadow/measured-savings.ts'
@@ -88,5 +88,36 @@ function toDates({ since, until }: TextWindow): { since: Date | undefined; until
   return {
     since: since === undefined ? undefined : new Date(since),
     until: until === undefined ? undefined : new Date(until),
+  }
+}
+
+interface FindTraceDeps {
+  /** What a tenant's records are read with, or without one those of all; undefined where no traces are kept. */
+  reads: ((tenant: string | undefined) => AuditReads) | undefined
+  /** A record that is not in the store yet; without a tenant, of any. */
+  pending: (id: string, tenant: string | undefined) => Promise<UnsealedTrace | undefined>
+  /** Resolves when a record has been made of every call that has ended. */
+  made: () => Promise<void>
+}
+
+export type FoundRecord = { trace: TraceRecord; pending: false } | { trace: UnsealedTrace; pending: true }
+
+export type FindTrace = ReturnType<typeof traceFinder>
+
+/** Finds a decision by any of its ids from the moment in which its answer has ended, in the store or on its way there. */
+export function traceFinder({ reads: readsOf, pending, made }: FindTraceDeps) {
+  return async (id: string, tenant: string | undefined): Promise<FoundRecord | undefined> => {
+    const reads = readsOf?.(tenant)
+    if (reads === undefined) return undefined
+    // By its own id a record is found in one step, and most that are asked for have been in the store for long.
+    const own = await reads.byTraceId(id, tenant)
+    if (own !== undefined) return { trace: own, pending: false }
+    // The record of a call is made a moment after its answer. Who asks at once would miss it, or find an older one of the same name.
+    await made()
+    // First what waits: the writer may move it to the store while the store is asked.
+    const waiting = await pending(id, tenant)
+    const stored = waiting ? await reads.byTraceId(waiting.trace_id, tenant) : await reads.byAnyId(id, tenant)
+    if (stored !== undefined) return { trace: stored, pending: false }
+    return waiting && { trace: waiting, pending: true }
   }
 }

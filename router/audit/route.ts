@@ -6,8 +6,7 @@ import type { TraceDetail } from '../../shared/wire/router/traces.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { CursorError } from '../traces/store.ts'
 import { explain } from './explain.ts'
-import type { FindTrace, FoundRecord } from './find-trace.ts'
-import type { AuditReads } from './reads.ts'
+import type { AuditReads, FindTrace, FoundRecord } from './reads.ts'
 
 export interface AuditDeps {
   /** Of a tenant, or without one of all; undefined where no traces are kept. */

@@ -1,10 +1,10 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
+import { isProviderPath } from '../observe/target.ts'
 import type { Access, Caller } from './access.ts'
 import { keyring } from './keys.ts'
 import { pageRefusal, type Sender } from './pages.ts'
-import type { PathClass } from './path-class.ts'
 
 export interface CallersDeps {
   access: Access
@@ -62,4 +62,32 @@ export function createCallers({ access, tenantId, sha256 }: CallersDeps) {
       return callerOf('provider', key)
     },
   }
+}
+
+/** What a path is to access (docs/spec/router.md §2.6). */
+type PathClass = 'open' | 'provider' | 'keyed' | 'metrics' | 'audit' | 'admin' | 'unknown'
+
+const ROOMS: Readonly<Record<string, PathClass>> = {
+  '/healthz': 'open',
+  '/readyz': 'open',
+  '/panel': 'open',
+  '/openapi.json': 'open',
+  '/.well-known/router-receipts': 'open',
+  '/v1/capabilities': 'keyed',
+  '/v1/feedback': 'keyed',
+  '/-/feedback/records': 'audit',
+  '/metrics': 'metrics',
+  '/-/traces': 'audit',
+  '/-/savings': 'audit',
+  '/-/evals': 'audit',
+  '/-/checkpoints': 'audit',
+  '/-/reload': 'admin',
+}
+
+/** The path is the one that routes are matched with, so that no other spelling of it is another room. */
+export function pathClassOf(path: string): PathClass {
+  if (Object.hasOwn(ROOMS, path)) return ROOMS[path]!
+  if (path.startsWith('/-/traces/')) return 'audit'
+  if (path.startsWith('/panel/')) return 'open'
+  return isProviderPath(path) ? 'provider' : 'unknown'
 }

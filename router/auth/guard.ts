@@ -3,9 +3,8 @@ import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { CallerEnv } from './access.ts'
-import { type CallersDeps, createCallers } from './callers.ts'
+import { type CallersDeps, createCallers, pathClassOf } from './callers.ts'
 import { isOwnPage } from './pages.ts'
-import { pathClassOf } from './path-class.ts'
 
 /** Decides who is calling before anything else looks at the request. Only `x-router-key` is read: other keys are the provider's. */
 export function guard(deps: CallersDeps) {

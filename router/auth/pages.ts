@@ -1,5 +1,5 @@
 import { isLoopback } from '../../shared/http/bind.ts'
-import { readOrigin } from '../../shared/http/origin.ts'
+import { readOrigin } from '../../shared/http/forwarded.ts'
 import type { Access } from './access.ts'
 
 /** What a request says about where it comes from; browsers say it, and no page can take it away or change it. */

@@ -5,7 +5,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Calibration, RoutingConfig } from '../config/routing-config.ts'
 import type { routingConfigs } from '../schema/tables.ts'
-import { givesScores } from './describe.ts'
+import { givesScores } from './calibration-reads.ts'
 
 /** What a receipt's route was, wherever it stands now. */
 export interface RouteRef {

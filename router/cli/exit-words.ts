@@ -1,4 +1,4 @@
-import type { ProgramExits } from '../../shared/cli/exit-words.ts'
+import type { ProgramExits } from '../../shared/cli/exit-code.ts'
 
 const NO_DECISION = 'there is no such decision'
 

@@ -6,7 +6,7 @@ import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { PlacedStore } from '../host/open-store.ts'
 import type { TrustedKeys } from '../traces/checkpoint.ts'
-import { DAY_MS } from '../traces/utc-day.ts'
+import { DAY_MS } from '../traces/savings.ts'
 import type { VerifyInput } from '../traces/verify.ts'
 
 /** `router verify`: re-derives the chains; exits 1 at the first break. */

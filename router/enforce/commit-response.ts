@@ -2,7 +2,6 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { EarlyFrames } from './early-frames.ts'
 import type { RenderedAnswer } from './render-answer.ts'
 
 /** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
@@ -157,4 +156,24 @@ function framesOf(
 
 function refusalMessage({ status }: RenderedAnswer): string {
   return `no model of the ladder could answer: the last upstream refused with status ${status}`
+}
+
+type EarlyFrames = ReturnType<typeof earlyFrames>
+
+/** Frames on their way to a client whose body is not being read yet. */
+export function earlyFrames() {
+  let to: ((frame: Uint8Array) => void) | undefined
+  let waiting: Uint8Array[] = []
+  return {
+    send(frame: Uint8Array): void {
+      if (to) to(frame)
+      else waiting.push(frame)
+    },
+    /** From now on frames go there, those that waited first. */
+    attach(sink: (frame: Uint8Array) => void): void {
+      for (const frame of waiting) sink(frame)
+      waiting = []
+      to = sink
+    },
+  }
 }

@@ -1,17 +1,21 @@
 import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
+import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
-import { PLAIN_BILLING } from '../../shared/dialects/token-count.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
-import type { Rung } from '../config/routing-config.ts'
-import { decide } from '../gates/decide.ts'
-import type { Gate, GateSubject } from '../gates/gate.ts'
+import { cloudBody, cloudHost } from '../cloud/cloud-request.ts'
+import { type Model, spokenTo } from '../config/model.ts'
+import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
+import type { Gate, GateSubject, ModelCall, ModelCalls, Question } from '../gates/gate.ts'
 import { runGate } from '../gates/run-gate.ts'
-import { runGates } from '../gates/run-gates.ts'
+import { decide, runGates } from '../gates/run-gates.ts'
 import type { AnsweredCall } from './call-upstream.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { type EarlyAnswer, type EarlyOut, earlyAnswer } from './early-answer.ts'
-import { gateCalls } from './gate-calls.ts'
+import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
+import { refusedOf } from './refused-settings.ts'
+import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 /** The gates over the answer of one rung, while it comes in and when it is whole. */
 export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal: AbortSignal) {
@@ -101,4 +105,92 @@ function isWithheld({ gate_id, verdict, reason }: GateResult, { route, gates }: 
 function beginningOf(text: string, dialect: DialectName): Candidate {
   const choice = { index: 0, text, toolCalls: [], refusal: null, thinking: '', finish: '', extras: [] }
   return { dialect, id: null, model: null, choices: [choice], tokens: null, billing: PLAIN_BILLING }
+}
+
+interface GateCallsInput extends Payer {
+  tenantId: string
+  inbound: Inbound
+  config: RoutingConfig
+  route: Route
+}
+
+/** The calls of gates in one attempt: on the account of the request, with its keys (docs/spec/router.md §5.5). */
+function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps): ModelCalls {
+  const { inbound, config, route } = input
+  const { facts } = inbound
+  const providerOf = (model: Model) => config.providers[model.provider]!
+
+  async function call(ask: Ask, signal: AbortSignal): Promise<ModelCall> {
+    if (input.credential(ask.model) === 'missing') return unmade('no_credential')
+    const made = await pricedCall(ask, input, { ...deps, limits: config.limits }, signal)
+    if (!made.ok) return unmade('budget')
+    const costNano = made.charged
+    if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
+    const { errorClass } = made.call
+    return { kind: 'failed', reason: errorClass, isFault: errorClass !== 'client_abort', costNano }
+  }
+
+  return {
+    async ask(model, question, signal) {
+      const provider = providerOf(model)
+      const body = judgeRequest(model, provider, question)
+      const credential = input.credential(model)
+      return call(
+        {
+          model,
+          provider,
+          body,
+          url: generationUrl(provider, model),
+          headers: key => ownHeaders(inbound, provider, key, { credential, bytes: body.length }),
+          size: { mediaBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
+        },
+        signal,
+      )
+    },
+    async repeat(asked, signal) {
+      const model = asked === null ? rung : spokenTo(asked, inbound.dialect)
+      const { held } = inbound
+      if (held !== undefined && (held.appends || model.provider !== rung.provider)) return unmade('conversation')
+      const provider = providerOf(model)
+      const refused = refusedOf(deps.refusedSettings, model, input, deps.clock.monotonic())
+      const made = rungBody(inbound, model, provider, route, refused)
+      if (!made.ok) return unmade('untranslatable')
+      const { body, headers } = made
+      const credential = input.credential(model)
+      const { mediaBytes, mediaCount, n } = facts
+      const maxTokens = made.maxTokens ?? facts.maxTokens ?? model.maxOutputTokens
+      const heldTokens = input.heldTokens(model)
+      return call(
+        {
+          model,
+          provider,
+          body,
+          url: upstreamUrl(inbound, provider, model),
+          headers: key =>
+            upstreamHeaders({ ...inbound, headers }, provider, key, { credential, bytes: body.length, first: false }),
+          size: { mediaBytes, mediaCount, maxTokens, n, heldTokens },
+        },
+        signal,
+      )
+    },
+  }
+}
+
+const unmade = (reason: string): ModelCall => ({ kind: 'failed', reason, isFault: false, costNano: 0 })
+
+/** A question of a gate as a request of its model's dialect: not streamed, and nothing in it that some model refuses. */
+function judgeRequest(
+  { upstreamModel, dialect }: Model,
+  provider: Pick<Provider, 'legacyMaxTokens' | 'auth'>,
+  { system, user, maxOutputTokens }: Question,
+): Uint8Array<ArrayBuffer> {
+  const asked = { role: 'user', content: user.toWellFormed() }
+  if (dialect === 'messages') {
+    const body = utf8(JSON.stringify({ model: upstreamModel, max_tokens: maxOutputTokens, system, messages: [asked] }))
+    const host = cloudHost(provider)
+    return host === undefined ? body : cloudBody(body, host, [])
+  }
+  const limit = provider.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
+  const messages = [{ role: 'system', content: system }, asked]
+  return utf8(JSON.stringify({ model: upstreamModel, [limit]: maxOutputTokens, messages }))
 }

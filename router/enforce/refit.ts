@@ -2,10 +2,9 @@ import { refusedSetting } from '../../shared/dialects/adapt/refused-setting.ts'
 import { refusalKey, valueUnder } from '../../shared/dialects/adapt/refused-value.ts'
 import { asObject, tryParse } from '../../shared/dialects/json-value.ts'
 import { isAdapted } from './adapted-body.ts'
-import { BETAS } from './advisory-betas.ts'
 import type { CascadePlan } from './cascade-plan.ts'
 import type { Tried } from './receipt.ts'
-import { rungBody } from './upstream-request.ts'
+import { BETAS, rungBody } from './upstream-request.ts'
 
 /** A host that refuses more of one request is not asked without them one by one. */
 export const MOST_LEFT_OUT = 3

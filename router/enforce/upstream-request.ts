@@ -1,8 +1,8 @@
 import type { Change } from '../../shared/dialects/adapt/change.ts'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
+import type { Span } from '../../shared/dialects/json-scan.ts'
 import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.ts'
-import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { NamedState } from '../../shared/dialects/responses/held.ts'
 import { responsesToChat, responsesToMessages } from '../../shared/dialects/translate/from-responses.ts'
@@ -16,7 +16,6 @@ import { joinUpstream } from '../observe/target.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AdaptedBody, adaptedBody, adaptedTranslation, isAdapted } from './adapted-body.ts'
-import { BETAS, hasAdvisoryBeta, withoutAdvisoryBetas } from './advisory-betas.ts'
 
 /** A request of a client as the cascade works with it. */
 export interface Inbound {
@@ -219,4 +218,44 @@ function authHeader({ authHeader, dialect }: Provider, key: string): [string, st
 
 function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer ? (bytes as Uint8Array<ArrayBuffer>) : Uint8Array.from(bytes)
+}
+
+/** By this name a refusal of betas is remembered, beside those of settings. */
+export const BETAS = 'anthropic-beta'
+
+/** Betas that only change how an answer is made or billed; one that a tool or the form of an answer needs is not among them. */
+const ADVISORY =
+  /^(?:claude-code|context-1m|context-management|interleaved-thinking|redact-thinking|adaptive-thinking|effort|output-128k|prompt-caching|prompt-caching-scope|extended-cache-ttl|fine-grained-tool-streaming|token-efficient-tools)-[\d-]{8,10}$/
+
+const hasAdvisoryBeta = (headers: HeaderList): boolean => betasOf(headers).some(beta => ADVISORY.test(beta))
+
+/** The headers without the betas that a host may do without. */
+function withoutAdvisoryBetas(headers: HeaderList): HeaderList {
+  return headers.flatMap(([name, value]): HeaderList => {
+    if (name.toLowerCase() !== BETAS) return [[name, value]]
+    const kept = betasOf([[name, value]]).filter(beta => !ADVISORY.test(beta))
+    return kept.length === 0 ? [] : [[name, kept.join(',')]]
+  })
+}
+
+const encoder = new TextEncoder()
+
+/**
+ * The body with the bytes of one string literal replaced; every byte outside the literal stays as it was. The body itself where the
+ * literal says the name already, byte for byte.
+ */
+export function spliceModel(body: Uint8Array, literal: Span, wireName: string): Uint8Array {
+  const name = encoder.encode(JSON.stringify(wireName))
+  if (isAt(body, literal, name)) return body
+  const out = new Uint8Array(body.length - (literal.end - literal.start) + name.length)
+  out.set(body.subarray(0, literal.start))
+  out.set(name, literal.start)
+  out.set(body.subarray(literal.end), literal.start + name.length)
+  return out
+}
+
+function isAt(body: Uint8Array, { start, end }: Span, name: Uint8Array): boolean {
+  if (end - start !== name.length) return false
+  for (let i = 0; i < name.length; i += 1) if (body[start + i] !== name[i]) return false
+  return true
 }

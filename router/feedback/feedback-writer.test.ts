@@ -19,7 +19,7 @@ import { lttCertificate, type Pair, tieGroups } from '../calibrate/certify-thres
 import type { Calibration } from '../config/routing-config.ts'
 import { routerSteps } from '../schema/steps.ts'
 import { feedbackWriter } from './feedback-writer.ts'
-import type { Subject } from './subject.ts'
+import type { Subject } from './settle.ts'
 
 const SETTINGS: Calibration = {
   alpha: 0.1,

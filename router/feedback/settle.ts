@@ -2,11 +2,12 @@ import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Feedback, FeedbackRecord, FeedbackResult, Verdict } from '../../shared/wire/router/feedback.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { type Live, liveCalibration, newStored, type StoredCalibration } from '../calibrate/calibration.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
 import { PairWindow } from '../calibrate/pair-window.ts'
+import type { RouteRef } from '../calibrate/route-cache.ts'
 import type { Calibration } from '../config/routing-config.ts'
-import type { Subject } from './subject.ts'
 
 /** One report, as it waits for its commit. */
 export interface Report {
@@ -138,3 +139,19 @@ function firstTally({ route, rung, score }: NonNullable<Subject['served']>): Tal
 
 /** A record as it is stored and exported. */
 export const recordText = (record: FeedbackRecord): string => canonicalize(record)
+
+/** What an outcome says something about. */
+export interface Subject {
+  readonly tenantId: string
+  readonly traceId: string
+  /** Undefined where an outcome moves no threshold: nothing was decided or served, or the route is no longer known. */
+  readonly served: { readonly route: RouteRef; readonly rung: number; readonly score: number | null } | undefined
+}
+
+/** The answer that an outcome is about (docs/spec/router.md §2.4): that of an enforced call that served something. */
+export function servedAnswer({ mode, attempts, final }: UnsealedTrace) {
+  if (mode !== 'enforce' || (final.served_from !== 'attempt' && final.served_from !== 'best_attempt')) return undefined
+  // A rung is called again only after a call that gave no answer, so the last one is the one that was served.
+  const served = attempts.findLast(({ rung, error_class }) => rung === final.served_rung && error_class === undefined)
+  return served && { rung: served.rung, score: served.score }
+}

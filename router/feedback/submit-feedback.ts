@@ -7,7 +7,7 @@ import type { CalibrationCache } from '../calibrate/calibration-cache.ts'
 import type { RouteCache } from '../calibrate/route-cache.ts'
 import type { Calibration } from '../config/routing-config.ts'
 import type { FeedbackWriter } from './feedback-writer.ts'
-import { type Subject, servedAnswer } from './subject.ts'
+import { type Subject, servedAnswer } from './settle.ts'
 
 /** Both shapes with the longest of everything take less. */
 export const MAX_REPORT_BYTES = 16_384

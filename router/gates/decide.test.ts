@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decide } from './decide.ts'
+import { decide } from './run-gates.ts'
 
 const unit = fc.integer({ min: 0, max: 100 }).map(n => n / 100)
 const said = fc.record({ hardFail: fc.boolean(), failClosedAbstain: fc.boolean(), score: fc.option(unit) })

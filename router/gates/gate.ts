@@ -1,12 +1,11 @@
 import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
-import type { FinishKind } from '../../shared/dialects/stop-reasons.ts'
-import { finishKind } from '../../shared/dialects/stop-reasons.ts'
+import { type FinishKind, finishKind } from '../../shared/dialects/stop-reasons.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Slots } from '../../shared/time/slots.ts'
+import type { Model } from '../config/model.ts'
 import type { GateBase } from './common-keys.ts'
 import type { PrefixRule } from './early-release.ts'
-import type { ModelCalls } from './model-calls.ts'
 
 /** The request an answer belongs to, as the client sent it. */
 export interface GateRequest {
@@ -90,3 +89,32 @@ export const finishOf = ({ candidate, choice }: GateInput): FinishKind => finish
 
 /** An answer that hit a token limit: what has a structure cannot be whole (dialects 1.2). */
 export const isTruncated = (input: GateInput): boolean => finishOf(input) === 'length'
+
+/** A call that a gate made: billed whatever came of it. */
+export type ModelCall =
+  | { readonly kind: 'answered'; readonly candidate: Candidate; readonly costNano: NanoUsd }
+  | {
+      readonly kind: 'failed'
+      /** A word for the receipt. */
+      readonly reason: string
+      /** The call was made and did not work; false where it was not made at all: no money, no key. */
+      readonly isFault: boolean
+      readonly costNano: NanoUsd
+    }
+
+/**
+ * How a gate calls models: over the transport of the request, with its credentials, budget and breakers (router contract
+ * §5.5). Neither rejects.
+ */
+export interface ModelCalls {
+  /** A question of the gate's own. */
+  ask(model: Model, question: Question, signal: AbortSignal): Promise<ModelCall>
+  /** The client's request once more; null is the model that wrote the candidate. */
+  repeat(model: Model | null, signal: AbortSignal): Promise<ModelCall>
+}
+
+export interface Question {
+  readonly system: string
+  readonly user: string
+  readonly maxOutputTokens: number
+}

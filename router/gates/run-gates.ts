@@ -20,7 +20,7 @@ export interface RunGatesOptions {
   readonly stillOpen?: ((score: number | null) => void) | undefined
 }
 
-export interface GatesOutcome {
+interface GatesOutcome {
   /** One for each gate, in config order. */
   readonly results: readonly GateResult[]
   /** What the gates alone said; `skipped` when none ran. */
@@ -192,4 +192,39 @@ function scoreOver(sums: readonly GateSum[], how: 'min' | 'mean'): number | null
   const scores = sums.flatMap(({ score }) => score ?? [])
   if (scores.length === 0) return null
   return how === 'min' ? Math.min(...scores) : scores.reduce((sum, score) => sum + score, 0) / scores.length
+}
+
+interface Decision {
+  readonly verdict: 'pass' | 'fail'
+  readonly because:
+    | 'gate_failed'
+    | 'gate_abstained'
+    | 'below_threshold'
+    /** A hard fail was overruled, which only `serve_failed_above_threshold` allows. */
+    | 'served_above_threshold'
+    | 'passed'
+}
+
+interface DecideOptions {
+  /** null: no threshold is active. */
+  readonly threshold: number | null
+  readonly serveFailedAboveThreshold: boolean
+}
+
+/**
+ * docs/spec/router.md §4 step 10. The knob overrules a gate that said no, never one that could not say anything: a fail-closed gate is
+ * never silently open.
+ */
+export function decide(
+  { hardFail, failClosedAbstain, score }: Pick<GatesOutcome, 'hardFail' | 'failClosedAbstain' | 'score'>,
+  { threshold, serveFailedAboveThreshold }: DecideOptions,
+): Decision {
+  const reached = threshold !== null && score !== null && score >= threshold
+  if (failClosedAbstain) return { verdict: 'fail', because: hardFail ? 'gate_failed' : 'gate_abstained' }
+  if (hardFail)
+    return serveFailedAboveThreshold && reached
+      ? { verdict: 'pass', because: 'served_above_threshold' }
+      : { verdict: 'fail', because: 'gate_failed' }
+  if (threshold !== null && score !== null && !reached) return { verdict: 'fail', because: 'below_threshold' }
+  return { verdict: 'pass', because: 'passed' }
 }

@@ -3,7 +3,7 @@ import type { Json } from '../../shared/sign/jcs.ts'
 import { regexWorkers } from '../host/regex-worker.ts'
 import { buildGates } from './build-gates.ts'
 import type { GateConfig } from './gate-kinds.ts'
-import { costlyKeywords } from './schema-cost.ts'
+import { costlyKeywords } from './schema-value.ts'
 import { base, builtGate, never } from './testing/fake-gate.ts'
 import { type AnswerParts, inputOf } from './testing/subject.ts'
 

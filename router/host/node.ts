@@ -1,8 +1,10 @@
+import { type FSWatcher, watch } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { cutConnection, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
-import { createLog } from '../../shared/log/log.ts'
+import { createLog, type Log } from '../../shared/log/log.ts'
 import { routerEnv } from '../env.ts'
 import type { RouterOptions } from '../options.ts'
 import { readAccess } from './access.ts'
@@ -18,7 +20,6 @@ import { processRunner } from './run-process.ts'
 import type { ServedRouter } from './shards/open-shards.ts'
 import { undiciTransport } from './undici-transport.ts'
 import { unknownNames } from './unknown-names.ts'
-import { reloadOnChange } from './watch-config.ts'
 
 const HEADER_BYTES = 65_536
 
@@ -127,4 +128,32 @@ function reloadOnHangup(reload: () => Promise<unknown>): () => void {
   const onHangup = () => void reload().catch(() => undefined)
   process.on('SIGHUP', onHangup)
   return () => void process.off('SIGHUP', onHangup)
+}
+
+/** A file is written in several steps; it is read when it has been quiet for this long. */
+const QUIET_MS = 100
+
+/** ROUTER_WATCH: reads the config anew when its file changes. The folder is watched, since editors put a new file in place. */
+function reloadOnChange(file: string, reload: () => Promise<unknown>, log: Log): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let watcher: FSWatcher | undefined
+  const name = basename(file)
+  const changed = (_: string, what: string | null): void => {
+    if (what !== null && what !== name) return
+    clearTimeout(timer)
+    // One that cannot be used is logged by the reload, and the old one stays.
+    timer = setTimeout(() => void reload().catch(() => undefined), QUIET_MS)
+  }
+  const failed = (error: unknown) =>
+    log.error('the routing config is not watched any more: reload it with SIGHUP', { error })
+  try {
+    watcher = watch(dirname(resolve(file)), { persistent: false }, changed)
+    watcher.on('error', failed)
+  } catch (error) {
+    failed(error)
+  }
+  return () => {
+    clearTimeout(timer)
+    watcher?.close()
+  }
 }

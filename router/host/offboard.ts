@@ -1,8 +1,7 @@
 import { BlockError, hasBlock, withoutBlock } from '../onboard/marked-block.ts'
 import { fileDiff } from './file-diff.ts'
 import { type OwnService, OwnServiceError, ownService, serviceAad, stopOwn } from './own-service.ts'
-import { allStartUpPaths } from './shell-places.ts'
-import { readStartUpFile, replaceStartUpFile, StartUpFileError } from './start-up-file.ts'
+import { allStartUpPaths, readStartUpFile, replaceStartUpFile, StartUpFileError } from './start-up-file.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
 

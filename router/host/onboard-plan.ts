@@ -6,8 +6,7 @@ import { BlockError, withBlock, withoutBlock } from '../onboard/marked-block.ts'
 import { linesThatSet, type Shell, shellLines, type Variable } from '../onboard/shell-lines.ts'
 import { ownService, type ServiceAad, serviceAad } from './own-service.ts'
 import { probeRouter, reachableOrigin, USUAL_ROUTERS, usualRouter } from './probe-router.ts'
-import { detectShell, findProgram, startUpPath } from './shell-places.ts'
-import { readStartUpFile, type StartUpFile } from './start-up-file.ts'
+import { detectShell, findProgram, readStartUpFile, type StartUpFile, startUpPath } from './start-up-file.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
 

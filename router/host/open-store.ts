@@ -1,7 +1,7 @@
 import { EnvError } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { DbOpenError } from '../../shared/sql/db-fault.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { routerSteps } from '../schema/steps.ts'
 

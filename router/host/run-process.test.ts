@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { ProcessJob, ProcessOutcome } from '../gates/process-runner.ts'
+import type { ProcessJob, ProcessOutcome } from '../gates/gate-host.ts'
 import { processRunner } from './run-process.ts'
 
 const vars = { PATH: process.env.PATH, SECRET_API_KEY: 'k', CI: 'yes' }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ProcessJob, ProcessOutcome, ProcessRunner } from '../gates/process-runner.ts'
+import type { ProcessJob, ProcessOutcome, ProcessRunner } from '../gates/gate-host.ts'
 
 export interface RunProcessOptions {
   /** The environment of this process: the source of `env_pass` and of the few variables every program needs. */

@@ -1,4 +1,4 @@
-import { unreadNames } from '../../shared/env/unread-names.ts'
+import { unreadNames } from '../../shared/env/read-env.ts'
 import { routerEnv } from '../env.ts'
 
 /** Read on other hosts, refused in words, or set by the router for the programs that it starts. */

@@ -8,7 +8,7 @@ import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { type DrawAsk, learner } from './learner.ts'
-import { learningStore } from './learning-store.ts'
+import { learningStore } from './save-learning.ts'
 
 const config = configOf(`
 price = [

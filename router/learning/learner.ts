@@ -5,7 +5,6 @@ import type { Learning, Route } from '../config/routing-config.ts'
 import type { Knobs } from '../policy/knobs.ts'
 import type { Draw, Session } from '../policy/start-rung.ts'
 import { xoshiro128 } from '../policy/xoshiro128.ts'
-import { contextOf, WHOLE_ROUTE } from './context.ts'
 import { type Experience, type Lesson, learned, NO_EXPERIENCE, rungOf } from './experience.ts'
 import { drawStart } from './start-draw.ts'
 
@@ -144,3 +143,13 @@ function makeNewest<T>(map: Map<string, T>, key: string, value: T, most: number)
   map.set(key, value)
   if (map.size > most) map.delete(map.keys().next().value!)
 }
+
+type Seen = Pick<Features, 'agent' | 'size_bucket' | 'tool_count' | 'image_count'>
+
+/** What a policy sees of a request, beside its route (docs/spec/router.md §7.5). */
+export function contextOf({ agent, size_bucket, tool_count, image_count }: Seen): string {
+  return JSON.stringify([agent, Math.floor(size_bucket / 2), tool_count > 0, image_count > 0])
+}
+
+/** All requests of a route: what stands in for a context that was seen too rarely. */
+const WHOLE_ROUTE = ''

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { fromUsd } from '../../shared/money/money.ts'
 import { configOf } from '../policy/testing/route-of.ts'
 import { xoshiro128 } from '../policy/xoshiro128.ts'
-import { drawBeta } from './beta.ts'
 import { type Experience, type Lesson, learned, NO_EXPERIENCE } from './experience.ts'
-import { type DrawInput, drawStart, expectedCosts } from './start-draw.ts'
+import { type DrawInput, drawBeta, drawStart, expectedCosts } from './start-draw.ts'
 
 const { ladder } = configOf(`
 price = [

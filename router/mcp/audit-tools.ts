@@ -1,12 +1,20 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
 import { check, sentence } from '../../shared/wire/issues.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import { type FeedbackRequest, type FeedbackResult, feedbackRequest } from '../../shared/wire/router/feedback.ts'
-import type { McpInput, McpOutput, McpToolName, Rehearsal } from '../../shared/wire/router/mcp.ts'
+import {
+  type McpInput,
+  type McpOutput,
+  type McpToolName,
+  mcpTools,
+  type Rehearsal,
+} from '../../shared/wire/router/mcp.ts'
 import type { TraceRecord, TraceSummary } from '../../shared/wire/router/trace.ts'
 import { explain } from '../audit/explain.ts'
 import type { AuditReads, FoundTrace } from '../audit/reads.ts'
 import type { ModeDescription } from '../policy/knobs.ts'
+import { CursorError } from '../traces/store.ts'
 
 export interface AuditDeps {
   /** The tenant whose traces these tools know. */
@@ -20,7 +28,7 @@ export interface AuditDeps {
   rehearse: (input: McpInput<'rehearse_policy'>) => Promise<Rehearsal>
 }
 
-export type AuditTools = { [N in McpToolName]: (input: McpInput<N>) => Promise<McpOutput<N>> }
+type AuditTools = { [N in McpToolName]: (input: McpInput<N>) => Promise<McpOutput<N>> }
 
 /** What the nine tools of docs/spec/router.md §8 do. A refusal is an ApiError whose message the caller may read. */
 export function auditTools({ tenant, reads, calibration, verify, modes, submit, rehearse }: AuditDeps): AuditTools {
@@ -75,4 +83,40 @@ function toSummary({ trace_id, ts, mode, route_ix, request, attempts, final }: T
     total_cost_usd,
     savings_usd,
   }
+}
+
+/** The answer to `tools/call`: what a tool found, as JSON and as the same JSON in text, or why it did not. */
+export interface ToolResult {
+  [key: string]: unknown
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: true
+}
+
+/**
+ * Calls a tool by its name. Input is checked by the tool's schema, so that a complaint is a sentence about a field; whatever fails is
+ * an answer and never the end of the session.
+ */
+export async function callTool(tools: AuditTools, name: string, input: unknown, log: Log): Promise<ToolResult> {
+  if (!Object.hasOwn(mcpTools, name)) return failure(`there is no tool with the name ${name}`)
+  try {
+    const found = await called(tools, name as McpToolName, input ?? {})
+    return { content: [{ type: 'text', text: JSON.stringify(found) }], structuredContent: found }
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof CursorError) return failure(error.message)
+    log.error('a tool failed', { tool: name, error })
+    return failure('internal error: the log of this process says more')
+  }
+}
+
+async function called<N extends McpToolName>(tools: AuditTools, name: N, input: unknown) {
+  const checked = check(mcpTools[name].input, input)
+  if (!checked.ok) throw new ApiError('validation_failed', sentence(checked.details), { details: checked.details })
+  // The table gives each name its own input; that the two belong together is beyond what a type says of a computed name.
+  const tool = tools[name] as (given: unknown) => Promise<Record<string, unknown>>
+  return tool(checked.value)
+}
+
+function failure(message: string): ToolResult {
+  return { content: [{ type: 'text', text: message }], isError: true }
 }

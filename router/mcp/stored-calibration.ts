@@ -1,7 +1,7 @@
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
+import { describeCalibration } from '../calibrate/calibration-reads.ts'
 import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
-import { describeCalibration } from '../calibrate/describe.ts'
 import { lastConfig } from '../calibrate/route-cache.ts'
 
 /** Where the thresholds of one tenant stand, by the config that a router used last on this store. */

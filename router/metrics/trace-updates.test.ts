@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import type { Attempt } from '../../shared/wire/router/trace.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
-import { traceMetrics } from './trace-metrics.ts'
-import { type TraceFamily, traceUpdates } from './trace-updates.ts'
+import { type TraceFamily, traceMetrics, traceUpdates } from './trace-metrics.ts'
 
 const base = sampleTrace().attempts[0]!
 

@@ -1,9 +1,7 @@
-import type { PassingDialect } from '../../shared/dialects/dialect.ts'
-import type { MeterReading } from '../../shared/dialects/meter.ts'
+import type { MeterReading, PassingDialect } from '../../shared/dialects/dialect.ts'
 import { sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
-import { decoderOf } from '../upstream/content-encoding.ts'
-import { headerValue } from '../upstream/headers.ts'
+import { decoderOf, headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
 /** Of a stream: the largest unfinished frame that is held. */

@@ -1,7 +1,6 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
-import type { PassingDialect } from '../../shared/dialects/dialect.ts'
+import type { MeterReading, PassingDialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
-import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { passthroughOf } from '../../shared/dialects/passthrough/passthrough.ts'
 import { responses } from '../../shared/dialects/responses/responses.ts'
 import { joined } from '../../shared/sign/bytes.ts'

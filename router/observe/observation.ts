@@ -1,9 +1,16 @@
+import { toHex } from '../../shared/sign/bytes.ts'
+import { type RunningSha256, runningSha256 } from '../../shared/sign/sha256.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import type { Hashing } from '../receipt/request-part.ts'
+import {
+  type Hashing,
+  hashStart,
+  type PassedCall,
+  type RequestPart,
+  unreadRequestPart,
+} from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
 import { type EndedCall, MAX_ERROR_BODY, type PassedPath, readerOf, whole } from './ended-call.ts'
-import { longBody } from './long-body.ts'
 import type { ObservedEnd } from './record.ts'
 import type { TracedApi } from './target.ts'
 
@@ -129,4 +136,32 @@ export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock
       }
     },
   }
+}
+
+/** A body that is hashed on its way, since it is too long to be kept until its receipt is made. */
+function longBody(hashing: Hashing, before: readonly Uint8Array[]) {
+  const hashes = { prompt: started(hashing, 'prompt'), body: started(hashing, 'body') }
+  let size = 0
+  const push = (chunk: Uint8Array): void => {
+    size += chunk.length
+    hashes.prompt.update(chunk)
+    hashes.body.update(chunk)
+  }
+  before.forEach(push)
+  return {
+    push,
+    /** What the receipt says of the request; ask once, after its last byte. */
+    part: (call: PassedCall): RequestPart =>
+      unreadRequestPart(
+        call,
+        { size, prompt_hash: toHex(hashes.prompt.digest()), body_sha256_in: toHex(hashes.body.digest()) },
+        hashing,
+      ),
+  }
+}
+
+function started(hashing: Hashing, purpose: 'prompt' | 'body'): RunningSha256 {
+  const hash = runningSha256(hashing.sha256)
+  for (const bytes of hashStart(hashing, purpose)) hash.update(bytes)
+  return hash
 }

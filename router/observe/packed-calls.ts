@@ -1,6 +1,6 @@
-import type { MeterReading } from '../../shared/dialects/meter.ts'
+import type { MeterReading } from '../../shared/dialects/dialect.ts'
 import { readJson } from '../../shared/json/read-json.ts'
-import { byteRun, takeFrom } from '../receipt/byte-run.ts'
+import { byteRun, takeFrom } from '../receipt/packed-records.ts'
 import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type EndedCall, isBody, MAX_ERROR_BODY, type PassedPath, readingOf, requestOf } from './ended-call.ts'

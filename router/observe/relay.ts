@@ -8,9 +8,14 @@ import type { Exchange } from '../proxy/exchange.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import type { Receipts } from '../receipts.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
-import { pumpAnswer } from '../upstream/pump-answer.ts'
-import { type AnswerSink, type Transport, TransportError, type UpstreamHead } from '../upstream/transport.ts'
-import { heldEnd } from './held-end.ts'
+import {
+  type AnswerSink,
+  type HeaderList,
+  type Transport,
+  TransportError,
+  type UpstreamHead,
+  type UpstreamRequest,
+} from '../upstream/transport.ts'
 import { type Observation, observation } from './observation.ts'
 import type { ObservedEnd } from './record.ts'
 import { joinUpstream, type Target } from './target.ts'
@@ -223,4 +228,51 @@ function unreachable(dialect: 'messages' | 'chat'): string {
 function findRefusal(error: unknown): ApiError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof ApiError) return cause
   return undefined
+}
+
+/**
+ * Holds back the piece with which a body of a stated length is complete, so that the client has not all of it before the receipt is
+ * stored. A body without a length ends by its end, and passes as it comes.
+ */
+function heldEnd(headers: HeaderList) {
+  const length = headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
+  let left = length === undefined ? Number.POSITIVE_INFINITY : Number(length)
+  let lastPiece: Uint8Array | undefined
+  return {
+    /** What may be sent now: undefined for the piece that is held back. */
+    pass(chunk: Uint8Array): Uint8Array | undefined {
+      left -= chunk.length
+      const before = lastPiece
+      lastPiece = left <= 0 ? chunk : undefined
+      if (lastPiece === undefined) return chunk
+      return before
+    },
+    /** The piece that was held back. */
+    rest: (): Uint8Array | undefined => lastPiece,
+  }
+}
+
+/** `relay` for a transport that only sends. */
+function pumpAnswer(
+  transport: Transport,
+  request: Omit<UpstreamRequest, 'signal'>,
+  sink: AnswerSink,
+): (error: unknown) => void {
+  const stop = new AbortController()
+  let resume: (() => void) | undefined
+  const pump = async () => {
+    const { body, ...head } = await transport.send({ ...request, signal: stop.signal })
+    sink.head(head, () => resume?.())
+    for await (const chunk of body) {
+      if (sink.chunk(chunk)) continue
+      await new Promise<void>(resolve => {
+        resume = resolve
+      })
+    }
+  }
+  pump().then(sink.end, sink.fail)
+  return error => {
+    stop.abort(error)
+    resume?.()
+  }
 }

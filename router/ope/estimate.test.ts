@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { xoshiro128 } from '../policy/xoshiro128.ts'
-import { bootstrapMean, middle95, resampledSums } from './bootstrap.ts'
-import { type Estimate, estimatePolicy } from './estimate.ts'
+import { bootstrapMean, type Estimate, estimatePolicy, middle95, resampledSums } from './estimate.ts'
 import { type PolicyRow, policyRows } from './policy-rows.ts'
 
 const rowsOf = (list: readonly Partial<PolicyRow>[]) => {

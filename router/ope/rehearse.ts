@@ -1,17 +1,27 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { StoredCalibration } from '../calibrate/calibration.ts'
-import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
-import { routeThreshold } from '../calibrate/describe.ts'
+import { routeThreshold } from '../calibrate/calibration-reads.ts'
+import { type EntryRow, entriesOf, toEntry, turnOf } from '../calibrate/calibration-store.ts'
+import type { RouteRef } from '../calibrate/route-cache.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
-import { contextOf } from '../learning/context.ts'
+import { contextOf } from '../learning/learner.ts'
 import { serveThreshold } from '../policy/knobs.ts'
-import type { Span } from '../traces/stored-records.ts'
-import { type DirectReport, directRows } from './direct-rows.ts'
-import { estimatePolicy, type Metric, type PolicyEstimates } from './estimate.ts'
-import { hasStart, loggedTraces, routeNames } from './logged-traces.ts'
-import { policyRows } from './policy-rows.ts'
+import type { outcomes as outcomeTable, routingConfigs } from '../schema/tables.ts'
+import { exportRecords, type Span } from '../traces/stored-records.ts'
+import {
+  bootstrapMean,
+  DRAWS,
+  type Estimate,
+  estimatePolicy,
+  type Metric,
+  ofShare,
+  type PolicyEstimates,
+  SEEDS,
+} from './estimate.ts'
+import { column, policyRows } from './policy-rows.ts'
 import { rehearsedRoute } from './rehearsed-route.ts'
 import { replay } from './replay.ts'
 
@@ -134,4 +144,102 @@ function limits(config: RoutingConfig | undefined): string[] {
     warnings.push('the learned start of this config is left out: its routes are rehearsed from their start_rung')
   }
   return warnings
+}
+
+/** Direct replay: what the walked requests would have come to, beside what they did come to. */
+interface DirectReport {
+  /** Requests that could be walked to their end. */
+  n: number
+  /** Share of the requests that those are. */
+  coverage: number
+  /** null where none could. */
+  rehearsed: Estimate | null
+  logged: Estimate | null
+}
+
+function directRows(metric: Metric) {
+  const rehearsed = column(Float64Array)
+  const logged = column(Float64Array)
+  let asked = 0
+  return {
+    /** Undefined for a request that is not evaluable. */
+    add(one: { rehearsed: number; logged: number } | undefined): void {
+      asked += 1
+      if (one === undefined) return
+      rehearsed.push(one.rehearsed)
+      logged.push(one.logged)
+    },
+    report: (draws = DRAWS): DirectReport => ({
+      n: rehearsed.size(),
+      coverage: asked === 0 ? 0 : rehearsed.size() / asked,
+      rehearsed: meanOf(rehearsed.filled(), draws, metric),
+      logged: meanOf(logged.filled(), draws, metric),
+    }),
+  }
+}
+
+function meanOf(values: Float64Array, draws: number, metric: Metric): Estimate | null {
+  if (values.length === 0) return null
+  const sum = values.reduce((all, value) => all + value, 0)
+  const ci = bootstrapMean(values, draws, SEEDS[metric])
+  return { value: sum / values.length, ci: metric === 'failure' ? ofShare(ci, values.length) : ci }
+}
+
+interface LoggedTrace {
+  readonly trace: TraceRecord
+  /** Whether the served answer failed; undefined until it is reported. */
+  readonly failed: boolean | undefined
+}
+
+/** Every record of a window with what was reported about it, a page at a time. */
+async function* loggedTraces(db: Db, span: Span): AsyncGenerator<LoggedTrace[]> {
+  const [from, to] = [span.since?.toISOString() ?? '', span.until?.toISOString()]
+  for await (const page of exportRecords(db, span)) {
+    const traces = page
+      .map(text => readJson(text) as TraceRecord)
+      .filter(({ ts }) => ts >= from && (to === undefined || ts < to))
+    const first = traces[0]
+    if (first === undefined) continue
+    // A page is a piece of one chain, so all of it is of one tenant.
+    const outcomes = await outcomesOf(
+      db,
+      first.tenant_id,
+      traces.map(({ trace_id }) => trace_id),
+    )
+    yield traces.map(trace => ({ trace, failed: outcomes.get(trace.trace_id) }))
+  }
+}
+
+/** A routed request that got as far as a call: only such a start has a cost or an outcome. */
+function hasStart({ mode, attempts, policy }: TraceRecord): boolean {
+  return mode === 'enforce' && attempts.length > 0 && policy.propensity > 0
+}
+
+async function outcomesOf(db: Db, tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
+  const answer = await db.execute({
+    sql: `select trace_id, fails, passes from outcomes
+      where tenant_id = ? and trace_id in (select value from json_each(?))`,
+    args: [tenant, JSON.stringify(ids)],
+  })
+  const outcomes = new Map<string, boolean>()
+  for (const { trace_id, fails, passes } of rowsOf<Pick<RowOf<typeof outcomeTable>, 'trace_id' | 'fails' | 'passes'>>(
+    answer,
+  )) {
+    const turn = turnOf({ fails, passes })
+    if (turn !== undefined) outcomes.set(trace_id, turn === 'fail')
+  }
+  return outcomes
+}
+
+/** Names of routes over the configs that this store has seen: a route that only moved is the same route. */
+async function routeNames(db: Db): Promise<(trace: TraceRecord) => string> {
+  const answer = await db.execute('select config_hash, body from routing_configs')
+  const known = new Map(
+    rowsOf<Pick<RowOf<typeof routingConfigs>, 'config_hash' | 'body'>>(answer).map(({ config_hash, body }) => [
+      config_hash,
+      (readJson(body) as { routes: RouteRef[] }).routes,
+    ]),
+  )
+  return ({ policy, route_ix }) =>
+    known.get(policy.config_hash)?.[route_ix ?? -1]?.fingerprint ?? `${policy.config_hash} ${route_ix}`
 }

@@ -2,8 +2,8 @@ import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import { type Knobs, resolveKnobs } from '../policy/knobs.ts'
 import { matchRoute } from '../policy/match-route.ts'
-import { resolveMode } from '../policy/mode.ts'
 import { type Start, startRung } from '../policy/start-rung.ts'
+import { resolveMode } from '../proxy/decide-call.ts'
 
 /** Where a config would route a logged request, and where it would start. */
 export interface Rehearsed {

@@ -4,7 +4,7 @@ import type { Attempt, ErrorClass, GateResult, TraceRecord } from '../../shared/
 import type { Named } from '../config/frozen.ts'
 import { isSameModel } from '../config/model.ts'
 import type { GateBase } from '../gates/common-keys.ts'
-import { decide } from '../gates/decide.ts'
+import { decide } from '../gates/run-gates.ts'
 import {
   afterFault,
   afterGateFail,

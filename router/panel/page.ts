@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { ICON_SPRITE, icon } from '../../shared/browser/icon-sprite.ts'
+import { ICON_SPRITE, icon } from '../../shared/browser/icons.ts'
 import { MENU } from '../../shared/browser/menu.ts'
 import { TYPEFACE } from '../../shared/browser/typeface.ts'
 import { VERSION } from '../../shared/version.ts'

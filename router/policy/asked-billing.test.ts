@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PLAIN_BILLING } from '../../shared/dialects/token-count.ts'
+import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { answerCost, classPrices, type Price, ratesOf } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { askedBilling, billedBound } from './asked-billing.ts'

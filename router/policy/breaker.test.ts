@@ -4,6 +4,7 @@ import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import {
   abandoned,
   type Breaker,
+  breakers,
   COOL_DOWN_MS,
   closedBreaker,
   enter,
@@ -13,8 +14,7 @@ import {
   type Pass,
   succeeded,
   tripped,
-} from './breaker.ts'
-import { breakers } from './breakers.ts'
+} from './breakers.ts'
 
 const history = (...calls: [step: typeof failed | typeof succeeded, at: number][]): Breaker =>
   calls.reduce((breaker, [step, at]) => step(breaker, 0, at), closedBreaker)

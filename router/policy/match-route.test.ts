@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { globMatches } from '../config/glob.ts'
-import { agentOf } from './agent.ts'
-import { type MatchFacts, matchRoute } from './match-route.ts'
+import { agentOf } from '../receipt/request-part.ts'
+import { globMatches, type MatchFacts, matchRoute } from './match-route.ts'
 import { configOf } from './testing/route-of.ts'
 
 const facts = (over: Partial<MatchFacts> & { headers?: Record<string, string> } = {}): MatchFacts => ({

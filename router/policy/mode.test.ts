@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { profiles } from '../../shared/wire/router/conventions.ts'
+import { resolveMode } from '../proxy/decide-call.ts'
 import { describeModes, resolveKnobs, serveThreshold } from './knobs.ts'
-import { resolveMode } from './mode.ts'
 import { configOf, routeOf } from './testing/route-of.ts'
 
 const enforced = routeOf(3, 'profile = "cost"')

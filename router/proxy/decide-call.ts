@@ -2,15 +2,14 @@ import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { heldByRequest } from '../../shared/dialects/responses/held.ts'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { InboundApi, Profile } from '../../shared/wire/router/conventions.ts'
-import { requestHeaders } from '../../shared/wire/router/headers.ts'
+import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
+import { modeValues, readMode, requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { ActiveConfig } from '../active-config.ts'
 import { spokenTo } from '../config/model.ts'
 import type { Route } from '../config/routing-config.ts'
 import type { EnforceInput } from '../enforce/enforce.ts'
 import type { Target } from '../observe/target.ts'
 import { matchRoute } from '../policy/match-route.ts'
-import { resolveMode } from '../policy/mode.ts'
 import { agentOfHeaders } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -101,4 +100,40 @@ function routeFor(
     bodyBytes: body.length,
     header: name => headerValue(headers, name),
   })
+}
+
+interface Resolved {
+  readonly mode: Mode
+  /** `none` when the request is only observed. */
+  readonly profile: Profile | 'none'
+  /** What the header decided: it names a profile, a mode, or nothing that counted. */
+  readonly byHeader: 'mode' | 'profile' | null
+}
+
+type ModeRoute = Pick<Route, 'ladder' | 'mode' | 'profile' | 'headerModes'>
+
+/** docs/spec/router.md §6.9: header before route before ROUTER_MODE, which the route's mode has taken in already. */
+export function resolveMode(header: string | undefined, route: ModeRoute | undefined): Resolved | { error: string } {
+  if (header === undefined) return route?.mode === 'enforce' ? enforce(route.profile, null) : observe(null)
+  const asked = readMode(header)
+  if (asked === undefined) return { error: `${requestHeaders.mode} takes ${either(modeValues)}` }
+  if (route !== undefined && !route.headerModes.includes(asked))
+    return { error: `this route takes ${either(route.headerModes)} in ${requestHeaders.mode}, not ${asked}` }
+  if (asked === 'observe') return observe('mode')
+  const ladder = route !== undefined && route.ladder.length > 0
+  if (asked === 'enforce') {
+    return ladder
+      ? enforce(route.profile, 'mode')
+      : { error: `${requestHeaders.mode}: enforce needs a route with a ladder, and no such route matches this request` }
+  }
+  return ladder ? enforce(asked, 'profile') : observe(null)
+}
+
+const observe = (byHeader: 'mode' | null): Resolved => ({ mode: 'observe', profile: 'none', byHeader })
+
+const enforce = (profile: Profile, byHeader: Resolved['byHeader']): Resolved => ({ mode: 'enforce', profile, byHeader })
+
+function either(values: readonly string[]): string {
+  if (values.length === 0) return 'no value'
+  return values.length === 1 ? values[0]! : `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`
 }

@@ -1,7 +1,6 @@
 import type { Span } from '../../shared/dialects/json-scan.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { byteRun, takeFrom } from './byte-run.ts'
 import { bytesToHash, type CallContext, type Recorded, type Unhashed } from './unhashed.ts'
 
 /** Records on their way to another thread: themselves as JSON, and the bodies that are hashed there as one run of bytes. */
@@ -42,4 +41,28 @@ export function unpackRecords({ heads, bytes }: PackedRecords): Recorded[] {
     const sent = how === 'body' ? body : how === null ? null : take(how)
     return { record, body, prompt: prompt ?? undefined, sent, context }
   })
+}
+
+/** Bytes of many bodies one behind the other, so that they change hands at once. */
+export function byteRun(size: number) {
+  const bytes = new Uint8Array(size)
+  let at = 0
+  return {
+    bytes,
+    /** Adds a part and tells how long it is. */
+    put(part: Uint8Array): number {
+      bytes.set(part, at)
+      at += part.length
+      return part.length
+    },
+  }
+}
+
+/** Takes the parts of a run in the order in which they were put there. */
+export function takeFrom(bytes: Uint8Array<ArrayBuffer>): (length: number) => Uint8Array<ArrayBuffer> {
+  let at = 0
+  return length => {
+    at += length
+    return bytes.subarray(at - length, at)
+  }
 }

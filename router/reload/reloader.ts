@@ -2,7 +2,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { ReloadResult } from '../../shared/wire/router/health.ts'
 import { type ActiveConfig, ConfigError, type ConfigSource, type configHolder } from '../active-config.ts'
-import { restartRequired } from './restart-required.ts'
+import type { RoutingConfig, StoreSettings } from '../config/routing-config.ts'
 
 export interface ReloaderDeps {
   holder: ReturnType<typeof configHolder>
@@ -36,4 +36,26 @@ export function reloader({ holder, activate, readConfig, metrics, log }: Reloade
       throw error
     }
   }
+}
+
+/** What the writer of this process was built with. */
+const OF_WRITER = {
+  queue: 'store.queue',
+  batch: 'store.batch',
+  flushMs: 'store.flush_ms',
+  checkpointRecords: 'store.checkpoint_records',
+  checkpointSeconds: 'store.checkpoint_seconds',
+  retentionDays: 'store.retention_days',
+} as const satisfies Partial<Record<keyof StoreSettings, string>>
+
+type Settings = Pick<RoutingConfig, 'store' | 'limits'>
+
+/** The keys of a new config that take effect only at a restart, as they are spelled in the file. */
+function restartRequired(running: Settings, next: Settings): string[] {
+  const keys: string[] = []
+  for (const [key, name] of Object.entries(OF_WRITER) as [keyof typeof OF_WRITER, string][]) {
+    if (running.store[key] !== next.store[key]) keys.push(name)
+  }
+  if (running.limits.maxBodyBytes !== next.limits.maxBodyBytes) keys.push('limits.max_body_bytes')
+  return keys
 }

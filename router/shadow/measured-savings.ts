@@ -1,7 +1,7 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
-import { DRAWS, middle95, resampledSums } from '../ope/bootstrap.ts'
+import { DRAWS, middle95, resampledSums } from '../ope/estimate.ts'
 import type { shadows } from '../schema/tables.ts'
 import type { StoredChain } from '../traces/stored-records.ts'
 import { FEWEST } from './shadow-sums.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { budgetLedger, type Caps } from '../budget/ledger.ts'
-import { accountTenant } from './account-tenant.ts'
+import { accountTenant } from './shard-accounts.ts'
 
 const caps: Caps = {
   request: null,

@@ -5,8 +5,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { routerDirectory } from './directory.ts'
-import { routerDirectorySteps } from './directory-steps.ts'
+import { routerDirectory, routerDirectorySteps } from './directory.ts'
 
 const NAMES = ['a', 'b', 'c']
 

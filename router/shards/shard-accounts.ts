@@ -2,7 +2,6 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { budgetLedger, type SpentRow } from '../budget/ledger.ts'
 import type { spentStore } from '../budget/spent-store.ts'
-import { accountTenant } from './account-tenant.ts'
 
 type SpentStore = ReturnType<typeof spentStore>
 
@@ -58,4 +57,11 @@ export function shardAccounts({ clock, log, shared, of }: ShardAccountsDeps) {
       clearTimeout(saving)
     },
   }
+}
+
+const OF_A_TENANT = /^(?:(?:session|tenant)\/|route-tenant\/[^/]*\/)([A-Za-z0-9._-]{1,64})\//
+
+/** Whose account a total of the ledger is; undefined for what all tenants spend together. */
+export function accountTenant(key: string): string | undefined {
+  return OF_A_TENANT.exec(key)?.[1]
 }

@@ -1,19 +1,20 @@
 import { requestIdOf } from '../../shared/http/request-id.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { errorBodyFor } from '../../shared/wire/router/error.ts'
 import { routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { RouterReadiness } from '../../shared/wire/router/health.ts'
 import type { Access } from '../auth/access.ts'
+import { pathClassOf } from '../auth/callers.ts'
 import { keyring } from '../auth/keys.ts'
-import { pathClassOf } from '../auth/path-class.ts'
 import { dialectOf } from '../errors.ts'
 import { targetOf, versioned } from '../observe/target.ts'
-import { answerRefusal } from '../proxy/answer-refusal.ts'
+import { answerRefusal } from '../proxy/exchange.ts'
 import type { HandleCall } from '../proxy/handle-call.ts'
+import type { Router } from '../router.ts'
 import { headerValue } from '../upstream/headers.ts'
-import { type RouterShardService, shardAway } from './router-shard.ts'
 
 export interface ShardedRouterDeps {
   access: Access
@@ -97,3 +98,18 @@ async function readiness({ url, headers }: Request, shards: readonly RouterShard
   const value: RouterReadiness = { status: isReady ? 'ready' : 'not_ready', checks }
   return Response.json(value, { status: isReady ? 200 : 503 })
 }
+
+/** One shard as a process serves it: its store and its router, once that could be opened. */
+export interface RouterShardService {
+  readonly name: string
+  /** Undefined while its store cannot be reached for the first time. */
+  readonly open: { db: Db; router: Router; handleCall: HandleCall } | undefined
+}
+
+/** Why a tenant is refused whose shard has not been opened yet, and its certificates and accounts not been read. */
+const shardAway = (name: string): string =>
+  `the store of this tenant (shard ${name}) does not answer yet: try again in a moment`
+
+/** Why a caller who sees all tenants is refused: a list without one of the shards would be wrong. */
+export const oneShardAway = (name: string): string =>
+  `shard ${name} does not answer, and what is asked for is of all tenants: try again in a moment, or ask with the key of one tenant`

@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
@@ -6,10 +7,9 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { traces } from '../schema/tables.ts'
 import { type ChainHead, sealedRun, traceText } from './canonical-trace.ts'
 import { type ChainState, emptyChain, loadChains } from './chains.ts'
-import { insertBatch, type SealedRow } from './insert-batch.ts'
 import type { LeaseTerm, writerLease } from './lease.ts'
 import { dropDay, type LateDay, lateDays } from './savings-days.ts'
-import { rowOf } from './trace-row.ts'
+import { type Cell, rowColumns, rowOf } from './trace-row.ts'
 
 export interface Committed {
   written: number
@@ -155,4 +155,36 @@ async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set
     args: [ids],
   })
   return new Set(rowsOf<Pick<RowOf<typeof traces>, 'trace_id'>>(answer).map(row => row.trace_id))
+}
+
+interface SealedRow {
+  cells: Cell[]
+  /** Where its bytes are in the run. */
+  at: number
+  bytes: number
+}
+
+// Like insertRows, one statement for any number of rows; but the bodies travel beside the JSON, as one run of bytes: JSON inside JSON has
+// every quote escaped, parsed and unescaped again, which took twice the time of the whole insert (measured at 256 rows of 1.2 kB).
+// json_each hands each row over as text, jsonb() makes it cheap to take apart. The lease is asked in the statement that writes.
+const sql = [
+  'with rows as materialized (select jsonb(value) as cells from json_each(?1))',
+  `insert into traces (${rowColumns.join(', ')}, body)`,
+  `select ${rowColumns.map((_, index) => `cells ->> ${index}`).join(', ')},`,
+  `cast(substr(?2, cells ->> ${rowColumns.length}, cells ->> ${rowColumns.length + 1}) as text) from rows`,
+  "where exists (select 1 from writer_lease where name = 'traces' and holder = ?3 and epoch = ?4)",
+].join(' ')
+
+/**
+ * Inserts all of the rows, or none: none where another process took the lease, and none with an error where a row is already there.
+ * Skipping single rows would leave holes in the chain.
+ */
+export function insertBatch(
+  rows: readonly SealedRow[],
+  run: Uint8Array<ArrayBuffer>,
+  { holder, epoch }: LeaseTerm,
+): InStatement {
+  // SQL counts from 1.
+  const cells = rows.map(row => [...row.cells, row.at + 1, row.bytes])
+  return { sql, args: [JSON.stringify(cells), run, holder, epoch] }
 }

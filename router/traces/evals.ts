@@ -1,6 +1,6 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/next-turn.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'

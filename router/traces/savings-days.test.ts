@@ -2,11 +2,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Db } from '../../shared/sql/db.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
-import { savings, type Window } from './savings.ts'
+import { DAY_MS, savings, type Window } from './savings.ts'
 import { savingsByDay, unchangedSql, wrongSums } from './savings-days.ts'
 import { endsSql } from './stored-records.ts'
 import { sampleTrace } from './testing/records.ts'
-import { DAY_MS } from './utc-day.ts'
 
 const START = Date.UTC(2026, 0, 1)
 const at = (day: number, ms = 0) => new Date(START + day * DAY_MS + ms)

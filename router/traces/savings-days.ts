@@ -4,9 +4,8 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { savingsDays, traces } from '../schema/tables.ts'
 import type { LeaseTerm } from './lease.ts'
-import { stretches, sumColumns, sums } from './savings.ts'
+import { DAY_MS, dayOf, stretches, sumColumns, sums } from './savings.ts'
 import { endsOf } from './stored-records.ts'
-import { DAY_MS, dayOf } from './utc-day.ts'
 
 /** Calls that began in a day may end so long after it. */
 const OPEN_MS = 6 * 3_600_000

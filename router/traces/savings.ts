@@ -1,11 +1,10 @@
 import type { InValue } from '@libsql/client/web'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/next-turn.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
 import type { StoredChain } from './stored-records.ts'
-import { DAY_MS, dayOf } from './utc-day.ts'
 
 export interface Window {
   tenant?: string | undefined
@@ -196,3 +195,8 @@ function shown(sums: Sums) {
     unpriced: sums.unpriced,
   }
 }
+
+export const DAY_MS = 86_400_000
+
+/** Days in UTC, counted from 1970. */
+export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS)

@@ -1,7 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/next-turn.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'

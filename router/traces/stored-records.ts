@@ -1,10 +1,10 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { checkpoints } from '../schema/tables.ts'
 import { tenantsSql } from './chains.ts'
 import type { RecordLine } from './check-stretch.ts'
 import { ExportLineError, toCheckpoint } from './export-line.ts'
-import { feedbackColumns } from './feedback-columns.ts'
 import { rowColumns } from './trace-row.ts'
 
 const PAGE = 256
@@ -219,5 +219,24 @@ function decoded(bytes: Uint8Array<ArrayBuffer>): string {
     return decoder.decode(bytes)
   } catch {
     return ''
+  }
+}
+
+/** The columns that repeat a report, as SQL gives them in one text; counts are made from them. */
+const feedbackColumns = 'json_array(tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, ts_ms, hash)'
+
+/** Whether columns say what the report says that they stand beside. */
+export function matchesFeedback(columns: string, report: object): boolean {
+  const { tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, ts, hash } = report as Record<
+    string,
+    unknown
+  >
+  const cells = [tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, Date.parse(String(ts)), hash]
+  const expected = JSON.stringify(cells)
+  try {
+    // SQL and JSON.stringify may escape a character differently; the values decide.
+    return columns === expected || JSON.stringify(readJson(columns)) === expected
+  } catch {
+    return false
   }
 }

@@ -3,8 +3,8 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { ChainHead } from './canonical-trace.ts'
 import type { Break, CheckedStretch } from './check-stretch.ts'
-import { matchesFeedback } from './feedback-columns.ts'
 import type { ReadLine } from './record-reader.ts'
+import { matchesFeedback } from './stored-records.ts'
 import type { traceIdSet } from './trace-ids.ts'
 
 interface Point {

@@ -7,8 +7,7 @@ import { manifest } from '../../shared/wire/runtime/manifest.ts'
 import { withoutKey } from '../http/idempotent.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import type { VersionRow } from './agent.ts'
-import { agentStore } from './store.ts'
-import { versionCache } from './version-cache.ts'
+import { agentStore, versionCache } from './store.ts'
 
 let db: Db
 beforeEach(async () => {

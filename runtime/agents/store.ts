@@ -21,7 +21,6 @@ import {
   toVersion,
 } from './rows.ts'
 import type { SealTexts } from './texts.ts'
-import { versionCache } from './version-cache.ts'
 
 /** What else ends with an agent, in the transaction that deletes it. */
 export type Deleting = (agent: Pick<AgentRow, 'id' | 'tenantId' | 'name'>, nowMs: number) => InStatement[]
@@ -309,6 +308,37 @@ from agent_versions where agent_id = ? ${where} ${order}`,
         args: [agent.name, agent.id, ...args],
       })
       return rowsOf<ListedVersion>(found).map(toVersion)
+    },
+  }
+}
+
+/** Published versions never change, so a cached one is never stale. Bounded by the text it holds; the least used goes first. */
+export function versionCache(mostCharacters = 16 * 1024 * 1024) {
+  const held = new Map<string, { version: VersionRow; weight: number }>()
+  let total = 0
+
+  function drop(id: string): void {
+    total -= held.get(id)?.weight ?? 0
+    held.delete(id)
+  }
+
+  return {
+    get(id: string): VersionRow | undefined {
+      const found = held.get(id)
+      if (found === undefined) return undefined
+      held.delete(id)
+      held.set(id, found)
+      return found.version
+    },
+    put(version: VersionRow, weight: number): void {
+      drop(version.versionId)
+      if (weight > mostCharacters) return
+      held.set(version.versionId, { version, weight })
+      total += weight
+      for (const id of held.keys()) {
+        if (total <= mostCharacters) break
+        drop(id)
+      }
     },
   }
 }

@@ -3,8 +3,8 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeSteps } from '../schema/steps.ts'
-import { egressAudit } from './egress.ts'
 import { auditLog } from './log.ts'
+import { egressAudit } from './run-entries.ts'
 
 it('what leaves a sandbox, and what may not, stands in the chain of its tenant', async () => {
   const db = await openDb(':memory:')

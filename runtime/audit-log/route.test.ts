@@ -4,7 +4,7 @@ import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import { fixture } from '../auth/testing/fixture.ts'
-import { isAdministrative } from './administrative.ts'
+import { isAdministrative } from './audited.ts'
 
 const options = { timers: false, masterKey: new Uint8Array(32).fill(7) }
 

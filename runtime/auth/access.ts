@@ -1,4 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
+import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Principal } from '../http/http-env.ts'
@@ -9,11 +10,9 @@ import { type Holding, tenantStore } from '../tenants/store.ts'
 import { personStore } from '../users/store.ts'
 import type { Records } from '../vault/records.ts'
 import { loginAccess, newToken } from './dashboard/login-access.ts'
-import { setupLinks } from './dashboard/setup-links.ts'
-import { userStore } from './dashboard/user-store.ts'
+import { type UserStore, userStore } from './dashboard/user-store.ts'
 import { gates } from './gate.ts'
-import { bearerKey } from './keys/api-key.ts'
-import { keyAccess } from './keys/key-access.ts'
+import { bearerKey, keyAccess } from './keys/key-access.ts'
 import { keyStore } from './keys/store.ts'
 import { passwords, type Scrypt } from './password.ts'
 import type { Throttle } from './throttle.ts'
@@ -63,4 +62,22 @@ export function access(options: AccessOptions) {
     },
     close: () => known.flush(),
   }
+}
+
+/** A one-time token with which the first owner is made, for an hour; undefined once there is an owner. */
+function setupLinks(users: Pick<UserStore, 'hasOwner' | 'addSetupToken'>, now: () => Date) {
+  return async (): Promise<string | undefined> => {
+    if (await users.hasOwner()) return undefined
+    const token = newToken()
+    await users.addSetupToken(sha256Hex(token), now().getTime())
+    return token
+  }
+}
+
+/** Addresses that are listened on and that a browser cannot open. */
+const EVERY_ADDRESS = /(?<=^https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/
+
+/** The token stands behind the `#`, so that no server, proxy or log on the way sees it. */
+export function setupLink(base: string, token: string): string {
+  return `${base.replace(EVERY_ADDRESS, 'localhost').replace(/\/$/, '')}/setup#token=${token}`
 }

@@ -7,8 +7,7 @@ import { nearest } from '../../shared/wire/nearest.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
 import { type LoginAccess, refuseWithoutCsrfToken } from './dashboard/login-access.ts'
-import { bearerKey } from './keys/api-key.ts'
-import type { KeyAccess } from './keys/key-access.ts'
+import { bearerKey, type KeyAccess } from './keys/key-access.ts'
 
 export interface GateDeps {
   keyAccess: Pick<KeyAccess, 'principalOf'>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { utf8 } from '../../shared/sign/bytes.ts'
-import { nativeScrypt } from '../host/native-scrypt.ts'
+import { nativeScrypt } from '../host/native-crypto.ts'
 import { passwords, portableScrypt } from './password.ts'
 
 describe('passwords', () => {

@@ -1,6 +1,6 @@
 import { scryptAsync } from '@noble/hashes/scrypt.js'
 import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
-import { equalSecrets } from '../../shared/sign/equal.ts'
+import { equalSecrets } from '../../shared/sign/sha256.ts'
 
 export interface ScryptCost {
   N: number

@@ -1,23 +1,25 @@
+import type { InValue } from '@libsql/client/web'
+import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { sameRecord } from '../../shared/http/validate.ts'
-import { toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import type { Budget } from '../../shared/wire/runtime/budget.ts'
+import { fromUsd, toUsd } from '../../shared/money/money.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { nanoSum, storableText } from '../../shared/sql/sql-values.ts'
+import type { Budget, budgetPut } from '../../shared/wire/runtime/budget.ts'
 import { budgetEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/budgets.ts'
 import { runEndpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
-import { rangeProblem } from '../../shared/wire/runtime/usage.ts'
+import { rangeProblem, type UsageItem } from '../../shared/wire/runtime/usage.ts'
 import type { AgentStore } from '../agents/store.ts'
-import { canonicalBody } from '../http/canonical-body.ts'
+import { canonicalBody } from '../http/idempotent.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
 import type { DayOf } from './day.ts'
 import type { Ledger } from './ledger.ts'
+import type { Today } from './limits.ts'
 import type { PriceChecks } from './price-checks.ts'
 import { inWords } from './refusal.ts'
 import type { BudgetRow, BudgetStore } from './store.ts'
-import { usage } from './usage.ts'
-import { toBudget, toLimits } from './wire-form.ts'
 
 export interface BudgetsDeps {
   db: Db
@@ -115,4 +117,88 @@ function dayOfText(text: string, dayOf: (ms: number) => string): string {
 
 function daysBefore(day: string, days: number): string {
   return new Date(Date.parse(day) - days * 86_400_000).toISOString().slice(0, 10)
+}
+
+interface UsageWanted {
+  tenantId: string
+  /** Days, both counted in. */
+  from: string
+  to: string
+  agentName?: string | undefined
+  groupBy: 'day' | 'agent' | 'model'
+}
+
+const GROUPS = { day: 'day', agent: 'agent_name', model: 'model' } as const
+const MEMBERS = { day: 'day', agent: 'agentName', model: 'model' } as const
+
+type Counted =
+  | 'runs'
+  | 'tokens_in'
+  | 'tokens_out'
+  | 'cost_nano'
+  | 'uncertain_tokens'
+  | 'uncertain_nano'
+  | 'unpriced_calls'
+type UsageRow = { name: string } & Record<Counted, number>
+
+/** What was used, from counters that stay when runs are deleted: the work is by days and agents, not by runs. */
+async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: UsageWanted): Promise<UsageItem[]> {
+  const column = GROUPS[groupBy]
+  // A run has its model when it has ended; before that it is counted for its day and agent alone.
+  const runs = groupBy === 'model' ? 'sum(ended)' : 'sum(runs)'
+  const args: InValue[] = [tenantId, from, to, ...(agentName === undefined ? [] : [storableText(agentName)])]
+  const found = await db.execute({
+    sql: `select ${column} as name, ${runs} as runs, sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, ${nanoSum('cost_nano')} as cost_nano,
+      sum(uncertain_tokens) as uncertain_tokens, ${nanoSum('uncertain_nano')} as uncertain_nano, sum(unpriced_calls) as unpriced_calls from usage_days
+      where tenant_id = ? and day between ? and ? ${agentName === undefined ? '' : 'and agent_name = ?'}
+      ${groupBy === 'model' ? "and model <> ''" : ''} group by ${column} order by ${column}`,
+    args,
+  })
+  return rowsOf<UsageRow>(found).map(row => ({
+    [MEMBERS[groupBy]]: row.name,
+    runs: row.runs,
+    tokensIn: row.tokens_in,
+    tokensOut: row.tokens_out,
+    costUsd: toUsd(row.cost_nano),
+    uncertainTokens: row.uncertain_tokens,
+    uncertainCostUsd: toUsd(row.uncertain_nano),
+    unpricedCalls: row.unpriced_calls,
+  }))
+}
+
+const usdOrNull = (nano: number | null) => (nano === null ? null : toUsd(nano))
+const nanoOrNull = (usd: number | null) => (usd === null ? null : fromUsd(usd))
+
+function toBudget(row: Omit<BudgetRow, 'createdMs'>, today: Today): Budget {
+  return {
+    agentName: row.agentName,
+    maxCostUsdPerDay: usdOrNull(row.costNanoDay),
+    maxCostUsdPerRun: usdOrNull(row.costNanoRun),
+    maxTokensPerDay: row.tokensDay,
+    maxRunsPerDay: row.runsDay,
+    hardFail: row.hardFail,
+    notifyAtPct: row.notifyAtPct,
+    toolLimits: row.toolLimits,
+    today: {
+      runs: today.runs,
+      tokens: today.tokens,
+      costUsd: toUsd(today.costNano),
+      uncertainTokens: today.uncertainTokens,
+      uncertainCostUsd: toUsd(today.uncertainNano),
+      reserved: { tokens: today.heldTokens, costUsd: toUsd(today.heldNano) },
+    },
+    updatedAt: new Date(row.updatedMs).toISOString(),
+  }
+}
+
+function toLimits(put: z.output<typeof budgetPut>) {
+  return {
+    costNanoDay: nanoOrNull(put.maxCostUsdPerDay),
+    costNanoRun: nanoOrNull(put.maxCostUsdPerRun),
+    tokensDay: put.maxTokensPerDay,
+    runsDay: put.maxRunsPerDay,
+    hardFail: put.hardFail,
+    notifyAtPct: put.notifyAtPct,
+    toolLimits: put.toolLimits,
+  }
 }

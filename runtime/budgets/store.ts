@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../shared/sql/db-fault.ts'
 import { nanoPlus, nanoSum } from '../../shared/sql/sql-values.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { type TreeLimitRow, toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'

@@ -1,4 +1,4 @@
-import type { ProgramExits } from '../../shared/cli/exit-words.ts'
+import type { ProgramExits } from '../../shared/cli/exit-code.ts'
 
 export const runtimeExits: ProgramExits = {
   serve: { 0: 'ended by a signal' },

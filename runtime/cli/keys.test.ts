@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { typed } from '../../shared/cli/testing/typed.ts'
 import { serveRuntime } from '../host/node.ts'
-import { runtimeProgram } from './program.ts'
+import { runtimeProgram } from './commands.ts'
 
 let folder: string
 beforeEach(async () => {

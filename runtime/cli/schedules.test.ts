@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { typed } from '../../shared/cli/testing/typed.ts'
-import { runtimeProgram } from './program.ts'
+import { runtimeProgram } from './commands.ts'
 
 const preview = (args: string[], env: Record<string, string> = {}) =>
   typed(runtimeProgram, ['schedules', 'preview', ...args], { env })

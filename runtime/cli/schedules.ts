@@ -1,6 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { readCron } from '../schedules/cron-pattern.ts'
-import { previewFires } from '../schedules/preview.ts'
+import { previewFires } from '../schedules/next-fire.ts'
 import { zoneOffset } from '../schedules/zone.ts'
 import { givenObject } from './service-command.ts'
 import { listVerb, timeText, verb } from './verb.ts'

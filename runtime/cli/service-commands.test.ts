@@ -6,7 +6,7 @@ import { freePort } from '../../scripts/bench/free-port.ts'
 import { typed } from '../../shared/cli/testing/typed.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { runtimeProgram } from './program.ts'
+import { runtimeProgram } from './commands.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 
 let fixture: TerminalFixture

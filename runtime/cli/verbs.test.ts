@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { typed } from '../../shared/cli/testing/typed.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { runtimeProgram } from './commands.ts'
 import { differences } from './differences.ts'
-import { runtimeProgram } from './program.ts'
 import { atTerminal, KEY, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 
 let fixture: TerminalFixture

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
-import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'

@@ -1,14 +1,14 @@
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
-import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn, readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
-import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
-import { isDeeper } from '../../shared/json/depth.ts'
+import { isDeeper } from '../../shared/http/validate.ts'
 import { readExactly } from '../../shared/json/exact-numbers.ts'
-import { backoffDelay } from '../../shared/time/backoff.ts'
+import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
+import { secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { backoffDelay } from '../../shared/time/sleep.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
 import { rateGates } from './rate-gate.ts'
-import { IN_FAILURES, IN_RESULTS, redaction } from './redaction.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
 export interface CallDeps {
@@ -271,3 +271,24 @@ function asObject(body: unknown): Record<string, unknown> {
   if (Array.isArray(body)) return { items: body }
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : { value: body }
 }
+
+const MASK = '***'
+/** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
+export const IN_FAILURES = 4
+export const IN_RESULTS = 8
+
+/** Takes the secrets of a credential that have so many characters out of a text, in each form in which a vendor may repeat them. */
+export function redaction({ keys }: Connector, { values }: Credential, least: number): (text: string) => string {
+  const secret = new Set(keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
+  const plain = Object.entries(values).flatMap(([name, value]) =>
+    secret.has(name) || OAUTH_SECRETS.has(name) ? [value] : [],
+  )
+  const names = Object.entries(values).flatMap(([name, value]) => (secret.has(name) ? [] : [value]))
+  const forms = plain
+    .filter(value => value.length >= least)
+    .flatMap(value => [...secretForms(value), ...names.map(name => toBase64(utf8(`${name}:${value}`)))])
+  const all = [...new Set(forms)].toSorted((a, b) => b.length - a.length)
+  return text => all.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, MASK) : made), text)
+}
+
+const OAUTH_SECRETS = new Set(['accessToken', 'refreshToken', 'clientSecret'])

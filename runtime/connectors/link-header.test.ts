@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { expectWithin } from '../../tests/crowding.ts'
-import { linkTo, nextParameter } from './link-header.ts'
+import { linkTo, nextParameter } from './read-body.ts'
 
 const headers = (link: string) => new Headers({ link })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { mailMessage } from './mail-message.ts'
+import { mailMessage } from './catalogue/gmail.ts'
 
 /** Reads a message as a mail program does, by Node's own decoders. */
 function read(raw: string) {

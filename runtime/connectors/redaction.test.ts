@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { IN_FAILURES, IN_RESULTS, redaction } from './call.ts'
 import { catalogue } from './catalogue.ts'
-import { IN_FAILURES, IN_RESULTS, redaction } from './redaction.ts'
 
 const secret = fc
   .string({ minLength: 8, maxLength: 60, unit: fc.constantFrom(...'abcXYZ019-_.:+/=!"\\%& ') })

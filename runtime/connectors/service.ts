@@ -11,7 +11,7 @@ import {
   type ConnectorTest,
   MASKED,
 } from '../../shared/wire/runtime/connector.ts'
-import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
+import { type Sealing, vaultToStore } from '../vault/vault.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { TimelineStep } from './browser/run/timeline.ts'
-import { alignSteps } from './compare-steps.ts'
+import { alignSteps } from './pages/compare.ts'
 
 const step = (stepId: string): TimelineStep => ({
   stepId,

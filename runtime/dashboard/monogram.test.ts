@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { monogramOf } from './monogram.ts'
+import { monogramOf } from './pages/connectors.ts'
 
 const services = readdirSync(new URL('../connectors/catalogue/', import.meta.url)).map(file => file.replace('.ts', ''))
 

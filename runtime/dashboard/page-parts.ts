@@ -8,8 +8,7 @@ import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import type { Ask } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
 import type { Html, Page } from './page.ts'
-import { rootOf } from './page-headers.ts'
-import { menuOf } from './shell.ts'
+import { menuOf, rootOf } from './shell.ts'
 
 /** What of a page changes: all of it but the frame, which has the token of the login. */
 export interface PageParts {

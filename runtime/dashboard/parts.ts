@@ -1,7 +1,6 @@
 import { html } from 'hono/html'
 import { moment, money, usd } from '../../shared/browser/figures.ts'
-import { icon } from '../../shared/browser/icon-sprite.ts'
-import type { IconName } from '../../shared/browser/icons.ts'
+import { type IconName, icon } from '../../shared/browser/icons.ts'
 import { visible } from './browser/text/foreign-text.ts'
 import type { Html, Shown } from './page.ts'
 

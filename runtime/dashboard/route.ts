@@ -1,14 +1,16 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
 import { browserFiles } from '../../shared/http/browser-files.ts'
 import { packedAnswers } from '../../shared/http/packed-answers.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
-import { equalSecrets } from '../../shared/sign/equal.ts'
+import { equalSecrets } from '../../shared/sign/sha256.ts'
 import { type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
+import { MOST_DOCUMENT_CHARACTERS } from '../../shared/wire/runtime/connector.ts'
 import {
   csrfTokenOf,
   type Login,
@@ -19,19 +21,16 @@ import {
 } from '../auth/dashboard/login-access.ts'
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import { refuseWithoutScope } from '../auth/gate.ts'
+import type { Surveying } from '../connectors/openapi/survey.ts'
 import type { Connection, RuntimeHttpEnv } from '../http/http-env.ts'
 import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
-import { invitePage } from './invite-page.ts'
-import { loginPage } from './login-page.ts'
+import { invitePage, loginPage, setupPage } from './entry-pages.ts'
 import { checkManifest, manifestCheck, manifestText, readManifestText } from './manifest-check.ts'
-import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
 import type { Page } from './page.ts'
-import { guard, guardFile, rootOf } from './page-headers.ts'
 import { isLook, pageParts } from './page-parts.ts'
 import { pages } from './pages.ts'
-import { setupPage } from './setup-page.ts'
-import { shell, type Theme } from './shell.ts'
+import { guard, guardFile, rootOf, shell, type Theme } from './shell.ts'
 
 /** Before a login: holds what the form of the login page must carry. */
 const FORM_COOKIE = 'wb_form'
@@ -253,4 +252,13 @@ async function formOf(c: Context): Promise<URLSearchParams> {
     throw new ApiError('validation_failed', 'send the fields of the form as application/x-www-form-urlencoded')
   }
   return new URLSearchParams(new TextDecoder().decode(await readBody(c.req.raw, MOST_FORM_BYTES)))
+}
+
+const openapiLook = z.strictObject({ openapi: z.string().max(MOST_DOCUMENT_CHARACTERS) })
+
+/** What an install of a document could have, without installing it: it is read by the same code. */
+async function lookIntoOpenapi(text: string): Promise<Surveying> {
+  // Few ever need the reader of YAML and what is behind it.
+  const { survey } = await import('../connectors/openapi/survey.ts')
+  return survey(text)
 }

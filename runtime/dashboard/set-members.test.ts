@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type ManifestInput, manifest } from '../../shared/wire/runtime/manifest.ts'
-import { setMembers } from './set-members.ts'
+import { setMembers } from './pages/agent.ts'
 
 const part = fc.record(
   {

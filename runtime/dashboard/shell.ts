@@ -1,5 +1,6 @@
+import type { Context } from 'hono'
 import { html } from 'hono/html'
-import { ICON_SPRITE, icon } from '../../shared/browser/icon-sprite.ts'
+import { ICON_SPRITE, icon } from '../../shared/browser/icons.ts'
 import { MENU } from '../../shared/browser/menu.ts'
 import { TYPEFACE } from '../../shared/browser/typeface.ts'
 import { VERSION } from '../../shared/version.ts'
@@ -97,3 +98,28 @@ const LOGIN_AGAIN = html`<dialog id="login-again" aria-labelledby="login-again-t
 <p role="alert" class="bad"></p>
 <div class="row"><button class="main">Log in</button> <button type="button" value="later">Not now</button></div>
 </form></dialog>`
+
+/**
+ * Nothing but this service's own files runs, and no text becomes markup but the pages that the service itself made: the browser refuses
+ * it, whatever a module does. Frames are refused because a page in one could be clicked without being seen.
+ */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types waybill-pages"
+
+export function guard(c: Context): void {
+  c.header('content-security-policy', POLICY)
+  c.header('x-content-type-options', 'nosniff')
+  c.header('referrer-policy', 'same-origin')
+  c.header('cache-control', 'no-store')
+}
+
+/** For what pages load. Their policy is the page's; only a picture can be opened as a document of its own. */
+export function guardFile(c: Context): void {
+  if (c.req.path.endsWith('.svg')) c.header('content-security-policy', POLICY)
+  c.header('x-content-type-options', 'nosniff')
+}
+
+/** How a page names the folder that the dashboard stands in, from where it stands itself. */
+export function rootOf(c: Context): string {
+  return '../'.repeat(c.req.path.split('/').length - 2) || './'
+}

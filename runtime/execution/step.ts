@@ -1,8 +1,8 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
-import { backoffDelay } from '../../shared/time/backoff.ts'
+import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { sleep } from '../../shared/time/sleep.ts'
+import { backoffDelay, sleep } from '../../shared/time/sleep.ts'
+import { underDeadline, unlessAborted } from '../../shared/time/until-aborted.ts'
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Redaction } from '../privacy/redaction.ts'
@@ -15,7 +15,6 @@ import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import { checkSize, place } from './step-output.ts'
 import type { Outcome, StepCall, StepResult, StepSpec } from './step-spec.ts'
-import { underDeadline, unlessAborted } from './until-aborted.ts'
 
 export interface StepsDeps {
   runId: string

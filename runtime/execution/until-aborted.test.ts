@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { underDeadline, unlessAborted } from './until-aborted.ts'
+import { underDeadline, unlessAborted } from '../../shared/time/until-aborted.ts'
 
 const never = () => new Promise<never>(() => {})
 

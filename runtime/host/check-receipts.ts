@@ -6,8 +6,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
-import { checkReceipt } from '../receipts/check-receipt.ts'
-import { checkRecord } from '../receipts/check-record.ts'
+import { checkReceipt, checkRecord } from '../receipts/check-receipt.ts'
 import { keyStore } from '../receipts/key-store.ts'
 import { statementOf } from '../receipts/payload.ts'
 import { receiptStore } from '../receipts/store.ts'
@@ -16,7 +15,7 @@ import { masterKey } from '../vault/master-key.ts'
 import { clearRecords, type Records, sealedRecords } from '../vault/records.ts'
 import { vault } from '../vault/vault.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { nativeCipher } from './native-cipher.ts'
+import { nativeCipher } from './native-crypto.ts'
 
 /** What a store was found to be: every receipt checked against the run and the journal beside it. */
 export interface Checked {

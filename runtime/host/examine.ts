@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { nodeEnv } from '../../node-agent/env.ts'
-import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
+import { EnvError, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
@@ -9,7 +9,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
-import { replicaLag } from '../health/replica-lag.ts'
+import { replicaLag } from '../health/readiness.ts'
 import { readProviders } from '../providers/environment.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { checkMasterKey } from '../vault/canary.ts'
@@ -19,7 +19,6 @@ import { durability, namesServer, type Told, writesOf } from './examine-server.t
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore, refuseShards } from './open.ts'
-import { unknownNames } from './unknown-names.ts'
 
 export interface Finding extends Told {
   about: string
@@ -224,4 +223,18 @@ async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typ
   const problems = Object.entries(checks).filter(([, says]) => says !== 'ok')
   const says = problems.map(([name, problem]) => `${name}: ${problem}`).join('; ') || `it answers ${answer.status}`
   return { is: 'fail', says: `not ready at ${url}: ${says}` }
+}
+
+/** Those of clients, and of whole families: a provider's key, a vendor's OAuth client. */
+const OF_CLIENTS = ['PLATFORM_URL', 'PLATFORM_API_KEY']
+const FAMILIES = /^PLATFORM_(?:PROVIDER|OAUTH)_[A-Z0-9_]+$/
+
+/** What the environment sets for the runtime and nothing reads. */
+export function unknownNames(vars: Readonly<Record<string, string | undefined>>): string[] {
+  const known = new Set([
+    ...[runtimeEnv, nodeEnv, nodeRunEnv].flatMap(schema => Object.keys(schema.shape)),
+    ...OF_CLIENTS,
+  ])
+  const ofNoFamily = Object.fromEntries(Object.entries(vars).filter(([name]) => !FAMILIES.test(name)))
+  return unreadNames(ofNoFamily, { prefix: 'PLATFORM_', known })
 }

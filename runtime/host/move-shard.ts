@@ -1,4 +1,4 @@
-import { RefusedError } from '../../shared/host/refused-error.ts'
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'

@@ -5,7 +5,7 @@ import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { openWithWriteThread } from '../../shared/host/write-thread.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { DbOpenError } from '../../shared/sql/db-fault.ts'
 import type { RuntimeEnv } from '../env.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { link, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
-import { RefusedError } from '../../shared/host/refused-error.ts'
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import { writerIsGone, writerName, writerText } from '../../shared/host/writer-name.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'

@@ -1,6 +1,6 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
-import { RefusedError } from '../../shared/host/refused-error.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'

@@ -1,4 +1,4 @@
-import { RefusedError } from '../../shared/host/refused-error.ts'
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { keyStore } from '../auth/keys/store.ts'
 import type { RuntimeEnv } from '../env.ts'

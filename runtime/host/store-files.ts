@@ -1,6 +1,6 @@
 import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { RefusedError } from '../../shared/host/refused-error.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeSteps } from '../schema/steps.ts'

@@ -1,5 +1,5 @@
+import { RefusedError } from '../../shared/host/known-fault.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
-import { RefusedError } from '../../shared/host/refused-error.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'

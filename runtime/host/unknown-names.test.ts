@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { unknownNames } from './unknown-names.ts'
+import { unknownNames } from './examine.ts'
 
 it('names each variable that nothing reads, with the one that was meant', () => {
   expect(

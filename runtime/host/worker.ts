@@ -1,16 +1,17 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { afterBody } from '../../shared/http/after-body.ts'
-import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
-import { platformEgress } from '../../shared/http/outbound/platform-egress.ts'
+import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
+import { type EgressClient, guardedFetch } from '../../shared/http/outbound/egress-client.ts'
+import { type OutboundRule, outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
-import { lastingMetrics } from '../../shared/metrics/lasting-metrics.ts'
+import { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from '../../shared/metrics/metrics.ts'
 import { type Db, prepareDb } from '../../shared/sql/db.ts'
-import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { DbOpenError } from '../../shared/sql/db-fault.ts'
 import { fetchTransport } from '../../shared/sql/hrana/fetch-transport.ts'
 import { serverAddress } from '../../shared/sql/hrana/server-address.ts'
 import { serverClient } from '../../shared/sql/hrana/server-client.ts'
 import { systemClock } from '../../shared/time/clock.ts'
-import { setupLink } from '../auth/dashboard/setup-links.ts'
+import { setupLink } from '../auth/access.ts'
 import { throttleOfLogins } from '../auth/throttle.ts'
 import { readOAuthClients } from '../connectors/oauth/clients.ts'
 import { runtimeEnv } from '../env.ts'
@@ -170,4 +171,52 @@ const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
 function connectionOf(request: Request): Connection {
   const address = request.headers.get('cf-connecting-ip')
   return address === null ? {} : { address }
+}
+
+/** A registry for parts that are made again and again in one process: who registers a name a second time counts on under it. */
+export function lastingMetrics(): Metrics {
+  const metrics = createMetrics()
+  const counters = new Map<string, Counter>()
+  const gauges = new Map<string, Gauge>()
+  const histograms = new Map<string, Histogram>()
+  return {
+    ...metrics,
+    counter: (name, help) => known(counters, name, () => metrics.counter(name, help)),
+    gauge: (name, help) => known(gauges, name, () => metrics.gauge(name, help)),
+    histogram: (name, help, buckets) => known(histograms, name, () => metrics.histogram(name, help, buckets)),
+  }
+}
+
+function known<T>(all: Map<string, T>, name: string, make: () => T): T {
+  const found = all.get(name)
+  if (found !== undefined) return found
+  const made = make()
+  all.set(name, made)
+  return made
+}
+
+/**
+ * The way out of hosts that have only `fetch`. They do not say what a name resolves to, so literal addresses and names of
+ * private networks are refused here, and that a public name does not lead inside is up to the platform's own network.
+ */
+export function platformEgress(
+  rule: OutboundRule,
+  fetchFn: typeof fetch = (...given) => fetch(...given),
+): EgressClient {
+  const problemOf = (url: URL) => rule.url(url) ?? rule.name(url)
+  return {
+    fetch: guardedFetch(rule, async (url, { method, headers, body, signal }) => {
+      const problem = rule.name(url)
+      if (problem !== undefined) throw new OutboundDenied(problem)
+      return fetchFn(url, {
+        ...(method !== undefined && { method }),
+        ...(headers && { headers: { ...headers } }),
+        ...(body !== undefined && { body }),
+        signal,
+        redirect: 'manual',
+      })
+    }),
+    problem: async url => problemOf(url),
+    async close() {},
+  }
 }

@@ -3,13 +3,13 @@ import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
+import { CanonicalError, canonicalize } from '../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
-import { canonicalBody } from './canonical-body.ts'
+import { pathOf } from './addresses.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
 import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './idempotency-store.ts'
-import { pathOf } from './path-of.ts'
 
 /**
  * Ties what a call creates to its `Idempotency-Key`. The work of a call and its stored answer cannot be one transaction,
@@ -145,4 +145,19 @@ function masked(text: string, oneTime: readonly string[]): string {
   const body = readJson(text) as Record<string, unknown>
   for (const name of oneTime) if (body[name] !== undefined) body[name] = MASK
   return JSON.stringify(body)
+}
+
+/** The canonical form of what a client sent; text that UTF-8 cannot hold, or a number that a double cannot, is the client's mistake. */
+export function canonicalBody(value: unknown): string {
+  try {
+    return canonicalize(value)
+  } catch (cause) {
+    if (!(cause instanceof CanonicalError)) throw cause
+    const path = cause.path.slice(1).replaceAll('/', '.').toWellFormed()
+    const message = 'expected text without unpaired surrogates, and numbers up to 1.8e308'
+    throw new ApiError('validation_failed', `${path === '' ? 'body' : path}: ${message}`, {
+      details: [{ path, message }],
+      cause,
+    })
+  }
 }

@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 
 export type StreamClients = ReturnType<typeof streamClients>
@@ -22,4 +23,10 @@ export function streamClients(metrics: Metrics) {
       }
     },
   }
+}
+
+/** Where a reader of a stream stopped, as browsers say it when they connect again; undefined for a first connection. */
+export function lastEventId(context: Context): number | undefined {
+  const last = /^\d{1,15}$/.exec(context.req.header('last-event-id') ?? '')?.[0]
+  return last === undefined ? undefined : Number(last)
 }

@@ -1,5 +1,4 @@
-import type { AnySchema, Evaluation, Here, Seen } from './evaluation.ts'
-import type { Fault } from './fault.ts'
+import type { AnySchema, Evaluation, Fault, Here, Seen } from './evaluation.ts'
 
 /** The keywords that hold for values of every type. */
 export function checkAny(run: Evaluation, here: Here<unknown>): void {

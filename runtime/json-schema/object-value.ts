@@ -1,5 +1,4 @@
-import type { AnySchema, Evaluation, Here, Seen } from './evaluation.ts'
-import type { Where } from './fault.ts'
+import type { AnySchema, Evaluation, Here, Seen, Where } from './evaluation.ts'
 
 type Members = Readonly<Record<string, unknown>>
 type Named<T> = Readonly<Record<string, T>>

@@ -1,8 +1,16 @@
 import { dereference, type Schema as Marked } from '@cfworker/json-schema'
 import { checkAny } from './any-value.ts'
 import { checkArray } from './array-value.ts'
-import { type AnySchema, type Evaluation, type Here, type Seen, TooMuchWork } from './evaluation.ts'
-import { type Fault, pointerOf, type Where } from './fault.ts'
+import {
+  type AnySchema,
+  type Evaluation,
+  type Fault,
+  type Here,
+  pointerOf,
+  type Seen,
+  TooMuchWork,
+  type Where,
+} from './evaluation.ts'
 import { checkObject } from './object-value.ts'
 import { type Matcher, patternMatcher } from './pattern-matcher.ts'
 import { checkNumber, checkString } from './scalar-value.ts'

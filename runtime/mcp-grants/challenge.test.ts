@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { bearerChallenge } from './challenge.ts'
+import { bearerChallenge } from './discovery.ts'
 
 it.each([
   [null, undefined],

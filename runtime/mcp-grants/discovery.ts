@@ -1,14 +1,12 @@
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn, readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
-import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
 import { invalid } from '../connectors/config.ts'
 import type { McpTarget } from '../connectors/oauth/consent.ts'
 import type { OAuthClient } from '../connectors/oauth/vendors.ts'
-import { bearerChallenge, type Challenge } from './challenge.ts'
 
 export interface DiscoveryDeps {
   fetch: EgressClient['fetch']
@@ -237,4 +235,30 @@ function parse(text: string): unknown {
   } catch {
     return {}
   }
+}
+
+/** What a server says of the tokens that it wants: the parameters of its Bearer challenge (RFC 9110, RFC 6750, RFC 9728). */
+interface Challenge {
+  resourceMetadata?: string
+  scope?: string
+}
+
+const BEARER = /(?:^|,)\s*Bearer(?:\s+|$)/i
+const PARAMETER = /^\s*,?\s*([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/
+
+/** Undefined where no Bearer token is asked for. */
+export function bearerChallenge(header: string | null): Challenge | undefined {
+  const found = BEARER.exec(header ?? '')
+  if (!found) return undefined
+  const challenge: Challenge = {}
+  let rest = header!.slice(found.index + found[0].length)
+  // What is no parameter begins the challenge of another scheme.
+  for (let next = PARAMETER.exec(rest); next; next = PARAMETER.exec(rest)) {
+    const [all, name = '', quoted, plain = ''] = next
+    const value = quoted?.replaceAll(/\\(.)/g, '$1') ?? plain
+    if (name.toLowerCase() === 'resource_metadata') challenge.resourceMetadata ??= value
+    if (name.toLowerCase() === 'scope') challenge.scope ??= value
+    rest = rest.slice(all.length)
+  }
+  return challenge
 }

@@ -7,7 +7,7 @@ import { type Held, refresher } from '../connectors/oauth/refresher.ts'
 import type { Granted, TokenCalls } from '../connectors/oauth/token-calls.ts'
 import { VendorFailure } from '../connectors/vendor-failure.ts'
 import type { McpGrants } from '../execution/mcp/deps.ts'
-import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
+import { type Sealing, vaultToStore } from '../vault/vault.ts'
 import { type Grant, placeOf } from './grant.ts'
 import type { GrantStore } from './store.ts'
 

@@ -1,15 +1,21 @@
-import type { Tool } from '@modelcontextprotocol/server'
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import { Hono } from 'hono'
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
+import { freeForm, int, text } from '../../shared/wire/bounds.ts'
+import type { Endpoint } from '../../shared/wire/endpoint.ts'
+import { check, sentence } from '../../shared/wire/issues.ts'
+import { approvalStatus } from '../../shared/wire/runtime/approval.ts'
+import { agentEndpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
+import { approvalEndpoints } from '../../shared/wire/runtime/endpoints/approvals.ts'
+import { runEndpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
+import { runStatus } from '../../shared/wire/runtime/run.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import { inexactProblem } from '../execution/inexact-problem.ts'
 import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import { callTool, failure } from './call-tool.ts'
-import { runtimeTools } from './tools.ts'
 
 export interface McpRouteDeps {
   /** The API of this very service, as any client would call it. */
@@ -89,4 +95,149 @@ function toolsFor(scopes: readonly string[]): Tool[] {
       },
     ]
   })
+}
+
+interface Caller {
+  /** The bearer header of the request that the call came with. */
+  authorization: string
+  requestId: string
+  call: (request: Request) => Promise<Response>
+}
+
+/** Where a client says under which key a call counts once. */
+const KEY_META = 'waybill/idempotencyKey'
+const HERE = 'http://runtime.invalid'
+
+/** Calls a tool: the operation behind it, with the key of the caller. Whatever it answers, refusals included, is a result. */
+async function callTool(
+  { authorization, requestId, call }: Caller,
+  name: string,
+  given: unknown,
+  meta: Readonly<Record<string, unknown>> = {},
+): Promise<CallToolResult> {
+  const tool = Object.hasOwn(runtimeTools, name) ? runtimeTools[name] : undefined
+  if (!tool) return failure(`there is no tool called ${name}; there are ${Object.keys(runtimeTools).join(', ')}`)
+  const checked = check(tool.input.strict(), given ?? {})
+  if (!checked.ok) return failure(sentence(checked.details))
+  const key = meta[KEY_META]
+  const headers = {
+    authorization,
+    'x-request-id': requestId,
+    'content-type': 'application/json',
+    ...(tool.endpoint.idempotent && typeof key === 'string' && { 'idempotency-key': key }),
+  }
+  const answer = await call(requestOf(tool, checked.value, headers))
+  const body = (await answer.json()) as unknown
+  if (!answer.ok) return failure(messageIn(body))
+  const found = Array.isArray(body) ? { items: body, ...next(answer) } : (body as Record<string, unknown>)
+  return { content: [{ type: 'text', text: JSON.stringify(found) }], structuredContent: found }
+}
+
+function requestOf(
+  { endpoint }: RuntimeTool,
+  given: Record<string, unknown>,
+  headers: Record<string, string>,
+): Request {
+  const rest = { ...given }
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_all, name: string) => {
+    const value = String(rest[name])
+    delete rest[name]
+    // A segment of dots alone would climb out of its place; encoded twice it names nothing.
+    return /^\.+$/.test(value) ? encodeURIComponent('%2e') : encodeURIComponent(value.toWellFormed())
+  })
+  const url = new URL(path, HERE)
+  if (endpoint.method !== 'GET') {
+    return new Request(url, { method: endpoint.method, headers, body: JSON.stringify(rest) })
+  }
+  for (const [name, value] of Object.entries(rest)) if (value !== undefined) url.searchParams.set(name, String(value))
+  return new Request(url, { headers })
+}
+
+function next(answer: Response): { nextCursor?: string } {
+  const [, link] = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '') ?? []
+  const cursor = link === undefined ? null : new URL(link, HERE).searchParams.get('cursor')
+  return cursor === null ? {} : { nextCursor: cursor }
+}
+
+function messageIn(body: unknown): string {
+  const { error, code } = (typeof body === 'object' && body !== null ? body : {}) as { error?: string; code?: string }
+  return `${error ?? 'failed'}${code === undefined ? '' : ` (${code})`}`
+}
+
+function failure(message: string): CallToolResult {
+  return { content: [{ type: 'text', text: message }], isError: true }
+}
+
+/** An operation of the API under a name that models read; scopes and checks are those of the operation. */
+interface RuntimeTool {
+  endpoint: Endpoint
+  description: string
+  input: z.ZodObject
+}
+
+const page = {
+  limit: int(1, 200).optional().describe('How many at most; 50 unless told'),
+  cursor: text(1, 4096).optional().describe('The nextCursor of the page before'),
+}
+const runId = z.object({ id: text(1, 512).describe('The id of the run') })
+const approvalId = { id: text(1, 512).describe('The id of the approval') }
+const comment = text(0, 4000).optional().describe('Kept with the decision')
+
+const runtimeTools: Readonly<Record<string, RuntimeTool>> = {
+  list_agents: {
+    endpoint: agentEndpoints.list,
+    description: 'Lists the agents, newest first.',
+    input: z.object(page),
+  },
+  get_agent: {
+    endpoint: agentEndpoints.get,
+    description: 'Reads an agent with its manifest.',
+    input: z.object({ name: text(1, 128).describe('The name of the agent') }),
+  },
+  start_run: {
+    endpoint: runEndpoints.create,
+    description: 'Starts a run of an agent and answers at once; get_run says how it goes.',
+    input: z.object({
+      agentName: text(1, 128).describe('The name of the agent'),
+      input: freeForm.optional().describe('For a plain task: {"prompt": "…"}'),
+      labels: z.record(z.string(), z.string()).optional(),
+    }),
+  },
+  get_run: { endpoint: runEndpoints.get, description: 'Reads a run: its status, output, cost or error.', input: runId },
+  list_runs: {
+    endpoint: runEndpoints.list,
+    description: 'Lists runs, newest first.',
+    input: z.object({ agentName: text(1, 128).optional(), status: runStatus.optional(), ...page }),
+  },
+  list_steps: {
+    endpoint: runEndpoints.steps,
+    description: 'The steps of a run: model calls, tool calls, approvals.',
+    input: runId,
+  },
+  cancel_run: {
+    endpoint: runEndpoints.cancel,
+    description: 'Cancels a run that has not ended.',
+    input: runId.extend({ reason: text(0, 2000).optional() }),
+  },
+  list_approvals: {
+    endpoint: approvalEndpoints.list,
+    description: 'Lists what runs wait for a human to decide, and what was decided.',
+    input: z.object({ status: approvalStatus.optional(), runId: text(1, 512).optional(), ...page }),
+  },
+  approve: {
+    endpoint: approvalEndpoints.approve,
+    description:
+      'Approves what a run waits for. A question is answered with output; an uncertain step needs resolution.',
+    input: z.object({
+      ...approvalId,
+      comment,
+      resolution: z.enum(['retry', 'completed']).optional(),
+      output: z.unknown().optional(),
+    }),
+  },
+  reject: {
+    endpoint: approvalEndpoints.reject,
+    description: 'Rejects what a run waits for.',
+    input: z.object({ ...approvalId, comment }),
+  },
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
-import { equalSecrets } from '../../shared/sign/equal.ts'
+import { equalSecrets } from '../../shared/sign/sha256.ts'
 import { operationEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/operations.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import type { MetricsAccess } from './access.ts'

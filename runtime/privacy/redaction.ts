@@ -1,8 +1,8 @@
+import { readIp } from '../../shared/http/outbound/ip-address.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
-import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { Manifest, PersonalData } from '../../shared/wire/runtime/manifest.ts'
 import { compilePattern } from '../../shared/wire/runtime/pattern.ts'
-import { FINDERS } from './personal-data.ts'
 
 /** Puts `[<type>]` in the place of what an agent may neither send on nor keep. Redacting a second time by type changes nothing more. */
 export interface Redaction {
@@ -93,4 +93,106 @@ function redaction(wanted: Manifest['privacy']['redact']): Redaction {
   }
 
   return { text, value: <T>(value: T) => each(value) as T }
+}
+
+/** Where a text holds data of one type. Each takes time by the length of the text: repetitions are bounded, and none is inside another. */
+type Find = (text: string) => [start: number, end: number][]
+
+const FINDERS: Readonly<Record<PersonalData, Find>> = {
+  email: emails,
+  phone: checked(/(?<![\w.+/-])/, /(?:\+|00)?\(?\d(?:[ ()./-]{0,2}\d){5,18}(?![\w-])/, isPhone),
+  card: checked(/(?<![\w.-])/, /[2-6]\d{3}(?:[ -]?\d){9,15}(?![\w-])/, isCard),
+  iban: checked(/(?<!\w)/, /[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}(?!\w)/, isIban),
+  ssn: checked(/(?<![\w-])/, /\d{3}([ -])\d{2}\1\d{4}(?![\w-])/, isSsn),
+  ip: checked(/(?<![\w.:])/, /(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]{2,39}(?:\.\d{1,3}){0,3})(?![\w:])/, isIp),
+}
+
+/**
+ * The parts of a text that have a form, and stand a check; where one does not, shorter ones that begin there may. One that begins where
+ * the one before it ends is found too, whatever character that was: it will stand behind a replacement.
+ */
+function checked(before: RegExp, form: RegExp, fits: (text: string) => boolean): Find {
+  const apart = new RegExp(before.source + form.source, 'g')
+  const adjoining = new RegExp(form.source, 'y')
+  return text => {
+    const found: [number, number][] = []
+    let from = 0
+    for (;;) {
+      adjoining.lastIndex = from
+      let match = found.length > 0 ? adjoining.exec(text) : null
+      if (match === null || !fits(match[0])) {
+        apart.lastIndex = from
+        match = apart.exec(text)
+      }
+      if (match === null) return found
+      from = match.index + match[0].length
+      if (fits(match[0])) found.push([match.index, from])
+    }
+  }
+}
+
+const LOCAL = /[\p{L}\p{N}.!#$%&'*+/=?^_`{|}~-]/u
+const DOMAIN = /[\p{L}\p{N}.-]/u
+const MOST_LOCAL = 64
+const MOST_DOMAIN = 253
+
+/** Around each `@`: a text without one is passed over. */
+function emails(text: string): [number, number][] {
+  const found: [number, number][] = []
+  for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
+    let [start, end] = [at, at + 1]
+    while (start > 0 && at - start < MOST_LOCAL && LOCAL.test(text[start - 1]!)) start--
+    while (end < text.length && end - at <= MOST_DOMAIN && DOMAIN.test(text[end]!)) end++
+    // A full stop behind it ends a sentence.
+    while (/[.-]/.test(text[end - 1]!)) end--
+    if (start === at || !/^[^.].*\.\p{L}{2,}$/u.test(text.slice(at + 1, end))) continue
+    found.push([Math.max(start, found.at(-1)?.[1] ?? 0), end])
+  }
+  return found
+}
+
+const digitsOf = (text: string): string => text.replace(/\D/g, '')
+
+/** With a prefix for abroad, or as numbers are written at home; days, times and bare numbers are none. */
+function isPhone(text: string): boolean {
+  const digits = digitsOf(text)
+  if (/^(?:\+|00)/.test(text)) return digits.length >= 8 && digits.length <= 17
+  if (/^\d{4}[-./]\d{1,2}[-./]\d{1,2}\b|^\d{1,2}[-./]\d{1,2}[-./]\d{4}\b|^\d{1,3}(?:\.\d{1,3}){3}$/.test(text))
+    return false
+  if (/^\(?[2-9]\d{2}\)?[ .-]?\d{3}[ .-]\d{4}$/.test(text)) return true
+  return /^\(?0[1-9]/.test(text) && digits.length >= 9 && digits.length <= 13
+}
+
+/** ISO/IEC 7812-1, annex B. */
+function isCard(text: string): boolean {
+  const digits = digitsOf(text)
+  if (/^(\d)\1*$/.test(digits)) return false
+  let sum = 0
+  for (let place = 0; place < digits.length; place++) {
+    const digit = Number(digits[digits.length - 1 - place])
+    const twice = place % 2 === 1 ? digit * 2 : digit
+    sum += twice > 9 ? twice - 9 : twice
+  }
+  return sum % 10 === 0
+}
+
+/** ISO 13616: 97 divides it with one left over. */
+function isIban(text: string): boolean {
+  const plain = text.replaceAll(' ', '').toUpperCase()
+  let rest = 0
+  for (const char of plain.slice(4) + plain.slice(0, 4)) {
+    const value = Number.parseInt(char, 36)
+    rest = (rest * (value > 9 ? 100 : 10) + value) % 97
+  }
+  return rest === 1
+}
+
+/** Of the United States; these ranges are never given out. */
+function isSsn(text: string): boolean {
+  const [area = '', group, serial] = text.split(/[ -]/)
+  return area !== '000' && area !== '666' && area < '900' && group !== '00' && serial !== '0000'
+}
+
+function isIp(text: string): boolean {
+  return readIp(text) !== undefined && text !== '::'
 }

@@ -2,9 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderItem, ProviderSave } from '../../shared/wire/runtime/provider.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
-import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
-import type { Connection } from './connection.ts'
+import { type Place, type Sealing, vaultToStore } from '../vault/vault.ts'
 import type { EnvironmentProvider } from './environment.ts'
 import type { ProviderRow, ProviderStore, Try } from './store.ts'
 import { vendorOf } from './vendors.ts'
@@ -132,4 +130,13 @@ function toItem(
     createdAt: new Date(createdMs).toISOString(),
     updatedAt: new Date(updatedMs).toISOString(),
   }
+}
+
+/** A provider with everything a call needs, secrets included: never kept, never logged, never answered. */
+export interface Connection {
+  provider: ProviderId
+  baseUrl: string
+  apiKey: string | undefined
+  /** Sent with every call, after our own. */
+  headers: Readonly<Record<string, string>>
 }

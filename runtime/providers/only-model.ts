@@ -3,7 +3,7 @@ import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from './directory.ts'
 import { callHeaders } from './vendor/ask-vendor.ts'
 import { dialectOf, modelsUrl, vendorOf } from './vendors.ts'
 

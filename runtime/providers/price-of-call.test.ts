@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { PLAIN_BILLING } from '../../shared/dialects/token-count.ts'
+import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
 import { pricing } from './price-of-call.ts'
 

@@ -3,8 +3,7 @@ import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
-import type { Sealing } from '../vault/vault-to-store.ts'
+import type { Place, Sealing } from '../vault/vault.ts'
 import type { ActiveKey, KeyStore } from './key-store.ts'
 
 export interface SigningKeysDeps {

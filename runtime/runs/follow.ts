@@ -1,4 +1,4 @@
-import { nextTurn } from '../../shared/time/next-turn.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Progress, RunWatchers } from '../execution/run-watchers.ts'
 import type { RunStore } from './store.ts'

@@ -2,13 +2,13 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import { fromUsd } from '../../shared/money/money.ts'
 import { runEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
+import { userMessage } from '../execution/harness/conversation.ts'
 import type { Principal } from '../http/http-env.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
 import { createdRun } from './created-run.ts'
 import { MOST_COUNTED } from './run-list.ts'
-import { toTitled } from './run-title.ts'
 import type { RunIndex } from './search/run-index.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
@@ -89,4 +89,23 @@ function refuseUnsorted({ sort, sessionId, scheduleId, parentRunId }: RunListQue
   if (sort === undefined || (sessionId ?? scheduleId ?? parentRunId) === undefined) return
   const message = 'expected no sessionId, scheduleId or parentRunId beside it'
   throw new ApiError('validation_failed', `sort: ${message}`, { details: [{ path: 'sort', message }] })
+}
+
+const MOST_CHARS = 120
+
+/** The beginning of what a run was told, on one line; undefined where nothing can be said. */
+export function titleOf(input: Run['input']): string | undefined {
+  if (input === undefined || Object.keys(input).length === 0) return undefined
+  const words = userMessage(input)
+    .slice(0, 4 * MOST_CHARS)
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  if (words === '') return undefined
+  return words.length <= MOST_CHARS ? words.toWellFormed() : `${words.slice(0, MOST_CHARS).toWellFormed()}…`
+}
+
+/** A run as a list shows it: with a title in the place of what it was given and said. */
+function toTitled({ input, output: _, ...run }: Run): Run {
+  const title = titleOf(input)
+  return { ...run, ...(title !== undefined && { title }) }
 }

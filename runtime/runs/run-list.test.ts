@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Fixture, fixture, type Got } from '../auth/testing/fixture.ts'
+import { titleOf } from './route.ts'
 import { listStatement } from './run-list.ts'
-import { titleOf } from './run-title.ts'
 
 let here: Fixture
 beforeEach(async () => {

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CronPattern, readCron } from './cron-pattern.ts'
-import { nextFire } from './next-fire.ts'
-import { previewFires } from './preview.ts'
+import { nextFire, previewFires } from './next-fire.ts'
 import { type OffsetAt, zoneOffset } from './zone.ts'
 
 function pattern(expression: string): CronPattern {

@@ -1,7 +1,6 @@
 import { integer, real, text } from 'drizzle-orm/sqlite-core'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
-import { bytes } from '../../shared/sql/bytes-column.ts'
-import { table } from '../../shared/sql/row-types.ts'
+import { bytes, table } from '../../shared/sql/row-types.ts'
 import type { ApprovalReason, ApprovalStatus } from '../../shared/wire/runtime/approval.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'

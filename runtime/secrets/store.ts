@@ -6,8 +6,7 @@ import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/
 import { RunFailure } from '../execution/failure.ts'
 import type { secrets } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
-import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
+import { type Place, type Sealing, vaultToStore } from '../vault/vault.ts'
 import { refusalOf, type SecretUse } from './binding.ts'
 
 export interface SecretRow {

@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { follow } from './follow.ts'
 import { live } from './live-sessions.ts'
+import { follow } from './route.ts'
 import type { TurnEnd } from './session.ts'
 import type { Numbered } from './session-log.ts'
-import type { SessionState } from './store.ts'
-import { LIFE } from './store.ts'
+import { LIFE, type SessionState } from './store.ts'
 
 const step = fc.oneof(
   fc.record({ do: fc.constant('say' as const), text: fc.string({ minLength: 1, maxLength: 4 }) }),

@@ -1,7 +1,7 @@
 import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../shared/sql/db-fault.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import type { runData, runs, sessions, turns } from '../schema/tables.ts'

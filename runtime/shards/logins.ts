@@ -5,9 +5,7 @@ import { loggedIn, type TenantChoice, tenantChoice } from '../../shared/wire/run
 import type { Connection } from '../http/http-env.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import type { Place } from './directory.ts'
-import { tenantsOfEmail } from './lookups.ts'
-import type { Places } from './places.ts'
-import type { ShardService } from './shard-service.ts'
+import { type Places, type ShardService, tenantsOfEmail } from './places.ts'
 
 /** More than any of these bodies has. */
 const MOST_BYTES = 65_536

@@ -6,12 +6,10 @@ import { writeCursor } from '../http/cursor.ts'
 import type { Connection, Principal } from '../http/http-env.ts'
 import { nextLink } from '../http/page.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
-import { again } from './again.ts'
 import type { Directory } from './directory.ts'
-import type { Places } from './places.ts'
-import { shardAway, tenantMoves } from './refusals.ts'
+import type { Places, ShardService } from './places.ts'
+import { again, shardAway, tenantMoves } from './refusals.ts'
 import type { PlatformAct } from './request-route.ts'
-import type { ShardService } from './shard-service.ts'
 
 export interface PlatformDeps {
   directory: Directory

@@ -1,6 +1,5 @@
-import { MOVING } from '../../shared/sql/store-unavailable.ts'
-import type { ErrorBody, ErrorCode } from '../../shared/wire/runtime/error.ts'
-import { statusOf } from '../../shared/wire/runtime/error.ts'
+import { MOVING } from '../../shared/sql/db-fault.ts'
+import { type ErrorBody, type ErrorCode, statusOf } from '../../shared/wire/runtime/error.ts'
 
 /** What the router of shards answers by itself, in the form of every other refusal. */
 export function refused(code: ErrorCode, error: string, headers: Record<string, string> = {}): Response {
@@ -18,3 +17,6 @@ export const tenantMoves = () => later(MOVING, 2)
 
 export const notServed = (shard: string) =>
   later(`this process does not serve shard ${shard}: ask one whose PLATFORM_SHARDS names it, or leave that unset`, 5)
+
+/** The same question once more, for another shard: of what has no body. The request of a host may be no `Request` that can be copied. */
+export const again = ({ url, method, headers }: Request): Request => new Request(url, { method, headers })

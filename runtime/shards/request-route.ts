@@ -1,7 +1,7 @@
 import { parse } from 'hono/utils/cookie'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { LOGIN_COOKIE } from '../auth/dashboard/login-access.ts'
-import { bearerKey, hashKey } from '../auth/keys/api-key.ts'
+import { bearerKey, hashKey } from '../auth/keys/key-access.ts'
 import { CALLBACK } from '../connectors/oauth/cookie.ts'
 import { PEER_PATH } from '../nodes/peers/peer-route.ts'
 

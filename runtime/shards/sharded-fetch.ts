@@ -1,18 +1,18 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
-import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
+import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import { type ErrorCode, statusOf } from '../../shared/wire/runtime/error.ts'
+import type { Readyz } from '../../shared/wire/runtime/health.ts'
+import type { ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Connection } from '../http/http-env.ts'
-import { answersOfAll } from './answers-of-all.ts'
 import type { Directory, Place } from './directory.ts'
 import { logins } from './logins.ts'
 import { openStreams } from './open-streams.ts'
-import type { Places } from './places.ts'
+import type { Places, ShardService } from './places.ts'
 import { platformActs } from './platform-acts.ts'
-import { notServed, refused, shardAway, tenantMoves } from './refusals.ts'
+import { again, notServed, refused, shardAway, tenantMoves } from './refusals.ts'
 import { platformActOf, type RequestRoute, routeOf, type Shown } from './request-route.ts'
-import type { ShardService } from './shard-service.ts'
 
 export interface ShardedFetchDeps {
   directory: Directory
@@ -112,4 +112,112 @@ export function shardedFetch(deps: ShardedFetchDeps) {
       return refused('internal', 'internal error')
     }
   }
+}
+
+/** What is answered by every shard of a process, put together. */
+function answersOfAll(shards: () => readonly ShardService[]) {
+  /** The same question to each shard that is open. */
+  async function ofAll(request: Request, connection: Connection): Promise<{ shard: string; answer: Response }[]> {
+    return Promise.all(
+      shards().flatMap(({ name: shard, open }) =>
+        open ? [open.runtime.fetch(again(request), connection).then(answer => ({ shard, answer }))] : [],
+      ),
+    )
+  }
+
+  return {
+    async readiness(request: Request, connection: Connection): Promise<Response> {
+      const answers = await ofAll(request, connection)
+      const values = await Promise.all(
+        answers.map(async ({ shard, answer }) => ({ shard, value: (await answer.json()) as Readyz })),
+      )
+      const closed = shards().flatMap(({ name: shard, open, problem }) => {
+        const value = { status: 'starting' as const, checks: { database: problem ?? 'not open yet' } }
+        return open ? [] : [{ shard, value }]
+      })
+      const now = readinessOfAll([...values, ...closed])
+      return Response.json(now, { status: now.status === 'ready' ? 200 : 503 })
+    },
+
+    async metrics(request: Request, connection: Connection): Promise<Response> {
+      const answers = await ofAll(request, connection)
+      const refusal = answers.find(({ answer }) => !answer.ok)?.answer
+      if (refusal) return refusal
+      const pages = await Promise.all(answers.map(async ({ shard, answer }) => ({ shard, value: await answer.text() })))
+      const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
+      return new Response(metricsOfAll(pages), { headers })
+    },
+
+    async receiptKeys(request: Request, connection: Connection): Promise<Response> {
+      const answers = (await ofAll(request, connection)).filter(({ answer }) => answer.ok)
+      const read = await Promise.all(answers.map(async ({ answer }) => (await answer.json()) as ReceiptKeys))
+      const all = receiptKeysOfAll(read)
+      return all ? Response.json(all) : shardAway()
+    },
+  }
+}
+
+interface OfShard<T> {
+  shard: string
+  value: T
+}
+
+/**
+ * A process serves while one of its shards can be used: with a 503 a balancer would take the tenants of all of them away. What is wrong with
+ * a shard stands in the check.
+ */
+function readinessOfAll(all: readonly OfShard<Readyz>[]): Readyz {
+  const checks: Record<string, string> = {}
+  for (const name of ['database', 'migrations', 'masterKey'] as const) {
+    const said = all.flatMap(({ shard, value }) => {
+      const check = value.checks[name]
+      return check === undefined || check === 'ok' ? [] : [`shard ${shard}: ${check}`]
+    })
+    if (all.some(({ value }) => value.checks[name] !== undefined)) checks[name] = said.join('; ') || 'ok'
+  }
+  const statuses = all.map(({ value }) => value.status)
+  const status = statuses.find(one => one === 'draining') ?? statuses.find(one => one === 'ready') ?? statuses[0]
+  return { status: status ?? 'failing', checks }
+}
+
+const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? (.*)$/
+
+/** The pages of several registries as one, each sample with the name of its shard. */
+function metricsOfAll(pages: readonly OfShard<string>[]): string {
+  const families = new Map<string, { head: string[]; samples: string[] }>()
+  for (const { shard, value } of pages) {
+    let family: { head: string[]; samples: string[] } | undefined
+    for (const line of value.split('\n')) {
+      const [, word, name] = /^# (HELP|TYPE) (\S+)/.exec(line) ?? []
+      if (name !== undefined) {
+        family = families.get(name) ?? { head: [], samples: [] }
+        families.set(name, family)
+        if (!family.head.some(known => known.startsWith(`# ${word} `))) family.head.push(line)
+        continue
+      }
+      const [, sample, labels, number] = SAMPLE.exec(line) ?? []
+      if (sample === undefined) continue
+      const all = labels === undefined ? `{shard="${shard}"}` : `${labels.slice(0, -1)},shard="${shard}"}`
+      family?.samples.push(`${sample}${all} ${number}`)
+    }
+  }
+  return [...families.values()]
+    .flatMap(({ head, samples }) => [...head, ...samples, ''])
+    .join('\n')
+    .replaceAll('\n\n', '\n')
+}
+
+/** The keys of all shards: a receipt may have been signed before its tenant came to where it is now. */
+function receiptKeysOfAll(all: readonly ReceiptKeys[]): ReceiptKeys | undefined {
+  const [first] = all
+  if (first === undefined) return undefined
+  const byId = new Map<string, ReceiptKeys['keys'][number]>()
+  for (const { keys } of all) {
+    for (const key of keys) {
+      const known = byId.get(key.keyId)
+      // A key that one shard has revoked is revoked.
+      if (known === undefined || (key.status === 'revoked' && known.status !== 'revoked')) byId.set(key.keyId, key)
+    }
+  }
+  return { ...first, keys: [...byId.values()] }
 }

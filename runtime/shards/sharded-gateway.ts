@@ -1,10 +1,9 @@
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { ControlFrame, NodeFrame } from '../../shared/tunnel/gateway.gen.ts'
-import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 import type { NodeGateway } from '../nodes/gateway/gateway.ts'
-import type { Places } from './places.ts'
+import type { Places, ShardService } from './places.ts'
 import type { Shown } from './request-route.ts'
-import type { ShardService } from './shard-service.ts'
 
 export interface ShardedGatewayDeps {
   places: Places

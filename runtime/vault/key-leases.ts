@@ -1,5 +1,5 @@
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { DbOpenError } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { keyLeases as leasesTable } from '../schema/tables.ts'
 import { VaultError } from './vault.ts'

@@ -1,6 +1,5 @@
-import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn, readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
-import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import { signedHeaders } from './signature.ts'
 
 export interface Sent {

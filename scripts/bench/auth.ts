@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nativeCipher } from '../../runtime/host/native-cipher.ts'
+import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'

@@ -1,3 +1,5 @@
+import { html } from 'hono/html'
+
 /** Icons of both services, drawn for it: lines of one width on a grid of 20 by 20. */
 export const ICONS = {
   overview: 'M3 16.5h14M5 13V9M10 13V4M15 13V7',
@@ -22,3 +24,13 @@ export const ICONS = {
 } as const
 
 export type IconName = keyof typeof ICONS
+
+/** Every icon once, unseen: what shows one refers to it. */
+export const ICON_SPRITE = html`<svg class="unseen" aria-hidden="true" focusable="false">${Object.entries(ICONS).map(
+  ([name, path]) => html`<symbol id="i-${name}" viewBox="0 0 20 20"><path d="${path}"></path></symbol>`,
+)}</svg>`
+
+/** Beside words that say the same. */
+export function icon(name: IconName) {
+  return html`<svg class="icon" aria-hidden="true"><use href="#i-${name}"></use></svg>`
+}

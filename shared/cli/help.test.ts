@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util'
 import { Cli, Command, Option } from 'clipanion'
 import { describe, expect, it } from 'vitest'
 import { commandHelp, groupHelp, programHelp } from './help.ts'
+import { usageProblem } from './program.ts'
 import { style } from './style.ts'
-import { usageProblem } from './usage-problem.ts'
 
 class KeysMake extends Command {
   static override paths = [['keys', 'make']]

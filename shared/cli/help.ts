@@ -1,5 +1,5 @@
 import type { Definition } from 'clipanion'
-import { everyExit, type ProgramExits } from './exit-words.ts'
+import { everyExit, type ProgramExits } from './exit-code.ts'
 import type { Style } from './style.ts'
 
 /** Commands that belong together, by the words behind the program's name; the most used first. */

@@ -1,9 +1,8 @@
 import type { SseFrame } from '../http/sse-read.ts'
 import type { RouterErrorCase } from '../wire/router/error-cases.ts'
 import type { Accumulator, AccumulatorOptions } from './accumulator.ts'
-import type { Decoded, DialectName, UpstreamError } from './candidate.ts'
+import type { Billing, Decoded, DialectName, Tokens, UpstreamError } from './candidate.ts'
 import type { EmitOptions } from './chat/emit.ts'
-import type { Meter, MeterReading } from './meter.ts'
 import type { ScanResult } from './request-facts.ts'
 import type { HttpError } from './router-errors.ts'
 import type { FinishKind } from './stop-reasons.ts'
@@ -39,4 +38,26 @@ export interface Dialect extends PassingDialect {
   routerError(kind: RouterErrorCase, message: string, requestId: string): HttpError
   routerErrorEvent(kind: RouterErrorCase, message: string, requestId: string): Uint8Array
   finishKind(finish: string): FinishKind
+}
+
+/** What a passing answer says about itself. */
+export interface MeterReading {
+  readonly id: string | null
+  readonly model: string | null
+  /** Of the first choice, verbatim. */
+  readonly finish: string | null
+  /** null when no usage was seen. */
+  readonly tokens: Tokens | null
+  readonly billing: Billing
+  /** UTF-8 bytes of text, reasoning and tool input that passed; the floor of an estimate when the stream is cut. */
+  readonly textBytes: number
+  /** The stream said that it was over. */
+  readonly complete: boolean
+  readonly error: UpstreamError | null
+}
+
+/** Reads a stream that is passing by; it never fails, what it cannot read it leaves out. */
+export interface Meter {
+  push(frame: SseFrame): void
+  reading(): MeterReading
 }

@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { SseFrame } from '../http/sse-read.ts'
-import { sseReader } from '../http/sse-read.ts'
+import { type SseFrame, sseReader } from '../http/sse-read.ts'
 import type { DialectName, Tokens } from './candidate.ts'
 import { chatTokens } from './chat/usage.ts'
+import type { MeterReading } from './dialect.ts'
 import { dialects } from './dialects.ts'
 import { atLeast, writtenBytes } from './estimate.ts'
 import { JsonSyntaxError } from './json-scan.ts'
 import { messagesUsage } from './messages/usage.ts'
-import type { MeterReading } from './meter.ts'
 import { chatAnswer, messagesAnswer } from './testing/answers.ts'
 
 const encoder = new TextEncoder()

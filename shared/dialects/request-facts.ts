@@ -1,7 +1,5 @@
-import type { KeyTable } from './json-members.ts'
-import { atArray, atObject, eachItem, eachMember, keyTable, readName } from './json-members.ts'
-import type { Cursor, Span } from './json-scan.ts'
-import { JsonSyntaxError } from './json-scan.ts'
+import { atArray, atObject, eachItem, eachMember, type KeyTable, keyTable, readName } from './json-members.ts'
+import { type Cursor, JsonSyntaxError, type Span } from './json-scan.ts'
 
 /** The string literal of the top-level `model`, quotes included, and what it says. */
 export interface ModelLiteral extends Span {
@@ -168,3 +166,14 @@ export function scanned(read: () => RequestFacts): ScanResult {
     throw error
   }
 }
+
+/**
+ * The limit of an answer's tokens that holds whichever of several a host reads: the largest, and none where one is zero or below, which means
+ * "no limit" to some hosts. Infinity stands for none until the whole request has been read.
+ */
+export function looserLimit(known: number | undefined, next: number | undefined): number | undefined {
+  return next === undefined ? known : Math.max(known ?? 0, next > 0 ? next : Number.POSITIVE_INFINITY)
+}
+
+export const limitOf = (loosest: number | undefined): number | undefined =>
+  loosest === Number.POSITIVE_INFINITY ? undefined : loosest

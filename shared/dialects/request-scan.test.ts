@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { spliceModel } from '../../router/enforce/upstream-request.ts'
 import { readJson } from '../json/read-json.ts'
 import { dialects } from './dialects.ts'
 import type { Span } from './json-scan.ts'
-import { spliceModel } from './model-splice.ts'
 import type { RequestFacts } from './request-facts.ts'
 import { space, spelling, write, writeString } from './testing/spelling.ts'
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sseReader } from '../http/sse-read.ts'
 import type { Decoded, DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
-import { CUT_SHORT } from './messages/stop.ts'
+import { CUT_SHORT } from './messages/answer.ts'
 import { chatAnswer, concat, cutAt, messagesAnswer, responsesAnswer } from './testing/answers.ts'
 import { translateAnswer } from './translate/answer.ts'
 

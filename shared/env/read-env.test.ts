@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { logFilter } from './log-filter.ts'
-import { readEnv } from './read-env.ts'
+import { logFilter, readEnv } from './read-env.ts'
 
 const schema = z.object({
   PORT: z.string().regex(/^\d+$/, 'expected a number').default('80'),

@@ -1,4 +1,6 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import { type LogFilter, parseLogFilter } from '../log/log.ts'
+import { nearest } from '../wire/nearest.ts'
 
 /** One line for each variable that does not read, with what was expected; secrets are never repeated. */
 export class EnvError extends Error {
@@ -26,3 +28,51 @@ export function readEnv<T extends z.ZodObject>(schema: T, env: Record<string, st
 }
 
 const SECRET = /(KEY|KEYS|SECRET|TOKEN|SALT|PASSWORD)$/
+
+/** A comma list whose parts are each read alone; `expected` says in words what a part is. */
+export const listOf = <T>(read: (part: string) => T | undefined, expected: string) =>
+  z.string().transform((text, ctx): T[] =>
+    text.split(',').flatMap(given => {
+      const part = given.trim()
+      if (part === '') return []
+      const value = read(part)
+      if (value !== undefined) return [value]
+      ctx.addIssue({ code: 'custom', message: `expected ${expected}; "${part}" is none` })
+      return []
+    }),
+  )
+
+/** A log level or filter list from the environment. */
+export const logFilter = z.string().transform((text, ctx): LogFilter => {
+  const filter = parseLogFilter(text)
+  if (filter) return filter
+  ctx.addIssue({ code: 'custom', message: 'expected error, warn, info, debug, trace, off, or a list target=level' })
+  return z.NEVER
+})
+
+/** How a process writes its log; unset, by whether a person reads it. */
+export const logFormat = z.enum(['json', 'text'])
+
+/** Variables that look like settings of a service and that nothing reads: most often a name that was mistyped. */
+export function unreadNames(
+  vars: Readonly<Record<string, string | undefined>>,
+  { prefix, known }: { prefix: string; known: ReadonlySet<string> },
+): string[] {
+  return Object.keys(vars)
+    .filter(name => name.startsWith(prefix) && vars[name] && !known.has(name))
+    .map(name => {
+      const near = nearest(name, known)
+      return `${name} is set, and nothing reads it${near === undefined ? '' : `: did you mean ${near}?`}`
+    })
+}
+
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/
+
+/** Reads `30`, `30s`, `500ms`, `5m` or `24h` as milliseconds; a plain number means seconds. */
+export function parseDuration(text: string): number | undefined {
+  const match = DURATION.exec(text.trim())
+  if (!match) return undefined
+  const unit = (match[2] ?? 's') as keyof typeof UNIT_MS
+  return Math.round(Number(match[1]) * UNIT_MS[unit])
+}

@@ -1,7 +1,7 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Db } from '../sql/db.ts'
-import { RefusedError } from './refused-error.ts'
+import { RefusedError } from './known-fault.ts'
 
 /** A backup replaces nothing. */
 export async function refuseExisting(path: string, what: 'file' | 'folder'): Promise<void> {

@@ -1,5 +1,5 @@
 import { EnvError } from '../env/read-env.ts'
-import { DbOpenError } from '../sql/db-open-error.ts'
+import { DbOpenError } from '../sql/db-fault.ts'
 import { MigrateError } from '../sql/migrate.ts'
 import { ListenError } from './serve.ts'
 
@@ -11,4 +11,9 @@ const KNOWN_NAMES = new Set(['ConfigError', 'RefusedError', 'SigningKeyError', '
 /** True for what the operator can mend: its message is printed alone, without a stack. */
 export function isKnownFault(error: unknown): error is Error {
   return error instanceof Error && (KNOWN.some(known => error instanceof known) || KNOWN_NAMES.has(error.name))
+}
+
+/** What a command was asked for and will not do, with what to do instead. */
+export class RefusedError extends Error {
+  override name = 'RefusedError'
 }

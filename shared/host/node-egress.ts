@@ -1,13 +1,12 @@
 import { isIP, type LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { buildConnector, Dispatcher } from 'undici'
+import { OutboundDenied } from '../http/outbound/bounded-body.ts'
 import { type EgressClient, guardedFetch, type Send } from '../http/outbound/egress-client.ts'
-import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import type { Log } from '../log/log.ts'
-import { nextTurn } from '../time/next-turn.ts'
-import { checkedAddresses } from './checked-addresses.ts'
-import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
+import { nextTurn } from '../time/sleep.ts'
+import { checkedAddresses, type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
 export interface NodeEgressOptions {
   rule: OutboundRule

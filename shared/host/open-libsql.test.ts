@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { opensslAvailable, selfSigned } from '../../tests/backends/certificate.ts'
-import { DbOpenError } from '../sql/db-open-error.ts'
+import { DbOpenError } from '../sql/db-fault.ts'
 import { type OpenDbOptions, openDb } from './open-libsql.ts'
 
 let folder: string

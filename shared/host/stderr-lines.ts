@@ -1,4 +1,4 @@
-import { textLine } from '../log/text-line.ts'
+import { readJson } from '../json/read-json.ts'
 
 export type LogFormat = 'json' | 'text'
 
@@ -22,4 +22,28 @@ export function stderrLines(format: LogFormat = process.stderr.isTTY ? 'text' : 
     isDue = true
     setImmediate(flush)
   }
+}
+
+const LEVEL_WIDTH = 5
+
+/** A line of the log for a person: time of day, level, target, message, then the fields as `name=value`. */
+export function textLine(json: string): string {
+  const { time, level, target, message, ...fields } = readJson(json) as Record<string, unknown>
+  const clock = String(time).slice(11, 23)
+  const rest = Object.entries(fields).map(([name, value]) => `${name}=${shown(value)}`)
+  const head = `${clock} ${String(level).toUpperCase().padEnd(LEVEL_WIDTH)} ${String(target)}: ${visible(String(message))}`
+  return rest.length === 0 ? head : `${head}  ${rest.join(' ')}`
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string' && /^[\w./:@+-]+$/.test(value)) return value
+  return visible(JSON.stringify(value))
+}
+
+/** Control characters, line ends and marks of direction: `\p{C}` and the two separators. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** A message may quote what a stranger sent: nothing of it moves the cursor or turns the text around. */
+function visible(text: string): string {
+  return text.replace(UNSEEN, found => `\\u{${found.codePointAt(0)?.toString(16)}}`)
 }

@@ -43,3 +43,10 @@ function isTrusted(address: string, trusted: TrustedProxies): boolean {
 }
 
 const isMapped = (bytes: IpBytes) => bytes.slice(0, 12).every((byte, at) => byte === (at < 10 ? 0 : 0xff))
+
+/** The origin of a web page, as browsers send it; undefined for anything else, a wildcard among it. */
+export function readOrigin(text: string): string | undefined {
+  if (!URL.canParse(text) || text.includes('*')) return undefined
+  const { origin, protocol } = new URL(text)
+  return /^https?:$/.test(protocol) && origin === text.replace(/\/$/, '').toLowerCase() ? origin : undefined
+}

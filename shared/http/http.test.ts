@@ -1,11 +1,11 @@
 import { Hono } from 'hono'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
+import { allowedMethods } from '../../router/errors.ts'
 import { eventually } from '../../tests/eventually.ts'
 import { ApiError } from './api-error.ts'
 import { bindSchema, isLoopback, toOrigin } from './bind.ts'
 import { announcedBodyLimit, readBody } from './body-limit.ts'
-import { allowedMethods } from './routes.ts'
 import { type SseEvent, sseResponse } from './sse-write.ts'
 import { checked, jsonBody } from './validate.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { textLine } from '../host/stderr-lines.ts'
 import { createLog } from './log.ts'
-import { textLine } from './text-line.ts'
 
 const filter = { all: 'info', byTarget: new Map() } as const
 const lineOf = (message: string, fields?: Record<string, unknown>) => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { lastingMetrics } from './lasting-metrics.ts'
+import { lastingMetrics } from '../../runtime/host/worker.ts'
 
 it('counts on where an earlier part of the same name had got to', async () => {
   const metrics = lastingMetrics()

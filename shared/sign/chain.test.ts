@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { journalGenesis } from '../../runtime/execution/journal/event.ts'
 import { isFull } from '../../tests/slice.ts'
 import { readJson } from '../json/read-json.ts'
-import { journalGenesis } from './journal-chain.ts'
 import { recordChainChecker, recordHash, type Sealed, seal } from './record-chain.ts'
 import { checkJournal, journalHash } from './testing/check-journal.ts'
 import vectors from './vectors/chains.json' with { type: 'json' }

@@ -39,3 +39,11 @@ export function sha256Hex(data: string | Uint8Array, hash: Sha256 = sha256, befo
 function hex(bytes: Uint8Array, hash: Sha256): string {
   return hash.hex === undefined ? toHex(hash(bytes)) : hash.hex(bytes)
 }
+
+/** Compares two secrets in a time that tells nothing about where they differ, nor how long the expected one is. */
+export function equalSecrets(given: string, expected: string): boolean {
+  const [a, b] = [sha256(utf8(given)), sha256(utf8(expected))]
+  let difference = 0
+  for (let i = 0; i < a.length; i++) difference |= a[i]! ^ b[i]!
+  return difference === 0
+}

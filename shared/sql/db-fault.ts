@@ -86,3 +86,53 @@ export async function retryBusy<T>(
 export function pause(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
+
+/**
+ * Whether a transaction failed because a condition of it did not hold: a statement that puts null where none may be stands for the
+ * condition, since SQLite has no other way to end a transaction from within.
+ */
+export function isFailedCondition(error: unknown, column: `${string}.${string}`): boolean {
+  return error instanceof Error && error.message.includes(`NOT NULL constraint failed: ${column}`)
+}
+
+type DbOpenProblem =
+  | 'missing' // no file (or no folder) at that path, or no server at that address
+  | 'not_a_file' // the path is a folder or a device
+  | 'no_permission' // the account of this process may not read or write there, or the server refused the token
+  | 'not_a_database' // the file holds something else, or is damaged
+  | 'busy' // another process kept the file locked
+  | 'bad_url' // not an address this program can open
+
+/** A database that could not be opened. The message is one sentence for the person at the terminal: print it without a stack. */
+export class DbOpenError extends Error {
+  override name = 'DbOpenError'
+  readonly problem: DbOpenProblem
+
+  constructor(problem: DbOpenProblem, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.problem = problem
+  }
+}
+
+const away = new WeakSet<Error>()
+
+/** What the triggers of a database say that a tenant is leaving. */
+export const MOVING = 'the tenant is being moved to another database: try again in a moment'
+
+export const isMoving = (error: unknown): boolean => error instanceof Error && error.message.includes(MOVING)
+
+/** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
+export async function markUnavailable<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (error instanceof Error && dbFault(error) !== 'statement') away.add(error)
+    throw error
+  }
+}
+
+/** True where the store was not reached: nothing is wrong with what was asked, and asking again later may go well. */
+export function isStoreUnavailable(error: unknown): boolean {
+  for (let one = error; one instanceof Error; one = one.cause) if (away.has(one)) return true
+  return false
+}

@@ -1,11 +1,9 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client/web'
-import { retryBusy, StoreLockedError } from './db-fault.ts'
-import { DbOpenError } from './db-open-error.ts'
+import { DbOpenError, markUnavailable, retryBusy, StoreLockedError } from './db-fault.ts'
+import { lockWaits } from './group-commit.ts'
 import { guardedClient, reads } from './guarded-client.ts'
 import type { WriteHealth } from './hrana/write-watch.ts'
-import { lockWaits } from './lock-waits.ts'
 import { storeFault, storeFaults } from './store-faults.ts'
-import { markUnavailable } from './store-unavailable.ts'
 import { writeQueue } from './write-queue.ts'
 
 /** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
@@ -72,7 +70,7 @@ function connectionSettings(options: PrepareOptions): string[] {
   if (kind === 'remote' || kind === 'replica') return []
   return [
     // The engine waits inside the thread: as long as a commit takes, so that two processes rarely notice each other. What takes longer is
-    // waited for outside of it (lock-waits.ts). First, because the settings below may need the lock.
+    // waited for outside of it (group-commit.ts). First, because the settings below may need the lock.
     `pragma busy_timeout = ${kind === 'file' ? COMMIT_MS : 5000}`,
     // The driver's build has it on; said here so that a change of driver does not silently turn off references.
     'pragma foreign_keys = on',

@@ -1,9 +1,8 @@
 import type { InArgs, InStatement, ResultSet, Value } from '@libsql/client/web'
 import type { Db } from './db.ts'
-import { StoreLockedError } from './db-fault.ts'
+import { markUnavailable, StoreLockedError } from './db-fault.ts'
 import { reads } from './guarded-client.ts'
 import { rowMaker, type ToRow, toResult } from './sql-values.ts'
-import { markUnavailable } from './store-unavailable.ts'
 
 /** What another thread does for a database. */
 export interface Writer {

@@ -1,5 +1,5 @@
 import type { Client, InArgs, InStatement, TransactionMode } from '@libsql/client/web'
-import type { LockWaits } from './lock-waits.ts'
+import type { LockWaits } from './group-commit.ts'
 
 /** A write was attempted through a database that was opened read-only. */
 export class ReadOnlyDbError extends Error {

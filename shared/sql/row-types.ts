@@ -1,5 +1,10 @@
 import type { BuildColumns, InferSelectModel } from 'drizzle-orm'
-import { type SQLiteColumnBuilderBase, type SQLiteTableWithColumns, sqliteTable } from 'drizzle-orm/sqlite-core'
+import {
+  customType,
+  type SQLiteColumnBuilderBase,
+  type SQLiteTableWithColumns,
+  sqliteTable,
+} from 'drizzle-orm/sqlite-core'
 
 type Columns = Record<string, SQLiteColumnBuilderBase>
 type Row<C extends Columns> = InferSelectModel<
@@ -18,3 +23,6 @@ export function table<C extends Columns>(
 ): { readonly $inferSelect: { [K in keyof Row<C>]: Row<C>[K] } } {
   return sqliteTable(name, columns)
 }
+
+/** A blob, as the client reads it. */
+export const bytes = customType<{ data: ArrayBuffer }>({ dataType: () => 'blob' })

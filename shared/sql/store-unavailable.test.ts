@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { openDb } from '../host/open-libsql.ts'
-import { isStoreUnavailable, markUnavailable } from './store-unavailable.ts'
+import { isStoreUnavailable, markUnavailable } from './db-fault.ts'
 
 it('tells a server that is not reached from a statement that is refused, through every wrapping', async () => {
   const lost = new TypeError('fetch failed')

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { stopUnder } from './stop-under.ts'
+import { stopUnder } from './until-aborted.ts'
 
 describe('a controller under another one', () => {
   it('stops with its parent, for its reason', () => {

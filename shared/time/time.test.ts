@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { backoffDelay } from './backoff.ts'
-import { parseDuration } from './duration.ts'
-import { sleep } from './sleep.ts'
+import { parseDuration } from '../env/read-env.ts'
+import { backoffDelay, sleep } from './sleep.ts'
 import { manualClock } from './testing/manual-clock.ts'
 
 afterEach(() => vi.useRealTimers())

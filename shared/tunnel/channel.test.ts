@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { frameChannel } from './channel.ts'
-import { TunnelRefusal } from './refusal.ts'
+import { TunnelRefusal } from './protocol.ts'
 
 interface Said {
   seq: bigint

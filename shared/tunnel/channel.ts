@@ -1,4 +1,4 @@
-import { TunnelRefusal } from './refusal.ts'
+import { TunnelRefusal } from './protocol.ts'
 
 /** What both kinds of frames have. */
 export interface Frame {

@@ -1,4 +1,4 @@
-import { nativeCipher } from '../../runtime/host/native-cipher.ts'
+import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { verifyOffline } from '../../runtime/receipts/verify-offline.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { z } from 'zod'
 import { nodeRunEnv } from '../../node-agent/env.ts'
-import { runtimeProgram } from '../../runtime/cli/program.ts'
+import { runtimeProgram } from '../../runtime/cli/commands.ts'
 import { runtimeEnv } from '../../runtime/env.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
 

@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { frameChannel } from '../../shared/tunnel/channel.ts'
 import { type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
-import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 import { type Target, target } from './target.ts'
 
 interface Said {

@@ -1,4 +1,4 @@
-import { nativeCipher } from '../../runtime/host/native-cipher.ts'
+import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { openThreaded } from '../open-threaded.ts'

@@ -16,7 +16,7 @@ import {
   type NodeFrame,
   RefreshRequestSchema,
 } from '../../shared/tunnel/gateway.gen.ts'
-import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import type { Api } from './api.ts'
 

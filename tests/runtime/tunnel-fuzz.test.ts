@@ -15,7 +15,7 @@ import {
   type NodeFrame,
   NodeFrameSchema,
 } from '../../shared/tunnel/gateway.gen.ts'
-import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'

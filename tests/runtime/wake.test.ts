@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { nativeCipher } from '../../runtime/host/native-cipher.ts'
+import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'

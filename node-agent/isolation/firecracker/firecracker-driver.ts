@@ -21,11 +21,10 @@ import { standbyPool } from '../standby-pool.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { type FirecrackerOptions, firecrackerMachines, missing } from './firecracker-machines.ts'
 import { outOfMemory } from './in-memory.ts'
-import { JAIL } from './jail-files.ts'
 import type { JailedMachine, JailFiller } from './jailed-machine.ts'
 import { machineClones, TEMPLATES } from './machine-clones.ts'
 import { machineSandbox } from './machine-sandbox.ts'
-import { restoreRequests } from './requests.ts'
+import { JAIL, restoreRequests } from './requests.ts'
 import { SNAPSHOT_FILES } from './sealed-files.ts'
 
 const openingProcess = () => {

@@ -19,8 +19,7 @@ import {
 } from '../oci/cgroups.ts'
 import { connectVsock, NoAnswerError, sendRequest } from './api-client.ts'
 import { gatedProcess } from './gated-process.ts'
-import { API_SOCKET, JAIL } from './jail-files.ts'
-import { AGENT_PORT, type FirecrackerRequest, jailerArgs } from './requests.ts'
+import { AGENT_PORT, API_SOCKET, type FirecrackerRequest, JAIL, jailerArgs } from './requests.ts'
 
 const JAIL_ID = HOST_IDS - 2
 const RETRY_MS = 5

@@ -6,10 +6,9 @@ import { IsolationError, type SandboxLimits } from '../driver.ts'
 import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
 import type { FirecrackerMachines } from './firecracker-machines.ts'
-import { JAIL } from './jail-files.ts'
 import type { JailedMachine, JailFiller } from './jailed-machine.ts'
 import { runOnce, type Timing } from './machine-sandbox.ts'
-import { bootRequests, processorsOf, restoreRequests, snapshotRequests } from './requests.ts'
+import { bootRequests, JAIL, processorsOf, restoreRequests, snapshotRequests } from './requests.ts'
 
 /** Beside the folders of jails, which are named for the program. */
 export const TEMPLATES = 'templates'

@@ -3,7 +3,6 @@ import type { GuestImage } from '../../guest/image-manifest.ts'
 import type { SandboxLimits } from '../driver.ts'
 import { CGROUP_PARENT } from '../oci/cgroups.ts'
 import { ramMbOf } from '../qemu/machine.ts'
-import { API_SOCKET, JAIL } from './jail-files.ts'
 
 const id = z.string().regex(/^[A-Za-z0-9_]{1,64}$/)
 const path = z.string().min(1)
@@ -139,3 +138,14 @@ export function jailerArgs({ id, firecracker, base, uid, cgroupVersion }: JailOp
     ...['--', '--api-sock', API_SOCKET],
   ]
 }
+
+/** Inside the jail; every path is relative to it. */
+export const JAIL = {
+  kernel: '/vmlinux',
+  initrd: '/initramfs',
+  vsock: '/agent.vsock',
+  state: '/state',
+  memory: '/memory',
+}
+
+export const API_SOCKET = '/api.sock'

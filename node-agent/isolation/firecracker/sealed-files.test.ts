@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isInMemory } from '../tmpfs.ts'
 import { inMemory, outOfMemory } from './in-memory.ts'
-import { JAIL } from './jail-files.ts'
+import { JAIL } from './requests.ts'
 import { newSealKey, openFiles, sealFiles } from './sealed-files.ts'
 
 let folder: string

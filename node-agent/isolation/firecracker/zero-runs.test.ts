@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { withoutZeros, writeRuns } from './zero-runs.ts'
+import { withoutZeros, writeRuns } from './sealed-files.ts'
 
 const PAGE = 4096
 

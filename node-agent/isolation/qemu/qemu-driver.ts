@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import {
@@ -21,7 +21,6 @@ import { standbyPool } from '../standby-pool.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { ramMbOf, stateKey } from './machine.ts'
 import { machineClones } from './machine-clones.ts'
-import { killNamed } from './named-process.ts'
 import { type Machine, type QemuOptions, qemuMachines } from './qemu-machines.ts'
 import { ramFolder } from './qemu-process.ts'
 import { saveState } from './saved-state.ts'
@@ -177,4 +176,19 @@ async function reap(snapshots: string): Promise<Reaped[]> {
     reaped.push({ backend: 'qemu', id })
   }
   return reaped
+}
+
+/** Ends machines of this name: those outside our process groups, as when the node is not root. */
+async function killNamed(id: string): Promise<void> {
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid)) continue
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+    const name = words.indexOf('-name')
+    if (name === -1 || words[name + 1] !== id) continue
+    try {
+      process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It ended meanwhile.
+    }
+  }
 }

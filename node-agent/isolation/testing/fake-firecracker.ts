@@ -3,8 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createSocketServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { readJson } from '../../../shared/json/read-json.ts'
-import { API_SOCKET } from '../firecracker/jail-files.ts'
-import { requestFault } from '../firecracker/requests.ts'
+import { API_SOCKET, requestFault } from '../firecracker/requests.ts'
 import { fakeGuest, type GuestMemory } from './fake-guest.ts'
 
 export interface FakeFirecrackerOptions {

@@ -1,6 +1,7 @@
 // The process in which programs run: it may read its own program and start this one worker, and nothing else.
+
 import { Worker } from 'node:worker_threads'
-import { joinedOutput } from './joined-output.ts'
+import type { FromProgram } from './messages.ts'
 
 /** Long enough for many writes, and too short to be noticed. */
 const JOIN_MS = 4
@@ -28,3 +29,26 @@ worker.on(
 )
 worker.on('error', () => process.exit(4))
 worker.on('exit', () => process.exit(4))
+
+type Output = Extract<FromProgram, { type: 'output' }>
+
+/** Messages in their order, with writes that come together as one: each message costs the node more than the bytes in it. */
+function joinedOutput(send: (message: FromProgram) => void, later: (flush: () => void) => void) {
+  let waiting: Output[] = []
+
+  function flush(): void {
+    const [first] = waiting
+    if (first === undefined) return
+    const bytes = waiting.length === 1 ? first.bytes : new Uint8Array(Buffer.concat(waiting.map(one => one.bytes)))
+    waiting = []
+    send({ ...first, bytes })
+  }
+
+  return (message: FromProgram): void => {
+    const [first] = waiting
+    const joins = message.type === 'output' && message.id === first?.id && message.stream === first.stream
+    if (!joins) flush()
+    if (message.type !== 'output') send(message)
+    else if (waiting.push(message) === 1) later(flush)
+  }
+}

@@ -1,9 +1,8 @@
 import { parentPort } from 'node:worker_threads'
 import { newQuickJSWASMModuleFromVariant, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten-core'
-import { cappedOutput } from './capped-output.ts'
 import type { FromProgram, ProgramAnswer, ScriptJob, Verdict } from './messages.ts'
 import { nameIn, startProgram } from './program.ts'
-import { MAX_FILES } from './workspace-limits.ts'
+import { cappedOutput, MAX_FILES } from './workspace-limits.ts'
 
 /** On the main thread deep recursion reached the end of the host's stack and ended the process; here it is an error. */
 const STACK_BYTES = 128 * 1024

@@ -1,7 +1,6 @@
 import { Directory, type Fd, File, OpenFile, PreopenDirectory, wasi } from '@bjorn3/browser_wasi_shim'
-import { LimitMet } from './limit-met.ts'
 import type { ChangedFiles } from './messages.ts'
-import { MAX_FILES, MAX_PATH_CHARACTERS } from './workspace-limits.ts'
+import { LimitMet, MAX_FILES, MAX_PATH_CHARACTERS } from './workspace-limits.ts'
 
 /** The calls of the interface, by name. Their numbers are pointers, lengths and descriptors, 64-bit ones as bigint. */
 export type WasiCalls = Record<string, (...values: (number | bigint)[]) => number>

@@ -6,8 +6,7 @@ import { numbered } from '../../config/problem.ts'
 import { nameOf } from '../../config/read-table.ts'
 import { defineGate, type GateContext } from '../define-gate.ts'
 import { jsonKeys, jsonOf, jsonWords } from '../json-answer.ts'
-import { costlyKeywords } from '../schema-cost.ts'
-import { checkValue } from '../schema-value.ts'
+import { checkValue, costlyKeywords } from '../schema-value.ts'
 import { verdictOf } from '../verdict.ts'
 
 /** The answer is JSON of a given shape. A schema that can take any time runs in the runner. */

@@ -4,7 +4,7 @@ import { choice, uniqueList, variable } from '../../config/table-fields.ts'
 import { defineGate } from '../define-gate.ts'
 import { broken, type GateVerdict } from '../gate.ts'
 import { gateDocumentText } from '../gate-document.ts'
-import type { ProcessOutcome } from '../process-runner.ts'
+import type { ProcessOutcome } from '../gate-host.ts'
 import { readVerdictText } from '../verdict.ts'
 
 const STDOUT_LIMIT = 65_536

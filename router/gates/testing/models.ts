@@ -1,6 +1,6 @@
 import { fromUsd } from '../../../shared/money/money.ts'
 import type { Model } from '../../config/model.ts'
-import type { ModelCall, ModelCalls, Question } from '../model-calls.ts'
+import type { ModelCall, ModelCalls, Question } from '../gate.ts'
 import { type AnswerParts, subjectOf } from './subject.ts'
 
 export const COST = fromUsd(0.001)

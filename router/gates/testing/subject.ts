@@ -1,8 +1,7 @@
 import type { CandidateChoice, DialectName, ToolCall } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import { PLAIN_BILLING } from '../../../shared/dialects/token-count.ts'
-import type { GateInput, GateRequest, GateSubject } from '../gate.ts'
-import type { ModelCalls } from '../model-calls.ts'
+import { PLAIN_BILLING } from '../../../shared/dialects/estimate.ts'
+import type { GateInput, GateRequest, GateSubject, ModelCalls } from '../gate.ts'
 
 export interface AnswerParts {
   text?: string

@@ -3,8 +3,7 @@ import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import type { RouterEnv } from '../../env.ts'
-import { type RouterDirectory, routerDirectory } from '../../shards/directory.ts'
-import { routerDirectorySteps } from '../../shards/directory-steps.ts'
+import { type RouterDirectory, routerDirectory, routerDirectorySteps } from '../../shards/directory.ts'
 
 export type DirectoryEnv = Pick<RouterEnv, 'ROUTER_DIRECTORY_URL' | 'ROUTER_DB_TOKEN'>
 

@@ -1,5 +1,5 @@
+import { RefusedError } from '../../../shared/host/known-fault.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
-import { RefusedError } from '../../../shared/host/refused-error.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { routerSteps } from '../../schema/steps.ts'

@@ -3,7 +3,7 @@ import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-trace.ts'
-import { insertBatch } from '../../traces/insert-batch.ts'
+import { insertBatch } from '../../traces/commit.ts'
 import { rowOf } from '../../traces/trace-row.ts'
 
 export interface Told {

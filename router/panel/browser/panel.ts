@@ -1,16 +1,68 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { themeSwitch } from '../../../shared/browser/theme.ts'
-import { addressOf, type Place, placeOf } from './address.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
 import { calibrationView, gatesView, healthView, ladderView, providersView, routesView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
-import { sessionKey } from './session-key.ts'
 import { followTail } from './tail.ts'
 import { traceDetail } from './trace-detail.ts'
 import { traceList } from './trace-list.ts'
 import { verifyView } from './verify-view.ts'
+
+const NAME = 'waybill-router-key'
+
+/** The key for as long as the tab is open: in memory, and in the session storage so that a reload keeps it. */
+function sessionKey(storage: () => Storage) {
+  let key = tried(() => storage().getItem(NAME) ?? undefined)
+  return {
+    get: () => key,
+    set(value: string | undefined): void {
+      key = value
+      tried(() => (value === undefined ? storage().removeItem(NAME) : storage().setItem(NAME, value)))
+    },
+  }
+}
+
+/** A browser that is set to store nothing throws; the key is then in memory only. */
+function tried<T>(what: () => T): T | undefined {
+  try {
+    return what()
+  } catch {
+    return undefined
+  }
+}
+
+/** What the page shows stands in its address: the filters as its query, the open trace behind the `#`. */
+export interface Place {
+  filters: Readonly<Record<string, string>>
+  /** Days of the figures; empty: all time. */
+  days: string | undefined
+  trace: string | undefined
+}
+
+const FILTERS = ['mode', 'served_from', 'route', 'session', 'since'] as const
+
+export function placeOf({ search, hash }: Pick<URL, 'search' | 'hash'>): Place {
+  const asked = new URLSearchParams(search)
+  const filters = FILTERS.flatMap(name => {
+    const value = asked.get(name)?.trim()
+    return value ? [[name, value] as const] : []
+  })
+  return {
+    filters: Object.fromEntries(filters),
+    days: asked.get('days') ?? undefined,
+    trace: /^#trace=([\w-]{1,128})$/.exec(hash)?.[1],
+  }
+}
+
+/** The address of that place, relative to the page. */
+export function addressOf({ filters, days, trace }: Place): string {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
+  if (days !== undefined) query.set('days', days)
+  const search = query.size === 0 ? '' : `?${query}`
+  return `panel${search}${trace === undefined ? '' : `#trace=${encodeURIComponent(trace)}`}`
+}
 
 const DAY_MS = 86_400_000
 

@@ -1,19 +1,20 @@
+import { hmac } from '@noble/hashes/hmac.js'
+import { sha256 } from '@noble/hashes/sha2.js'
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { isLoopback } from '../../../shared/http/bind.ts'
-import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import { toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
+import { equalSecrets, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { accessEndpoints as endpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
 import type { RuntimeHttpEnv } from '../../http/http-env.ts'
 import { type Operation, operation } from '../../http/operation.ts'
 import type { Throttle } from '../throttle.ts'
 import type { DashboardDeps } from './deps.ts'
-import { emailKey } from './email-key.ts'
 import type { HashPassword } from './hash-password.ts'
-import { DEVICE_COOKIE, knownDevices } from './known-devices.ts'
 import { csrfTokenOf, LOGIN_COOKIE, type Login, loginAccess, newToken, refuseWithoutCsrfToken } from './login-access.ts'
-import { MAX_LOGIN_MS, toUserAnswer } from './user-store.ts'
+import { emailKey, MAX_LOGIN_MS, toUserAnswer } from './user-store.ts'
 
 /** Browsers forget a cookie after 400 days at the latest. */
 const DEVICE_SECONDS = 400 * 86_400
@@ -113,4 +114,36 @@ function severalTenants(tenants: readonly { id: string; name: string }[]): ApiEr
   const listed = tenants.map(({ id, name }) => `${id} (${name})`).join(', ')
   const message = `the e-mail and the password fit several tenants: send the tenantId of one of them: ${listed}`
   return new ApiError('several_tenants', message, { members: { tenants } })
+}
+
+const DEVICE_COOKIE = 'wb_device'
+
+interface Device {
+  id: string
+  /** The account that it has logged in to. */
+  userId: string
+}
+
+/**
+ * Browsers in which a person has logged in before. Their tries are counted by themselves, so that a stranger who sends wrong passwords for
+ * a known e-mail keeps no owner out. A device is a random id, an account, and the MAC of both for one e-mail: it opens nothing without the
+ * password, and stands for no other account with that e-mail, which may be another tenant's.
+ */
+function knownDevices(secret: () => Promise<string>) {
+  const macOf = async (id: string, userId: string, email: string) =>
+    toBase64Url(hmac(sha256, utf8(await secret()), utf8(`waybill/device/v2\n${id}\n${userId}\n${email}`)))
+  return {
+    /** What a browser keeps after a login with it. */
+    async make(email: string, userId: string): Promise<string> {
+      const id = newToken()
+      return `${id}.${userId}.${await macOf(id, userId, email)}`
+    },
+
+    /** The device of a cookie that was made for this e-mail. */
+    async of(cookie: string | undefined, email: string): Promise<Device | undefined> {
+      const [id, userId, mac, more] = cookie?.split('.') ?? []
+      if (id === undefined || userId === undefined || mac === undefined || more !== undefined) return undefined
+      return equalSecrets(mac, await macOf(id, userId, email)) ? { id, userId } : undefined
+    },
+  }
 }

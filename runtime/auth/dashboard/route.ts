@@ -1,14 +1,20 @@
 import { type Context, Hono } from 'hono'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { mount } from '../../../shared/http/operation.ts'
+import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import { accessEndpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
+import { userEndpoints } from '../../../shared/wire/runtime/endpoints/users.ts'
+import type { Act } from '../../audit-log/log.ts'
 import type { RuntimeHttpEnv } from '../../http/http-env.ts'
-import type { OperationHost } from '../../http/operation.ts'
-import { throttleOfLogins } from '../throttle.ts'
-import { acceptInvitation } from './accept-invitation.ts'
+import { type Operation, type OperationHost, operation } from '../../http/operation.ts'
+import { FIRST_TENANT } from '../../schema/first-tenant.ts'
+import { makeKey } from '../keys/mint.ts'
+import { type Throttle, throttleOfLogins } from '../throttle.ts'
 import type { DashboardDeps } from './deps.ts'
-import { hashPassword } from './hash-password.ts'
+import { type HashPassword, hashPassword } from './hash-password.ts'
 import { loginOperations } from './log-in.ts'
-import { setUp } from './set-up.ts'
+import { scopesOfRole } from './login-access.ts'
+import { emailKey, toUserAnswer, type UserRow } from './user-store.ts'
 
 /** Setup, login and what a logged-in person does with the login itself (docs/spec/runtime.md §13). */
 export function dashboardRoute(deps: DashboardDeps, host: OperationHost) {
@@ -28,4 +34,83 @@ export function dashboardRoute(deps: DashboardDeps, host: OperationHost) {
 function refuseForeignPages(c: Context): void {
   if (c.req.header('sec-fetch-site') !== 'cross-site' || c.req.method === 'GET') return
   throw new ApiError('csrf', 'this answers pages of its own address only')
+}
+
+/** A password for the person whom a link was made for; the link is good once. */
+function acceptInvitation({ users, now, audit, log }: DashboardDeps, hash: HashPassword, tries: Throttle): Operation {
+  return operation(userEndpoints.accept, async ({ body: { token, password }, context }) => {
+    tries.take(`address ${context.env?.address ?? 'unknown'}`)
+    const tokenHash = sha256Hex(token)
+    const user = await users.userOfLink(tokenHash, now().getTime())
+    if (user === undefined) throw badLink()
+    const stored = await hash(user, password)
+    const act: Act = {
+      tenantId: user.tenantId,
+      actor: user.id,
+      via: 'dashboard',
+      action: 'acceptInvitation',
+      target: context.req.path,
+      requestId: context.get('requestId'),
+    }
+    const intent = await audit.intend(act)
+    if (!(await users.acceptLink(user.id, tokenHash, stored, now().getTime()))) {
+      await audit.drop(intent)
+      throw badLink()
+    }
+    try {
+      await audit.done(intent, act, { outcome: 'done' })
+    } catch (error) {
+      log.error('a password that was set by a link could not be written into the audit log', { error })
+    }
+    return { user: toUserAnswer(user) }
+  })
+}
+
+function badLink(): ApiError<'unauthorized'> {
+  return new ApiError('unauthorized', 'this link is not valid, used up or over: ask its sender for a new one')
+}
+
+/** The owner and the first key of an installation, for the token that its start printed. */
+function setUp({ users, keys, now, newId }: DashboardDeps, hash: HashPassword): Operation {
+  return operation(accessEndpoints.setup, async ({ body: { token, email, password, name } }) => {
+    if (await users.hasOwner()) throw setupDone()
+    const tokenHash = sha256Hex(token)
+    if (!(await users.isSetupToken(tokenHash, now().getTime()))) throw badToken()
+    const account = { id: newId(), email: emailKey(email) }
+    const stored = await hash(account, password)
+    const createdMs = now().getTime()
+    const user: UserRow = { ...account, tenantId: FIRST_TENANT, name, role: 'owner', password: stored, createdMs }
+    const key = makeKey(
+      keys,
+      {
+        id: newId(),
+        tenantId: FIRST_TENANT,
+        name: 'first key',
+        scopes: scopesOfRole.owner,
+        createdMs,
+        createdBy: user.id,
+        expiresMs: undefined,
+      },
+      { ifAuthor: true },
+    )
+    if (!(await users.setUp(user, tokenHash, createdMs, [key.statement]))) {
+      if (await users.hasOwner()) throw setupDone()
+      throw (await users.isSetupToken(tokenHash, createdMs)) ? emailTaken() : badToken()
+    }
+    return { user: toUserAnswer(user), ...key.answer }
+  })
+}
+
+function emailTaken(): ApiError<'in_use'> {
+  const message = 'this address belongs to a person of this tenant already: remove them first, or take another address'
+  return new ApiError('in_use', `email: ${message}`, { details: [{ path: 'email', message }] })
+}
+
+function setupDone(): ApiError<'setup_done'> {
+  return new ApiError('setup_done', 'this installation has its owner: log in')
+}
+
+function badToken(): ApiError<'unauthorized'> {
+  const message = 'the setup link is not valid or is over: restart the runtime to get a new one'
+  return new ApiError('unauthorized', message)
 }

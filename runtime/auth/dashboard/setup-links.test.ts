@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { setupLink } from './setup-links.ts'
+import { setupLink } from '../access.ts'
 
 it.each([
   ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/setup#token=t'],

@@ -216,3 +216,8 @@ export function toUser(row: StoredUser): UserRow {
 export function toUserAnswer({ id, email, name, role, tenantId, createdMs }: UserRow): User {
   return { id, email, name, role, tenantId, createdAt: new Date(createdMs).toISOString() }
 }
+
+/** One person, one address: mail domains ignore case, and no provider of note tells local parts apart by it. */
+export function emailKey(email: string): string {
+  return storableText(email.trim().normalize('NFC').toLowerCase())
+}

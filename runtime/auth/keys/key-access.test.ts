@@ -4,8 +4,7 @@ import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
 import { createRuntime } from '../../runtime.ts'
 import { fixture, ROOT_KEY } from '../testing/fixture.ts'
-import { hashKey, newApiKey } from './api-key.ts'
-import { keyAccess } from './key-access.ts'
+import { hashKey, keyAccess, newApiKey } from './key-access.ts'
 import type { KeyRow } from './store.ts'
 
 function scripted() {

@@ -4,7 +4,7 @@ import type { ApiKeyCreate, ApiKeyCreated } from '../../../shared/wire/runtime/a
 import { mayMint } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
-import { hashKey, newApiKey, prefixOf } from './api-key.ts'
+import { hashKey, newApiKey, prefixOf } from './key-access.ts'
 import { type KeyStore, type NewKey, toApiKey } from './store.ts'
 
 export interface MintDeps {

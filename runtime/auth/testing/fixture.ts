@@ -3,7 +3,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKeyCreate, ApiKeyCreated, Tenant } from '../../../shared/wire/runtime/auth.ts'
 import type { ErrorBody } from '../../../shared/wire/runtime/error.ts'
-import { nativeScrypt } from '../../host/native-scrypt.ts'
+import { nativeScrypt } from '../../host/native-crypto.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime.ts'
 
 export const ROOT_KEY = `wb_live_${'r'.repeat(43)}`

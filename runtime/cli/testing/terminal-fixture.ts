@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { typed } from '../../../shared/cli/testing/typed.ts'
 import { serveRuntime } from '../../host/node.ts'
-import { runtimeProgram } from '../program.ts'
+import { runtimeProgram } from '../commands.ts'
 
 export const KEY = `wb_live_${'t'.repeat(43)}`
 

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector, list, type VendorAnswer } from '../definition.ts'
-import { nextParameter } from '../link-header.ts'
 import { path } from '../path.ts'
-import { arrayAt, at, textAt } from '../read-body.ts'
+import { arrayAt, at, nextParameter, textAt } from '../read-body.ts'
 import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 
 const limit = int(1, 100).default(30)

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list } from '../definition.ts'
-import { linkTo } from '../link-header.ts'
 import { path } from '../path.ts'
-import { textAt } from '../read-body.ts'
+import { linkTo, textAt } from '../read-body.ts'
 import { bearer } from '../sign-in.ts'
 
 export const sentry: Connector = {

@@ -3,19 +3,17 @@ import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { toBase64Url } from '../../../shared/sign/bytes.ts'
-import { equalSecrets } from '../../../shared/sign/equal.ts'
-import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import { equalSecrets, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { type ConnectorId, connectorIds, isConnector } from '../../../shared/wire/runtime/catalog.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
-import { type Sealing, vaultToStore } from '../../vault/vault-to-store.ts'
+import { type Sealing, vaultToStore } from '../../vault/vault.ts'
 import { invalid } from '../config.ts'
 import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
 import { CALLBACK } from './cookie.ts'
-import { isOwnPath } from './own-path.ts'
 import { MCP, placeOf, type RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
 import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
@@ -237,4 +235,9 @@ function badState(): ApiError<'validation_failed'> {
   return new ApiError('validation_failed', 'this way back is not known, used up or too old: connect again', {
     details: [{ path: 'state', message: 'expected the state of a round that was started here within 10 minutes' }],
   })
+}
+
+/** A path and not an address: `//host` and `/\host` are addresses to a browser. */
+export function isOwnPath(path: string): boolean {
+  return /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes('\\') && !path.includes('#')
 }

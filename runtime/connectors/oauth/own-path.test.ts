@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { isOwnPath } from './own-path.ts'
+import { isOwnPath } from './consent.ts'
 
 it('lets nothing through that leads a browser to another address', () => {
   const piece = fc.constantFrom(

@@ -1,5 +1,5 @@
 import type { CST, Document } from 'yaml'
-import { nextTurn } from '../../../shared/time/next-turn.ts'
+import { nextTurn } from '../../../shared/time/sleep.ts'
 
 /** What is wrong with a text, in a sentence. */
 export class YamlProblem extends Error {

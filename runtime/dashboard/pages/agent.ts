@@ -1,16 +1,16 @@
 import { html } from 'hono/html'
 import { count, money, percent } from '../../../shared/browser/figures.ts'
-import { icon } from '../../../shared/browser/icon-sprite.ts'
+import { icon } from '../../../shared/browser/icons.ts'
 import type { Agent, AgentVersion, AgentVersionWithManifest } from '../../../shared/wire/runtime/agent.ts'
 import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
+import { type Manifest, manifest as manifestSchema } from '../../../shared/wire/runtime/manifest.ts'
 import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
-import { manifestEditor } from '../manifest-editor.ts'
+import { manifestHelp, manifestMembers } from '../manifest-help.ts'
 import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, form, live, nameShown, pager, price, table, when } from '../parts.ts'
 import { runTable } from '../run-table.ts'
-import { setMembers } from '../set-members.ts'
 import { sideBySide } from '../side-by-side.ts'
 import { type ApiCall, snippets } from '../snippets.ts'
 import { tabbed } from '../tabs.ts'
@@ -190,4 +190,56 @@ ${Object.entries(budget?.toolLimits ?? {}).length === 0 ? '' : html`<label>Calls
       ? ''
       : action('Remove the budget', { send: `DELETE ${at}`, confirm: `Remove the budget of ${name}?` })
   }</div><output id="forecast-said" role="status"></output>`
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+let defaults: Json | undefined
+
+/**
+ * A manifest with nothing in it but what was set: publishing it gives the same manifest again. Members stand in the order of the schema,
+ * which is the order in which they matter, and not by their letters.
+ */
+export function setMembers(manifest: Manifest): Json {
+  defaults ??= manifestSchema.parse({})
+  const given = manifest as unknown as Json
+  const names = [...manifestMembers().map(({ name }) => name), ...Object.keys(given)]
+  const kept: Record<string, unknown> = {}
+  for (const name of new Set(names)) {
+    const value = beside(given[name], defaults[name])
+    if (value !== undefined) kept[name] = value
+  }
+  if (manifest.tools.length > 0) kept.tools = manifest.tools.map(briefTool)
+  return kept
+}
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What of a value is not its default; undefined where all of it is. */
+function beside(value: unknown, usual: unknown): unknown {
+  if (value === undefined || JSON.stringify(value) === JSON.stringify(usual)) return undefined
+  if (!isObject(value) || !isObject(usual)) return value
+  const kept = Object.entries(value).flatMap(([name, one]): [string, unknown][] => {
+    const left = beside(one, usual[name])
+    return left === undefined ? [] : [[name, left]]
+  })
+  return kept.length === 0 ? undefined : Object.fromEntries(kept)
+}
+
+/** A tool of which nothing but its name was said. */
+function briefTool(tool: Manifest['tools'][number]): unknown {
+  const [usual] = manifestSchema.parse({ tools: [tool.name] }).tools
+  return JSON.stringify(sorted(tool)) === JSON.stringify(sorted(usual)) ? tool.name : tool
+}
+
+const sorted = (value: object | undefined): unknown =>
+  Object.entries(value ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+/** The text of a manifest with its model and its system prompt as plain fields, checked and completed by the schema that publishing uses. */
+export function manifestEditor(label: string, text: string, rows: number): Html {
+  return html`<div class="needs-script plain-fields"><label>Model <input data-member="model" data-path="model" spellcheck="false" placeholder="auto"></label>
+<label>System prompt <textarea data-member="systemPrompt" data-path="systemPrompt" rows="5"></textarea></label></div>
+<label>${label} <textarea id="manifest" class="code" name="manifest" data-as="json" rows="${rows}" spellcheck="false" aria-describedby="manifest-said manifest-keys" data-members="${JSON.stringify(manifestMembers())}">${text}</textarea></label>
+<p id="manifest-keys" class="hint">Ctrl+Space offers the names and values that can stand where the cursor is.</p>
+<div id="manifest-said" role="status"></div>${manifestHelp()}`
 }

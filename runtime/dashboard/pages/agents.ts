@@ -2,9 +2,9 @@ import { html } from 'hono/html'
 import { count } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { UsageItem } from '../../../shared/wire/runtime/usage.ts'
-import { manifestEditor } from '../manifest-editor.ts'
 import type { Page } from '../page.ts'
 import { form, nameShown, nothing, pager, price, table, when } from '../parts.ts'
+import { manifestEditor } from './agent.ts'
 
 const DAYS = 7
 const DAY_MS = 86_400_000

@@ -1,11 +1,9 @@
 import { html } from 'hono/html'
 import { many } from '../../../shared/browser/figures.ts'
 import { isCustom } from '../../../shared/wire/runtime/catalog.ts'
-import type { CatalogEntry, Connector } from '../../../shared/wire/runtime/connector.ts'
+import { type CatalogEntry, type Connector, MOST_DOCUMENT_CHARACTERS } from '../../../shared/wire/runtime/connector.ts'
 import type { McpGrant } from '../../../shared/wire/runtime/mcp-grant.ts'
 import { mcpServers } from '../mcp-grants.ts'
-import { monogram } from '../monogram.ts'
-import { OWN_CONNECTOR } from '../own-connector.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
@@ -123,3 +121,38 @@ function consentOf({ connectorId, name, oauth }: Pick<CatalogEntry, 'connectorId
     html`<input type="hidden" name="connectorId" value="${connectorId}"><button class="main">Connect ${name}</button>`,
   )}</div>`
 }
+
+const HUES = 6
+
+/** Two letters and a hue by which a service is found in a list; the logos of services are their owners' marks. */
+export function monogramOf(name: string): { letters: string; hue: number } {
+  const words = name.match(/[\p{L}\p{N}]+/gu) ?? []
+  const [first = '', second] = words
+  const letters = second === undefined ? [...first].slice(0, 2) : [[...first][0], [...second][0]]
+  const sum = [...name].reduce((total, letter) => (total * 31 + (letter.codePointAt(0) ?? 0)) % 9973, 7)
+  return { letters: letters.join('').toLocaleUpperCase('en') || '?', hue: sum % HUES }
+}
+
+/** Beside the name of the service. */
+function monogram(name: string): Html {
+  const { letters, hue } = monogramOf(name)
+  return html`<span class="monogram m-${hue}" aria-hidden="true">${letters}</span>`
+}
+
+/** The form that makes a connector of an OpenAPI document; what stands in the document is shown by browser/own-connector.ts. */
+const OWN_CONNECTOR = html`<details class="card needs-script"><summary>Make a connector from an OpenAPI document</summary>${form(
+  { send: 'POST /v1/connectors/install', after: 'saved:Installed. Test it above.', id: 'own-connector' },
+  html`<label>OpenAPI 3.0 or 3.1, as JSON or YAML <textarea class="code" name="openapi" rows="8" required maxlength="${MOST_DOCUMENT_CHARACTERS}" spellcheck="false" aria-describedby="own-said"></textarea></label>
+<label>or from a file <input id="own-file" type="file" accept=".json,.yaml,.yml,application/json,application/yaml"></label>
+<div id="own-said" role="status"></div>
+<div id="own-rest" hidden>
+<label>Id, as manifests name it <input name="connectorId" required pattern="http-[a-z0-9]([a-z0-9\\-]{0,17}[a-z0-9])?" title="http- and a name of 1 to 19 lower-case letters, digits or -" maxlength="24" autocomplete="off" spellcheck="false"></label>
+<fieldset><legend>Operations that become actions</legend>
+<div class="row"><label class="grow"><span class="unseen">Show operations with</span><input id="own-filter" type="search" placeholder="Show operations with …" autocomplete="off"></label>
+<button type="button" id="own-reads">All that read</button> <button type="button" id="own-none">None</button></div>
+<p id="own-count" class="hint" role="status"></p>
+<div id="own-operations" class="operations"></div></fieldset>
+<div id="own-keys"></div>
+<label>Base URL <input name="config.baseUrl" type="url" spellcheck="false"></label>
+<button class="main">Install</button></div>`,
+)}</details>`

@@ -5,6 +5,7 @@ import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run, type Step } from '../../../shared/wire/runtime/run.ts'
 import { approvalCard } from '../approval-card.ts'
+import type { Ask } from '../ask.ts'
 import { across, LANE_PX, lanesOf } from '../browser/run/lanes.ts'
 import {
   BAR_WIDTH,
@@ -19,9 +20,8 @@ import {
 } from '../browser/run/timeline.ts'
 import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page } from '../page.ts'
-import { card, facts, folded, live, when } from '../parts.ts'
+import { badge, card, facts, folded, live, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
-import { childRuns, runsBelow } from './run-children.ts'
 import { runHead } from './run-head.ts'
 
 /** Of a run that has ended with more events than that the page has its first screen; the browser reads the journal when more is wanted. */
@@ -162,4 +162,48 @@ function receiptOf(id: string, receipt: Receipt): Html {
     ['Journal', html`${count(eventCount)} events, head <span class="mono">${journalHash}</span>`],
   ])}${folded('The receipt', receipt)}
 <div class="needs-script"><button type="button" class="main" data-verify="${id}">Verify in this browser</button><output id="verified" role="status"></output></div>`
+}
+
+/** A run below another one, with those below it. */
+interface RunBelow {
+  run: Run
+  below: RunBelow[]
+}
+
+/** Of a tree that is wide. */
+const MOST_RUNS = 100
+const PAGE = 50
+
+/** The runs that a run has started, and theirs, oldest first; of very many a part. */
+async function runsBelow(ask: Ask, id: string, room = { left: MOST_RUNS }): Promise<RunBelow[]> {
+  if (room.left <= 0) return []
+  const path = `/v1/runs?parentRunId=${encodeURIComponent(id)}&fields=summary&limit=${PAGE}`
+  const runs = (await ask.get<Run[]>(path)).toReversed().slice(0, room.left)
+  room.left -= runs.length
+  const found: RunBelow[] = []
+  for (const run of runs) found.push({ run, below: await runsBelow(ask, run.id, room) })
+  return found
+}
+
+/** As a tree, each with what it and those below it have cost. */
+function childRuns(root: string, children: readonly RunBelow[]): Html | string {
+  if (children.length === 0) return ''
+  return html`<section class="card" aria-labelledby="children-title"><h2 id="children-title">Sub-runs</h2>${tree(root, children)}</section>`
+}
+
+function tree(root: string, children: readonly RunBelow[]): Html {
+  return html`<ul class="tree">${children.map(
+    ({ run, below }) =>
+      html`<li><a href="${root}runs/${run.id}">${run.agentName}</a> ${badge(run.status)} <small>${figures(run)}</small>${below.length === 0 ? '' : tree(root, below)}</li>`,
+  )}</ul>`
+}
+
+function figures({ startedAt, finishedAt, tokensIn, tokensOut, costUsd, treeCostUsd = costUsd }: Run): string {
+  return [
+    ...(startedAt !== undefined && finishedAt !== undefined
+      ? [duration(Date.parse(finishedAt) - Date.parse(startedAt))]
+      : []),
+    `${count(tokensIn)} → ${count(tokensOut)} tokens`,
+    treeCostUsd > costUsd ? `${money(treeCostUsd)} with its sub-runs` : money(costUsd),
+  ].join(' · ')
 }

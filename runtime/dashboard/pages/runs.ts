@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { icon } from '../../../shared/browser/icon-sprite.ts'
+import { icon } from '../../../shared/browser/icons.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import { type Run, runErrorCodes, runStatuses, triggerKinds } from '../../../shared/wire/runtime/run.ts'
 import type { Html, Page } from '../page.ts'

@@ -3,8 +3,8 @@ import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Schedule } from '../../../shared/wire/runtime/schedule.ts'
 import type { Page } from '../page.ts'
 import { badge, form, live, nameShown, nothing, pager, table, when } from '../parts.ts'
-import { scheduleFields } from '../schedule-fields.ts'
 import { snippets } from '../snippets.ts'
+import { scheduleFields } from './schedule.ts'
 
 export const schedulesPage: Page = {
   path: '/schedules',

@@ -6,7 +6,7 @@ import type { Session, SessionMessage } from '../../../shared/wire/runtime/sessi
 import { approvalCard } from '../approval-card.ts'
 import type { Ask } from '../ask.ts'
 import { prettyJson, visible } from '../browser/text/foreign-text.ts'
-import { markdownHtml } from '../markdown-html.ts'
+import { type Block, type Inline, markdownBlocks } from '../browser/text/markdown.ts'
 import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, live, nameShown, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
@@ -79,4 +79,55 @@ function toolCard(call: Call): Html {
       .toWellFormed(),
   )
   return html`<details class="call"><summary><strong>→ ${visible(String(call.name))}</strong> <small class="mono">${brief}</small></summary><pre tabindex="0">${visible(text)}</pre></details>`
+}
+
+/** Longer texts are shown as they are. */
+const MOST_MARKDOWN = 20_000
+
+/** A text of a person or a model as markup that holds nothing of theirs but its words; see browser/text/text-view.ts. */
+function markdownHtml(text: string): Html {
+  const inside =
+    text.length > MOST_MARKDOWN ? html`<pre tabindex="0">${visible(text)}</pre>` : markdownBlocks(text).map(blockHtml)
+  return html`<div class="text" dir="auto">${inside}</div>`
+}
+
+function blockHtml(block: Block): Html {
+  switch (block.is) {
+    case 'heading':
+      // The headings of the page are its own.
+      return html`<p class="heading"><strong>${inlineHtml(block.inside)}</strong></p>`
+    case 'code':
+      return html`<pre tabindex="0">${visible(block.text)}</pre>`
+    case 'list': {
+      const items = block.items.map(inside => html`<li>${inlineHtml(inside)}</li>`)
+      return block.ordered ? html`<ol>${items}</ol>` : html`<ul>${items}</ul>`
+    }
+    case 'quote':
+      return html`<blockquote>${inlineHtml(block.inside)}</blockquote>`
+    case 'rule':
+      return html`<hr>`
+    case 'paragraph':
+      return html`<p>${inlineHtml(block.inside)}</p>`
+  }
+}
+
+const inlineHtml = (inside: readonly Inline[]): Shown[] => inside.map(oneHtml)
+
+function oneHtml(one: Inline): Shown {
+  switch (one.is) {
+    case 'text':
+      return visible(one.text)
+    case 'code':
+      return html`<code>${visible(one.text)}</code>`
+    case 'strong':
+      return html`<strong>${inlineHtml(one.inside)}</strong>`
+    case 'em':
+      return html`<em>${inlineHtml(one.inside)}</em>`
+    case 'link':
+      // Where it leads is said, as its words may say something else.
+      return html`<span><a href="${one.href}" rel="noopener noreferrer nofollow" target="_blank">${inlineHtml(one.inside)}</a><small> (${visible(URL.parse(one.href)?.host ?? one.href)})</small></span>`
+    case 'image':
+      // Nothing is loaded from elsewhere: it would say who reads this, and when.
+      return html`<small>[image ${visible(one.text)}: ${visible(one.href)}]</small>`
+  }
 }

@@ -4,15 +4,14 @@ import type { CodeModel } from '../../../shared/wire/runtime/step-protocol.ts'
 import { type Effect, interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { type AgentRun, askModel, type Loop, startLoop } from '../harness/agent-run.ts'
-import { circling } from '../harness/anomalies.ts'
+import { circling, watch } from '../harness/anomalies.ts'
 import { callTool } from '../harness/tool-calls.ts'
-import { watch } from '../harness/watch.ts'
+import type { JournalEntry } from '../journal/event.ts'
 import { wellFormed } from '../journal/well-formed.ts'
 import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Steps } from '../step.ts'
 import type { StepResult } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
-import { type CodeCall, checkAllReplayed, checkReplay } from './recorded-calls.ts'
 
 /** The program sent what the protocol does not allow; it gets the reason, and may go on. */
 export class ProtocolFault extends Error {
@@ -305,4 +304,43 @@ const CODE_OF: Readonly<Record<string, RunFailure['code']>> = {
   connector: 'connector_failed',
   mcp: 'mcp_failed',
   subagent: 'subagent_failed',
+}
+
+/** What a program asked for at one place in the order of its calls. */
+interface CodeCall {
+  name: string
+  inputHash: string
+}
+
+/** The calls of a program as its journal tells them, by their place from 1 on. Places whose call made no step are missing. */
+export function recordedCalls(events: Iterable<JournalEntry>): Map<number, CodeCall> {
+  const calls = new Map<number, CodeCall>()
+  for (const { kind, meta } of events) {
+    const { call, callName, inputHash } = meta
+    if (kind !== 'step_started' || typeof call !== 'number' || calls.has(call)) continue
+    calls.set(call, { name: String(callName), inputHash: String(inputHash) })
+  }
+  return calls
+}
+
+/** Ends the run when a program that began again does not ask for what it asked for before (docs/spec/runtime.md §3). */
+function checkReplay(recorded: ReadonlyMap<number, CodeCall>, place: number, now: CodeCall): void {
+  const before = recorded.get(place)
+  if (before === undefined || (before.name === now.name && before.inputHash === now.inputHash)) return
+  const what = before.name === now.name ? `${now.name} with another input` : `${now.name}, and was ${before.name}`
+  throw new RunFailure(
+    'nondeterministic_replay',
+    `call ${place} of the program is ${what}: what changes from one execution to the next belongs into a step`,
+  )
+}
+
+/** A program that ends earlier than it did before is another program. */
+function checkAllReplayed(recorded: ReadonlyMap<number, CodeCall>, made: number): void {
+  const missing = [...recorded.keys()].find(place => place > made)
+  if (missing === undefined) return
+  const { name } = recorded.get(missing)!
+  throw new RunFailure(
+    'nondeterministic_replay',
+    `the program ended after ${made} calls, and before it made a call ${missing}, ${name}`,
+  )
 }

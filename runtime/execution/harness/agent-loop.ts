@@ -3,13 +3,12 @@ import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
 import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
-import { circling } from './anomalies.ts'
+import { circling, watch } from './anomalies.ts'
 import { gate } from './gate.ts'
 import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
 import { requestFacts } from './request-facts.ts'
 import { ask, callTools } from './tool-calls.ts'
-import { watch } from './watch.ts'
 
 const FULL = 0.8
 const KEPT_MESSAGES = 6

@@ -1,5 +1,5 @@
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
-import { nextTurn } from '../../../shared/time/next-turn.ts'
+import { nextTurn } from '../../../shared/time/sleep.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { StepFailure } from '../failure.ts'
 import type { History } from '../journal/history.ts'

@@ -1,7 +1,7 @@
 import { readJson } from '../../../shared/json/read-json.ts'
 import { fromHex } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
-import { journalGenesis } from '../../../shared/sign/journal-chain.ts'
+import { genesisText } from '../../../shared/sign/journal-walk.ts'
 import { type Sha256, sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { EventKind, EventMeta } from '../../../shared/wire/runtime/journal.ts'
 
@@ -58,4 +58,9 @@ export function linkHash(previous: string, body: string, hash: Sha256 = sha256):
 /** A stored event as it was: the members come from the text under the hash, never from columns beside it. */
 export function readEvent(body: string, hash: string): JournalEntry {
   return { ...(readJson(body) as Omit<JournalEntry, 'hash'>), hash }
+}
+
+/** h_0: the head of a run that has no events. */
+export function journalGenesis(runId: string, hash: Sha256 = sha256): string {
+  return sha256Hex(genesisText(runId), hash)
 }

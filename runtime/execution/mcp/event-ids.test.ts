@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { eventIds } from './event-ids.ts'
+import { eventIds } from './http-transport.ts'
 
 it('sees a line that begins with id: wherever the bytes are cut', () => {
   const piece = fc.constantFrom('id:', 'id', 'i', 'd:', ':', ' ', 'data: ', '\n', '\r\n', '\r', 'e1', 'xid:')

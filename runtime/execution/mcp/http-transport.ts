@@ -3,7 +3,6 @@ import type { EgressClient, EgressInit } from '../../../shared/http/outbound/egr
 import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
-import { eventIds } from './event-ids.ts'
 import { type QuotedNumbers, quotedNumbers } from './quoted-numbers.ts'
 
 /** Where the key of a step stands among what goes along with a call (docs/spec/runtime.md §5, "Key"). */
@@ -140,4 +139,26 @@ function keyIn(body: string): string | undefined {
   const { params } = readJson(body) as { params?: { _meta?: Record<string, unknown> } }
   const key = params?._meta?.[KEY_META]
   return typeof key === 'string' ? key : undefined
+}
+
+/** Whether an event stream has named an event so far: a line that begins with `id:`. */
+export function eventIds() {
+  const wanted = [0x69, 0x64, 0x3a]
+  let at = 0
+  let any = false
+  return {
+    read(chunk: Uint8Array) {
+      for (const byte of any ? [] : chunk) {
+        if (byte === 0x0a || byte === 0x0d) at = 0
+        else if (at >= 0) at = byte === wanted[at] ? at + 1 : -1
+        if (at === wanted.length) {
+          any = true
+          return
+        }
+      }
+    },
+    get any() {
+      return any
+    },
+  }
 }

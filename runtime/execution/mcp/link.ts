@@ -7,11 +7,10 @@ import type { CallMcp } from '../tools/mcp-tool.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
 import type { McpServersDeps } from './deps.ts'
-import { faultOf, isForgotten, ToolRefusal } from './fault.ts'
+import { faultOf, isForgotten, redactValues, ToolRefusal } from './fault.ts'
 import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
 import { pipeTransport } from './pipe-transport.ts'
-import { redactValues } from './redaction.ts'
 
 /** How long a listing is believed when a server does not say that it changed. */
 const LISTING_MS = 60_000

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { redactValues } from './redaction.ts'
+import { redactValues } from './fault.ts'
 
 it('leaves no secret of some length in anything that a server says', () => {
   const secret = fc.stringMatching(/^[A-Za-z0-9_]{12,24}$/)

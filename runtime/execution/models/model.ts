@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Reading } from '../call-cost.ts'
+import { RunFailure } from '../failure.ts'
 import type { Spent, SpentParts } from '../journal/commit.ts'
 
 /** A tool as a model sees it. */
@@ -106,4 +107,9 @@ export interface FoundModel {
 export interface Models {
   /** The candidates for a manifest's `model` whose providers are configured, as one; undefined when there is none. */
   find(tenantId: string, model: string, needs: { tools: boolean }): Promise<FoundModel | undefined>
+}
+
+/** Stands where no provider serves a model: the first call of it ends the run. */
+export function absentModel(id: string, why: string): FoundModel {
+  return { id, ask: () => Promise.reject(new RunFailure('model_unconfigured', why)) }
 }

@@ -1,6 +1,5 @@
-import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
+import { denialIn, readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
-import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
 import { StepFailure } from '../failure.ts'
 import type { Outbound } from './http-request-tool.ts'
 

@@ -8,8 +8,7 @@ import { answerErrors } from '../../errors.ts'
 import type { NodeLink, ReadAsked } from '../registry/node-link.ts'
 import { peerClient } from './peer-client.ts'
 import { packed, peerEncryption, unpacked } from './peer-encryption.ts'
-import { PEER_PATH, peerRoute } from './peer-route.ts'
-import { PEER_SKEW_MS } from './replay-guard.ts'
+import { PEER_PATH, PEER_SKEW_MS, peerRoute } from './peer-route.ts'
 
 const URL_A = 'http://a.internal:8080'
 const read: PeerCommand = { ask: 'read', nodeId: 'one', kind: 'events', id: 'r', from: 3, limit: 7 }

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { readBody } from '../../../shared/http/body-limit.ts'
-import { utf8 } from '../../../shared/sign/bytes.ts'
+import { toHex, utf8 } from '../../../shared/sign/bytes.ts'
 import {
   type PeerCommand,
   type PeerReply,
@@ -11,7 +11,6 @@ import {
 import type { ReceivedSoFar } from '../../sessions/replay-deltas.ts'
 import type { NodeLinks, ReadAnswered } from '../registry/node-link.ts'
 import { type PeerEncryption, packed, unpacked } from './peer-encryption.ts'
-import { replayGuard } from './replay-guard.ts'
 
 export const PEER_PATH = '/internal/peer'
 
@@ -100,3 +99,31 @@ export function peerRoute({ url, box, links, queued, speaks, said, now, maxBytes
 
 const denied = (cause?: unknown) =>
   new ApiError('unauthorized', 'this is asked by control planes of this installation only', { cause })
+
+/** Further apart no two clocks of one installation may be, and no older may a request be. */
+export const PEER_SKEW_MS = 30_000
+const MOST_SEEN = 200_000
+
+type Freshness = 'fresh' | 'late' | 'repeated' | 'too_many'
+
+/**
+ * Lets each request through once. What is older than `PEER_SKEW_MS`, or than this process, is late; what is younger is remembered until
+ * it would be late, so that nothing that was heard on the way works again. Where more than can be remembered come, the next are refused.
+ */
+export function replayGuard(startedMs: number, most = MOST_SEEN) {
+  /** By the time at which each would be late; in the order in which they came. */
+  const seen = new Map<string, number>()
+  return (salt: Uint8Array, atMs: number, nowMs: number): Freshness => {
+    for (const [known, lateMs] of seen) {
+      if (lateMs >= nowMs) break
+      seen.delete(known)
+    }
+    if (Math.abs(nowMs - atMs) > PEER_SKEW_MS || atMs < startedMs) return 'late'
+    const name = toHex(salt)
+    if (seen.has(name)) return 'repeated'
+    if (seen.size >= most) return 'too_many'
+    // From now, and not from when it was made: so they leave in the order in which they came.
+    seen.set(name, nowMs + 2 * PEER_SKEW_MS)
+    return 'fresh'
+  }
+}

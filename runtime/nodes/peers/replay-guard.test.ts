@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { PEER_SKEW_MS, replayGuard } from './replay-guard.ts'
+import { PEER_SKEW_MS, replayGuard } from './peer-route.ts'
 
 const START = 1_000_000
 const salt = (n: number) => new Uint8Array([n >> 8, n & 255])

@@ -1,7 +1,7 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
 import { boundedSum } from '../../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
-import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../../shared/sql/db-fault.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'

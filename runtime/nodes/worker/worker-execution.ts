@@ -1,11 +1,21 @@
+import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ExecutionDeps } from '../../assemble-execution.ts'
-import type { Ledger } from '../../budgets/ledger.ts'
+import { type Ledger, mostTokensIn } from '../../budgets/ledger.ts'
 import type { Core } from '../../core.ts'
+import { RunFailure } from '../../execution/failure.ts'
+import type { Claimed } from '../../execution/lease-store.ts'
+import type { FoundModel } from '../../execution/models/model.ts'
+import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
+import type { RunStore } from '../../runs/store.ts'
+import type { tunnelChildren } from '../../schema/tables.ts'
 import type { runEvents } from '../../webhooks/run-events.ts'
+import { inputAad } from '../sealed-payloads.ts'
 import { type BudgetRequests, budgetRequests } from './budget-requests.ts'
-import { grantedModel } from './granted-model.ts'
-import { asideNews, reportRows } from './report-rows.ts'
-import { requestSubagents } from './request-subagent.ts'
+import { asideNews, type Report, reportRows } from './report-rows.ts'
 import { takeOverRuns } from './take-over-runs.ts'
 import type { WorkerIdentity } from './worker.ts'
 
@@ -44,4 +54,103 @@ export function workerExecution(
     ...(others && { takenHere: others.claimed }),
     childrenOf: runs => requestSubagents(worker, { db, runs, sha256 }),
   }
+}
+
+/** A model as a run on a node may ask it, whose agent has a limit of a day: each call is granted by the control plane first. */
+function grantedModel(
+  db: Db,
+  asks: Pick<BudgetRequests, 'ask'>,
+  run: Pick<Claimed, 'id'>,
+  model: FoundModel,
+): FoundModel {
+  return {
+    ...model,
+    async ask(request, call) {
+      const found = await db.execute({
+        sql: `select epoch, ask_budget, (select coalesce(max(seq), 0) from events where run_id = ?1) as last_event from tunnel_runs where run_id = ?1`,
+        args: [run.id],
+      })
+      const [placed] = rowsOf<{ epoch: number; ask_budget: number; last_event: number }>(found)
+      if (placed === undefined || placed.ask_budget === 0) return model.ask(request, call)
+      const costOf = (await model.prices?.()) ?? null
+      const tokensIn = mostTokensIn(request)
+      const { maxOutputTokens: wanted } = request
+      // `<runId>:<stepId>:<attempt>`
+      const colon = call.key.lastIndexOf(':')
+      const stepId = call.key.slice(run.id.length + 1, colon)
+      const { refusal, outputTokens } = await asks.ask(
+        {
+          runId: run.id,
+          epoch: BigInt(placed.epoch),
+          stepId,
+          attempt: Number(call.key.slice(colon + 1)),
+          tokens: BigInt(tokensIn + wanted),
+          outputTokens: BigInt(wanted),
+          lastEvent: BigInt(placed.last_event),
+          costNanoUsd: BigInt(costOf?.(tokensIn, wanted, true) ?? 0),
+          inputCostNanoUsd: BigInt(costOf?.(tokensIn, 0, true) ?? 0),
+          model: model.id,
+          unpriced: costOf === null,
+        },
+        call.signal,
+      )
+      if (refusal !== '') throw new RunFailure('budget_exceeded', refusal, { stepId })
+      const maxOutputTokens = Math.min(wanted, Number(outputTokens))
+      const answer = await model.ask({ ...request, maxOutputTokens }, call)
+      return answer.stop === 'length' && maxOutputTokens < wanted ? { ...answer, cappedByBudget: true } : answer
+    },
+  }
+}
+
+/**
+ * The runs that a run on a node calls. Its control plane makes them, which knows versions, budgets and how deep it may go, and orders
+ * them here; until then it stands in the store that they were asked for, in the commit that asks.
+ */
+function requestSubagents(
+  { poolKeys, reportSoon, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'reportSoon' | 'reportsAs'>,
+  { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
+) {
+  return (parent: { id: string; epoch: number }): ChildRuns => ({
+    async start({ id, agentName, input }) {
+      const text = canonicalize(input)
+      const box = toBase64(await sealTo(poolKeys.publicKey, utf8(text), inputAad(id)))
+      const ask: Report = {
+        t: 'child',
+        run: parent.id,
+        child: id,
+        agent: agentName,
+        box,
+        hash: sha256Hex(utf8(text), sha256),
+        length: text.length,
+      }
+      const owns = `exists (select 1 from runs where id = ?2 and epoch = ?3 and status = 'running')
+        and not exists (select 1 from tunnel_children where child_id = ?1)`
+      await db.write([
+        {
+          sql: `insert into tunnel_outbox (frame, node_id) select ?4, ?5 where ${owns}`,
+          args: [id, parent.id, parent.epoch, JSON.stringify(ask), reportsAs],
+        },
+        {
+          sql: `insert into tunnel_children (child_id, parent_id) select ?1, ?2 where ${owns}`,
+          args: [id, parent.id, parent.epoch],
+        },
+      ])
+      reportSoon(true)
+      return 'started'
+    },
+
+    async look(id) {
+      const run = await runs.get(id)
+      if (run) {
+        const { status, output, error } = run
+        return { status, ...(output && { output }), ...(error && { error }) }
+      }
+      const sql = 'select error_code, error_message from tunnel_children where child_id = ?'
+      const found = await db.execute({ sql, args: [id] })
+      const [row] = rowsOf<Pick<RowOf<typeof tunnelChildren>, 'error_code' | 'error_message'>>(found)
+      if (row === undefined) return undefined
+      if (row.error_code === null) return { status: 'queued' }
+      return { status: 'refused', error: { code: row.error_code, message: row.error_message! } }
+    },
+  })
 }

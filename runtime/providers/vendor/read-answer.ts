@@ -1,11 +1,10 @@
-import type { Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
+import { type Decoded, type DialectName, saysSomething } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import { asArray, asObject, asString, tryParse } from '../../../shared/dialects/json-value.ts'
-import { saysSomething } from '../../../shared/dialects/says-something.ts'
+import { asArray, asObject, asString, isObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
 import { joined } from '../../../shared/sign/bytes.ts'
+import { NOT_AN_OBJECT } from '../../execution/models/tool-arguments.ts'
 import type { AnswerMeter } from './answer-meter.ts'
-import { wholeToolInputs } from './tool-input-frames.ts'
 
 /** What is read in one go holds this thread meanwhile: these are more characters than any model says at once. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024
@@ -157,4 +156,42 @@ async function lastRead(reader: Reader): Promise<ReadableStreamReadResult<Uint8A
   // A connection that breaks after the last event took nothing of the answer with it.
   const read = reader.read().catch(() => ({ done: true, value: undefined }) as const)
   return Promise.race([read, enough]).finally(() => clearTimeout(timer))
+}
+
+/**
+ * Holds back the pieces of each tool input of a messages stream until the input is whole, and gives them on as one piece that
+ * is a JSON object whatever the model wrote: an answer is not lost over one call that could not be read.
+ */
+function wholeToolInputs(): (frame: SseFrame) => readonly SseFrame[] {
+  let held: { index: unknown; text: string } | undefined
+  return frame => {
+    const { event } = frame
+    if (event === 'content_block_start') {
+      const data = dataOf(frame)
+      held = asObject(data.content_block).type === 'tool_use' ? { index: data.index, text: '' } : undefined
+      return [frame]
+    }
+    if (held === undefined) return [frame]
+    if (event === 'content_block_delta') {
+      const { index, delta } = dataOf(frame)
+      const piece = index === held.index ? asString(asObject(delta).partial_json) : null
+      if (piece === null) return [frame]
+      held.text += piece
+      return []
+    }
+    if (event !== 'content_block_stop') return [frame]
+    const { index, text } = held
+    held = undefined
+    return text === '' ? [frame] : [inputFrame(index, text), frame]
+  }
+}
+
+function dataOf({ data }: SseFrame) {
+  return asObject(data === undefined ? undefined : tryParse(data))
+}
+
+function inputFrame(index: unknown, text: string): SseFrame {
+  const partial_json = isObject(tryParse(text)) ? text : JSON.stringify({ [NOT_AN_OBJECT]: text.slice(0, 500) })
+  const data = { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json } }
+  return { raw: new Uint8Array(0), event: 'content_block_delta', data: JSON.stringify(data), badUtf8: false }
 }

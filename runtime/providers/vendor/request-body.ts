@@ -1,8 +1,8 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import type { Message, ModelRequest } from '../../execution/models/model.ts'
+import type { Message, ModelRequest, ModelTool } from '../../execution/models/model.ts'
 import { writtenArguments } from '../../execution/models/tool-arguments.ts'
-import { messagesBody } from './messages-body.ts'
-import { type BodyOptions, offeredTools } from './offered-tools.ts'
+import type { Vendor } from '../vendors.ts'
+import { ANSWER_TOOL_DESCRIPTION, answerToolName, type OutputRequest } from './structured-output.ts'
 import type { ToolNames } from './tool-names.ts'
 
 /** The request of either dialect; always streamed, so that its first event names it and silence is noticed. */
@@ -61,4 +61,119 @@ function chatMessages(message: Message, names: ToolNames): object[] {
     case 'tool':
       return message.results.map(({ callId, content }) => ({ role: 'tool', tool_call_id: callId, content }))
   }
+}
+
+type Block = Record<string, unknown>
+
+const CACHED = { cache_control: { type: 'ephemeral' } }
+
+/**
+ * The request of the messages dialect, whose providers cache prefixes at markers, four at most, in the order tools, system, messages. Marked are
+ * what stays for the whole run (the last tool, the system prompt), the end of the history, and where it ended in the request before: a
+ * marker finds what was cached up to 20 blocks before it, and one turn may add more. Everything is written in the same shape whether
+ * it is marked or not, so that a prefix stays equal when the markers move on.
+ */
+function messagesBody(
+  { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
+  { model, names, output }: Pick<BodyOptions, 'model' | 'names' | 'output'>,
+) {
+  const offered = offeredTools(tools, names, output)
+  // A question that is asked once would pay more for being kept than it saves.
+  const caches = tools.length > 0 || messages.length > 1
+  const turns = messages.map(message => messagesTurn(message, names))
+  const ends = messages.flatMap(({ role }, at) => (role === 'assistant' ? [] : [at])).slice(-2)
+  return {
+    model,
+    max_tokens: maxOutputTokens,
+    ...(system.trim() !== '' && { system: caches ? [{ type: 'text', text: system, ...CACHED }] : system }),
+    messages: caches
+      ? turns.map((turn, at) => (ends.includes(at) ? { ...turn, content: marked(turn.content) } : turn))
+      : turns.map(plain),
+    ...(offered.length > 0 && {
+      tools: offered.map(({ name, description, parameters }, at) => ({
+        name,
+        description,
+        input_schema: parameters,
+        ...(caches && at === offered.length - 1 && CACHED),
+      })),
+    }),
+    ...(output?.by === 'tool' && {
+      tool_choice: tools.length > 0 ? { type: 'any' } : { type: 'tool', name: offered.at(-1)!.name },
+    }),
+    ...(output?.by === 'format' && { output_config: { format: { type: 'json_schema', schema: output.schema } } }),
+    ...(temperature !== undefined && { temperature }),
+    stream: true,
+  }
+}
+
+function marked(content: readonly Block[]): readonly Block[] {
+  return content.map((block, at) => (at === content.length - 1 ? { ...block, ...CACHED } : block))
+}
+
+/** A single text as a text. */
+function plain(turn: Turn): { role: Turn['role']; content: unknown } {
+  const [only, ...more] = turn.content
+  return only?.type === 'text' && more.length === 0 ? { ...turn, content: only.text } : turn
+}
+
+/** This dialect refuses a text without a character in it. */
+const said = (text: string): Block => ({ type: 'text', text: text.trim() === '' ? '(empty)' : text })
+
+interface Turn {
+  role: 'user' | 'assistant'
+  content: readonly Block[]
+}
+
+function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
+  switch (message.role) {
+    case 'user':
+      return { role: 'user', content: [said(message.text)] }
+    case 'assistant': {
+      const { text, toolCalls, blocks } = message
+      if (blocks && blocks.length > 0) return { role: 'assistant', content: blocks as readonly Block[] }
+      if (toolCalls.length === 0) return { role: 'assistant', content: [said(text)] }
+      const calls = toolCalls.map(({ id, name, arguments: input }) => ({
+        type: 'tool_use',
+        id: idOf(id),
+        name: names.toWire(name),
+        input,
+      }))
+      return { role: 'assistant', content: [...(text.trim() === '' ? [] : [{ type: 'text', text }]), ...calls] }
+    }
+    case 'tool':
+      return {
+        role: 'user',
+        content: message.results.map(({ callId, content, failed }) => ({
+          type: 'tool_result',
+          tool_use_id: idOf(callId),
+          content,
+          ...(failed && { is_error: true }),
+        })),
+      }
+  }
+}
+
+/** The id of a call that another provider made, in the characters that this dialect takes. */
+function idOf(id: string): string {
+  return id.replace(/[^A-Za-z0-9_-]/g, '_') || '_'
+}
+
+interface BodyOptions {
+  model: string
+  names: ToolNames
+  vendor: Pick<Vendor, 'maxTokens'>
+  /** How an answer of a form is asked for. */
+  output?: OutputRequest | undefined
+}
+
+/** The tools under the names that travel, and the one that the answer is given by, where there is one. */
+function offeredTools(tools: readonly ModelTool[], names: ToolNames, output: OutputRequest | undefined): ModelTool[] {
+  const offered = tools.map(({ name, description, parameters }) => ({
+    name: names.toWire(name),
+    description,
+    parameters,
+  }))
+  if (output?.by !== 'tool') return offered
+  const name = answerToolName(offered.map(tool => tool.name))
+  return [...offered, { name, description: ANSWER_TOOL_DESCRIPTION, parameters: output.schema }]
 }

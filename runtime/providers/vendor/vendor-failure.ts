@@ -1,7 +1,7 @@
 import type { BadResponse, DialectName } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
-import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
+import { denialIn } from '../../../shared/http/outbound/bounded-body.ts'
 import { StepFailure } from '../../execution/failure.ts'
 
 const MOST_CHARACTERS = 500

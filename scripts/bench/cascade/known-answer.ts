@@ -1,6 +1,6 @@
 import { type EntryRow, entriesOf, storedPairs, toEntry } from '../../../router/calibrate/calibration-store.ts'
 import { calibrationReport, type ReportPair } from '../../../router/calibrate/report.ts'
-import { bootstrapMean } from '../../../router/ope/bootstrap.ts'
+import { bootstrapMean } from '../../../router/ope/estimate.ts'
 import { storedFeedback, storedRecords } from '../../../router/traces/stored-records.ts'
 import { verifyRecords } from '../../../router/traces/verify.ts'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'

@@ -1,5 +1,4 @@
-import type { Accepted } from '../../models/accepted.ts'
-import { budgetFor, effortFor, LEAST_BUDGET } from '../../models/thinking-budget.ts'
+import { type Accepted, budgetFor, effortFor, LEAST_BUDGET } from '../../models/accepted.ts'
 import { asArray, asObject, isObject, type Json, tryParse } from '../json-value.ts'
 import { capLimit, type Draft, described, dropUnless, fitEffort, isEffort } from './draft.ts'
 import { cutItems, cutLifetimes, memberSpan } from './splice.ts'

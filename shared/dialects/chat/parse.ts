@@ -12,9 +12,18 @@ import {
   wholeObject,
 } from '../json-members.ts'
 import type { Cursor, Span } from '../json-scan.ts'
-import { limitOf, looserLimit } from '../output-limit.ts'
-import type { ModelLiteral, RequestFacts, ScanResult, Setting } from '../request-facts.ts'
-import { emptyHistory, noteSetting, readHistory, scanned } from '../request-facts.ts'
+import {
+  emptyHistory,
+  limitOf,
+  looserLimit,
+  type ModelLiteral,
+  noteSetting,
+  type RequestFacts,
+  readHistory,
+  type ScanResult,
+  type Setting,
+  scanned,
+} from '../request-facts.ts'
 
 const SETTINGS = [
   'reasoning_effort',

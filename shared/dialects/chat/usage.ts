@@ -1,7 +1,6 @@
 import type { Billing, Tokens } from '../candidate.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString } from '../json-value.ts'
-import { PLAIN_BILLING, possibleTokens, tokenCount } from '../token-count.ts'
+import { PLAIN_BILLING, possibleTokens, tokenCount } from '../estimate.ts'
+import { asObject, asString, type Json, type JsonObject } from '../json-value.ts'
 
 /**
  * Tokens of a chat usage object; its prompt count includes the cached part, which is taken out here. Null for an object that counts nothing:

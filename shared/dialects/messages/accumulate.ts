@@ -1,14 +1,20 @@
 import type { SseFrame } from '../../http/sse-read.ts'
-import type { Accumulator } from '../accumulator.ts'
-import { decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { type Accumulator, decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
 import { isCutJson, jsonBytes, tryParseJson, verbatim } from '../json-text.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asArray, asObject, asString, isArray, isObject, tryParse, without } from '../json-value.ts'
+import {
+  asArray,
+  asObject,
+  asString,
+  isArray,
+  isObject,
+  type Json,
+  type JsonObject,
+  tryParse,
+  without,
+} from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
-import type { AnswerBlock } from './answer.ts'
-import { messagesCandidate } from './answer.ts'
-import { CUT_SHORT, fallbackOf } from './stop.ts'
+import { type AnswerBlock, CUT_SHORT, fallbackOf, messagesCandidate } from './answer.ts'
 import { DELTA_USAGE, messagesUsage } from './usage.ts'
 
 interface OpenBlock {

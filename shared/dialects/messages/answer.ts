@@ -1,11 +1,8 @@
 import { fail } from '../accumulator.ts'
 import type { Candidate, ToolCall } from '../candidate.ts'
 import { writeJson } from '../json-text.ts'
-import type { JsonObject } from '../json-value.ts'
-import { asArray, asString, isObject } from '../json-value.ts'
-import { fallbackOf } from './stop.ts'
-import type { MessagesUsage } from './usage.ts'
-import { messagesUsage } from './usage.ts'
+import { asArray, asObject, asString, isObject, type JsonObject } from '../json-value.ts'
+import { type MessagesUsage, messagesUsage } from './usage.ts'
 
 /** One block of an answer; `input` is the text of a tool input when it is not the block's own. */
 export interface AnswerBlock {
@@ -69,3 +66,10 @@ function usageOf(message: JsonObject): MessagesUsage {
   if (isObject(message.usage)) usage.see(message.usage)
   return usage
 }
+
+/** Stop reasons at which the last block may be unfinished. */
+export const CUT_SHORT: ReadonlySet<string> = new Set(['max_tokens', 'model_context_window_exceeded', 'refusal'])
+
+/** The model that the provider goes on with after the one before it declined. The start of a stream cannot name it yet. */
+export const fallbackOf = ({ type, to }: JsonObject): string | null =>
+  type === 'fallback' ? asString(asObject(to).model) : null

@@ -1,13 +1,42 @@
+import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import type { Decoded } from '../candidate.ts'
 import type { Dialect } from '../dialect.ts'
+import { tryParseJson, tryParsePlain } from '../json-text.ts'
+import { asArray, asObject, isArray, isObject, type Json } from '../json-value.ts'
 import { routerError, routerErrorEvent } from '../router-errors.ts'
 import { sseFrame } from '../sse-frame.ts'
 import { finishKind } from '../stop-reasons.ts'
+import { errorIn } from '../upstream-error.ts'
 import { classifyFault, classifyStreamError } from '../upstream-fault.ts'
 import { messagesAccumulator } from './accumulate.ts'
-import { decodeMessages } from './decode.ts'
+import { messagesCandidate } from './answer.ts'
 import { emitMessages } from './emit.ts'
 import { messagesMeter, readMessagesBody } from './meter.ts'
 import { scanMessages } from './parse.ts'
+
+/** The candidate in a messages answer that was not streamed; the body stays the bytes that came. */
+function decodeMessages(body: Uint8Array): Decoded {
+  return decoding(() => {
+    if (body.length === 0) fail('empty', 'the body is empty')
+    const plain = tryParsePlain(body)
+    // The input of a tool call keeps the text that the model wrote.
+    const message = callsTools(plain) ? tryParseJson(body, INPUT_LEVEL) : plain
+    if (message === undefined) fail('not_json', 'the body is not JSON')
+    const error = errorIn(message)
+    if (error !== null) throw new Undecodable(upstreamFailed(error))
+    if (!isObject(message) || !isArray(message.content)) fail('not_an_answer', 'the body has no content')
+    const blocks = message.content.map(block => ({
+      block: isObject(block) ? block : fail('bad_frame', 'a content block is not an object'),
+    }))
+    return { ok: true as const, candidate: messagesCandidate(message, blocks), body, replayable: false }
+  })
+}
+
+/** The message, its content, a block, its input. */
+const INPUT_LEVEL = 3
+
+const callsTools = (message: Json | undefined): boolean =>
+  asArray(asObject(message).content).some(block => asObject(block).type === 'tool_use')
 
 /** The dialect of `/v1/messages`. */
 export const messages: Dialect = {

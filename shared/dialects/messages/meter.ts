@@ -1,15 +1,14 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import { readJson } from '../../json/read-json.ts'
 import type { UpstreamError } from '../candidate.ts'
+import type { Meter, MeterReading } from '../dialect.ts'
 import { eachMember, keyTable, readSpan } from '../json-members.ts'
 import { cursor, skipSpace, spanText } from '../json-scan.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString, isObject, tryParse } from '../json-value.ts'
-import type { Meter, MeterReading } from '../meter.ts'
+import { asObject, asString, isObject, type Json, type JsonObject, tryParse } from '../json-value.ts'
 import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
-import { fallbackOf } from './stop.ts'
+import { fallbackOf } from './answer.ts'
 import { messagesUsage } from './usage.ts'
 
 /** Meters a messages stream. */

@@ -11,9 +11,18 @@ import {
   wholeObject,
 } from '../json-members.ts'
 import type { Span } from '../json-scan.ts'
-import { limitOf, looserLimit } from '../output-limit.ts'
-import type { ModelLiteral, RequestFacts, ScanResult, Setting } from '../request-facts.ts'
-import { emptyHistory, noteSetting, readHistory, scanned } from '../request-facts.ts'
+import {
+  emptyHistory,
+  limitOf,
+  looserLimit,
+  type ModelLiteral,
+  noteSetting,
+  type RequestFacts,
+  readHistory,
+  type ScanResult,
+  type Setting,
+  scanned,
+} from '../request-facts.ts'
 
 const SETTINGS = [
   'thinking',

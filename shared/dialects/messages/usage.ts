@@ -1,7 +1,6 @@
 import type { Billing, Tokens } from '../candidate.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asObject, asString, isArray, without } from '../json-value.ts'
-import { possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
+import { possibleSearches, possibleTokens, tokenCount } from '../estimate.ts'
+import { asObject, asString, isArray, type Json, type JsonObject, without } from '../json-value.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
 export const DELTA_USAGE = [

@@ -1,12 +1,11 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { DialectName, Tokens } from '../candidate.ts'
 import { chatBilling, chatTokens } from '../chat/usage.ts'
-import type { PassingDialect } from '../dialect.ts'
+import type { Meter, MeterReading, PassingDialect } from '../dialect.ts'
 import { dialects } from '../dialects.ts'
 import { JsonSyntaxError } from '../json-scan.ts'
 import { tryParseJson } from '../json-text.ts'
 import { asObject, asString, isObject, type JsonObject, tryParse } from '../json-value.ts'
-import type { Meter, MeterReading } from '../meter.ts'
 import { responsesTokens } from '../responses/usage.ts'
 
 /** Reads what the answers of a vendor's other paths have in common: an id, a model, and counts of tokens under `usage`. */

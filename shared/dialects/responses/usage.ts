@@ -1,8 +1,7 @@
 import type { Billing, Tokens } from '../candidate.ts'
 import { inputOf, tierRates, wholeOutput } from '../chat/usage.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asArray, asObject, asString } from '../json-value.ts'
-import { PLAIN_BILLING, possibleSearches, possibleTokens, tokenCount } from '../token-count.ts'
+import { PLAIN_BILLING, possibleSearches, possibleTokens, tokenCount } from '../estimate.ts'
+import { asArray, asObject, asString, type Json, type JsonObject } from '../json-value.ts'
 
 /** The input count includes what the cache gave and took, which is taken out here, and the output count the reasoning. */
 export function responsesTokens(usage: JsonObject): Tokens | null {

@@ -3,13 +3,12 @@ import { describe, expect, it } from 'vitest'
 import type { Candidate, CandidateChoice, DialectName, Tokens } from '../candidate.ts'
 import { chatTokens } from '../chat/usage.ts'
 import { dialects } from '../dialects.ts'
+import { PLAIN_BILLING } from '../estimate.ts'
 import type { JsonObject } from '../json-value.ts'
 import { messagesUsage } from '../messages/usage.ts'
 import { someText } from '../testing/answers.ts'
-import { PLAIN_BILLING } from '../token-count.ts'
-import { translateAnswer } from './answer.ts'
+import { chatUsageOf, messagesUsageOf, translateAnswer } from './answer.ts'
 import { translateError } from './error.ts'
-import { chatUsageOf, messagesUsageOf } from './usage.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

@@ -1,7 +1,6 @@
-import { budgetFor } from '../../models/thinking-budget.ts'
+import { budgetFor } from '../../models/accepted.ts'
 import { isEffort } from '../adapt/draft.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { isArray, isObject } from '../json-value.ts'
+import { isArray, isObject, type Json, type JsonObject } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'
 
 const PLAIN: ReadonlySet<string> = new Set(['low', 'medium', 'high'])

@@ -1,9 +1,7 @@
 import type { DialectName, UpstreamError } from '../candidate.ts'
-import { chatErrorType, messagesErrorType } from '../error-kinds.ts'
-import type { OutError } from '../error-out.ts'
-import { errorBody } from '../error-out.ts'
+import { errorBody, type OutError } from '../router-errors.ts'
 import { errorOfBody } from '../upstream-error.ts'
-import { isContextOverflow } from '../upstream-fault.ts'
+import { chatErrorType, isContextOverflow, messagesErrorType } from '../upstream-fault.ts'
 
 const CHAT_CODES: ReadonlyMap<number, string> = new Map([
   [413, 'request_too_large'],

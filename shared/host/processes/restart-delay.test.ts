@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { restartDelay } from './restart-delay.ts'
+import { restartDelay } from './supervise.ts'
 
 it('a process that ends at once again and again is started ever later, and after a quiet time at once', () => {
   let now = 0

@@ -6,7 +6,6 @@ import { type Acceptor, acceptor } from './acceptor.ts'
 import { endProcess, forkProcess } from './child-process.ts'
 import type { Gathering } from './gathering.ts'
 import { type Ending, type FromProcess, MAIN_DOOR, type ToProcess } from './messages.ts'
-import { restartDelay } from './restart-delay.ts'
 
 type Vars = Record<string, string | undefined>
 type Handed = ReturnType<Acceptor['join']>
@@ -264,6 +263,24 @@ async function openDoors({ bind, doors = {} }: Pick<SupervisionOptions<never, ne
     },
     close(): void {
       for (const door of open.values()) door.close()
+    },
+  }
+}
+
+const FIRST_MS = 50
+const LONGEST_MS = 5000
+/** After so long without an end the next one is the first again. */
+const QUIET_MS = 30_000
+
+/** How long to wait before a process that ended is started anew: not at all the first time, longer each time it ends soon again. */
+export function restartDelay(now: () => number = () => performance.now()) {
+  let count = 0
+  let last = Number.NEGATIVE_INFINITY
+  return {
+    next(): number {
+      count = now() - last > QUIET_MS ? 0 : count + 1
+      last = now()
+      return count === 0 ? 0 : Math.min(LONGEST_MS, FIRST_MS * 2 ** (count - 1))
     },
   }
 }

@@ -1,4 +1,4 @@
-import { OutboundDenied } from './outbound-denied.ts'
+import { OutboundDenied } from './bounded-body.ts'
 import type { OutboundRule } from './outbound-rule.ts'
 
 export interface EgressInit {

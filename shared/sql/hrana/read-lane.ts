@@ -1,5 +1,5 @@
 import type { ResultSet } from '@libsql/client/web'
-import { nextTurn } from '../../time/next-turn.ts'
+import { nextTurn } from '../../time/sleep.ts'
 import { refusedBy } from './server-error.ts'
 import type { HranaStream } from './stream.ts'
 import {

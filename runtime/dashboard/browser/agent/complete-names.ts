@@ -1,6 +1,5 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import type { Member } from '../../manifest-help.ts'
-import { type Completion, completionAt } from './completion.ts'
 
 const MOST = 12
 
@@ -86,4 +85,98 @@ export function completeNames(editor: HTMLTextAreaElement, members: readonly Mem
     if (by !== undefined) draw()
   })
   editor.addEventListener('blur', close)
+}
+
+interface Completion {
+  /** What of the text is replaced. */
+  from: number
+  to: number
+  options: readonly { text: string; words: string; about: string }[]
+}
+
+interface Level {
+  name: string | undefined
+  isList: boolean
+}
+
+/** The names or values that can stand at a place of a manifest's text; undefined where nothing is known of it. */
+export function completionAt(text: string, caret: number, members: readonly Member[]): Completion | undefined {
+  const place = placeAt(text, caret)
+  if (place === undefined) return undefined
+  const { path, from, typed, isValue } = place
+  let here = members
+  for (const name of isValue ? path.slice(0, -1) : path) {
+    const found = here.find(one => one.name === name)
+    if (found === undefined) return undefined
+    here = found.inside
+  }
+  const to = caret + /^[\w-]*"?/.exec(text.slice(caret))![0].length
+  const begins = (word: string) => word.replaceAll('"', '').startsWith(typed)
+  const own = here.find(({ name }) => name === path.at(-1))
+  const options = isValue
+    ? (own?.values ?? []).filter(begins).map(value => ({ text: value, words: value, about: '' }))
+    : here
+        .filter(({ name }) => begins(name))
+        .map(({ name, about }) => {
+          const isNamed = /^\s*:/.test(text.slice(to))
+          return { text: `"${name}"${isNamed ? '' : ': '}`, words: name, about }
+        })
+  return options.length === 0 ? undefined : { from, to, options }
+}
+
+interface Place {
+  path: string[]
+  from: number
+  typed: string
+  isValue: boolean
+}
+
+/** Where the caret is: the names that lead there, and the word that was started. The text before it need not be whole. */
+function placeAt(text: string, caret: number): Place | undefined {
+  const levels: Level[] = []
+  let name: string | undefined
+  let isValue = false
+  let at = 0
+  while (at < caret) {
+    const letter = text[at]!
+    if (letter === '"') {
+      const end = endOfString(text, at)
+      if (end >= caret) return placeOfWord(at, text.slice(at + 1, caret))
+      if (!isValue && !levels.at(-1)?.isList) name = text.slice(at + 1, end)
+      at = end + 1
+      continue
+    }
+    if (letter === '{' || letter === '[') {
+      levels.push({ name, isList: letter === '[' })
+      name = undefined
+      isValue = false
+    } else if (letter === '}' || letter === ']') {
+      name = levels.pop()?.name
+    } else if (letter === ':') isValue = true
+    else if (letter === ',') {
+      isValue = false
+      name = undefined
+    }
+    at++
+  }
+  const word = /[\w-]*$/.exec(text.slice(0, caret))![0]
+  return placeOfWord(caret - word.length, word)
+
+  function placeOfWord(from: number, typed: string): Place | undefined {
+    if (levels.length === 0 || typed.includes('\n')) return undefined
+    const isItem = levels.at(-1)?.isList === true
+    const above = levels.slice(1).flatMap(level => (level.name === undefined ? [] : [level.name]))
+    if (isItem) return undefined
+    return { path: isValue ? [...above, name ?? ''] : above, from, typed, isValue }
+  }
+}
+
+function endOfString(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '"') return at
+    // A text that was not closed ends with its line.
+    else if (text[at] === '\n') return text.length
+  }
+  return text.length
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { completionAt } from './completion.ts'
+import { completionAt } from './complete-names.ts'
 
 const leaf = (name: string, values: string[] = []) => ({ name, about: '', values, inside: [] })
 const MEMBERS = [

@@ -1,7 +1,6 @@
 import { part } from '../../../../shared/browser/dom.ts'
 import { many } from '../../../../shared/browser/figures.ts'
-import { askFirst } from '../shell/ask-first.ts'
-import { sendEach } from '../shell/send-each.ts'
+import { askFirst, sendEach } from '../shell/ask-first.ts'
 
 const boxes = () => [...document.querySelectorAll<HTMLInputElement>('[data-choose]')]
 const chosen = () => boxes().filter(box => box.checked)

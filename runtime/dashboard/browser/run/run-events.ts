@@ -1,5 +1,4 @@
 import { root } from '../shell/page-api.ts'
-import { eventNames } from './event-names.ts'
 import type { TimelineEvent } from './timeline.ts'
 
 interface Following {
@@ -57,3 +56,14 @@ export function followRun(id: string, { over, begun, failed, event, resumed, end
     return stream
   }
 }
+
+/** The kinds of events in a journal and on a run's stream; shared/wire has them too, together with all of their schemas. */
+const eventNames = [
+  'step_started',
+  'step_completed',
+  'step_failed',
+  'step_retrying',
+  'step_waiting',
+  'confidence_evaluated',
+  'anomaly_detected',
+] as const

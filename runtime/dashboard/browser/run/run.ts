@@ -19,7 +19,6 @@ import {
   timelineOf,
   tookMs,
 } from './timeline.ts'
-import { verifyButtons } from './verify.ts'
 import { virtualRows } from './virtual-rows.ts'
 
 const ROW_PX = 30
@@ -279,3 +278,13 @@ setInterval(() => {
   if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
 }, 1000)
 verifyButtons()
+
+/** What checks a receipt is loaded when it is asked for: most who look at a run do not. */
+function verifyButtons(): void {
+  document.addEventListener('click', async event => {
+    const button = event.target instanceof Element ? event.target.closest<HTMLElement>('[data-verify]') : null
+    if (button === null) return
+    const { verifyRun } = await import('./verify-run.ts')
+    await verifyRun(button)
+  })
+}

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bodyFrom } from '../shell/form-body.ts'
-import { inputFields } from './input-fields.ts'
+import { inputFields } from './new-run.ts'
 
 const FORM = {
   type: 'object',

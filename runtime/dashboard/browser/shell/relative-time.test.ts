@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { relativeTime } from './relative-time.ts'
+import { relativeTime } from './times.ts'
 
 const HOUR = 3_600_000
 
