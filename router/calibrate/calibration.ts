@@ -4,7 +4,7 @@ import { binomialTail, trialsNeeded } from './binomial.ts'
 import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
-import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence, withdrawn } from './served-evidence.ts'
+import { addServed, type ServedEvidence, servedFrom } from './served-evidence.ts'
 
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
@@ -56,7 +56,7 @@ export function newStored({ initial, alpha, delta, bet, window }: Settings): Sto
     reported: 0,
     failed: 0,
     evidence: NO_EVIDENCE,
-    served: NO_SERVED_EVIDENCE,
+    served: servedFrom(0),
     alpha,
     delta,
     bet,
@@ -90,7 +90,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
   const pairs = window.copy()
   if (!sameClaim(kept, settings)) {
     Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
-    kept.served = NO_SERVED_EVIDENCE
+    kept.served = servedFrom(kept.failed)
     kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
   }
 
@@ -130,7 +130,8 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
       const stood = stands(kept)
       const own = count({ score, ix, from, to })
       const isClaimed = stands(kept)
-      if (stood && !isClaimed && kept.served) kept.served = withdrawn(kept.served.stakes)
+      // A claim that is lost is made anew, by what is heard from now on.
+      if (stood && !isClaimed) kept.served = servedFrom(kept.failed)
       kept.lost = !isClaimed && (kept.lost || stood)
       return own
     },
@@ -143,7 +144,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
     kept.reported += counts(to) - counts(from)
     kept.failed += fails(to) - fails(from)
-    kept.served = addServed(kept.served ?? NO_SERVED_EVIDENCE, from, to, settings)
+    kept.served = addServed(kept.served ?? servedFrom(0), from, to, settings)
     if (score === null) return ix
     kept.n += counts(to) - counts(from)
     kept.failures += fails(to) - fails(from)

@@ -271,10 +271,25 @@ describe('the state of a running route', () => {
       for (let i = 0; i < 20; i++) hear(undefined, i % 4 === 0 ? 'fail' : 'pass')
       for (let i = 0; i < 3; i++) hear('fail', 'pass')
       expect(certified(), `${live.kept.failed} of ${live.kept.reported} failed`).toBe(false)
-      // Where every failure was a mistake, the claim is due.
+      // Where every failure was a mistake, what has been heard since speaks for the claim again.
       while (live.kept.failed > 0) hear('fail', 'pass')
+      for (let i = 0; i < 27; i++) {
+        expect(certified()).toBe(false)
+        hear(undefined, 'pass')
+      }
       expect(certified()).toBe(true)
     }
+  })
+
+  it('takes nothing of a correction for a claim that was set anew since', () => {
+    const before = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+    for (let i = 0; i < 60; i++) before.apply({ score: null, ix: null, from: undefined, to: 'fail' })
+    const anew = { ...SETTINGS, alpha: 0.2 }
+    const live = liveCalibration(before.kept, before.pairs, anew)
+    for (let i = 0; i < 60; i++) live.apply({ score: null, ix: null, from: 'fail', to: 'pass' })
+    expect(isCertified(live.kept, anew, live.kept.t)).toBe(false)
+    for (let i = 0; i < 60; i++) live.apply({ score: null, ix: null, from: undefined, to: 'pass' })
+    expect(isCertified(live.kept, anew, live.kept.t)).toBe(true)
   })
 
   it('holds the rate of served failures near alpha while answers drift, whatever they do', () => {

@@ -15,9 +15,16 @@ export interface ServedEvidence {
   readonly stakes: readonly number[]
   /** It was enough, and has not been used up since. */
   readonly stands: boolean
+  /** Failures from before it began, which are not in it. */
+  readonly dropped?: number
 }
 
-export const NO_SERVED_EVIDENCE: ServedEvidence = { stakes: STAKES.map(() => 1), stands: false }
+/** Evidence that begins now, while so many answers count as failed. */
+export const servedFrom = (failed: number): ServedEvidence => ({
+  stakes: STAKES.map(() => 1),
+  stands: false,
+  dropped: failed,
+})
 
 /**
  * The evidence that fewer than alpha of the answers which a route serves fail, whatever their scores and whether or not their gates
@@ -26,21 +33,16 @@ export const NO_SERVED_EVIDENCE: ServedEvidence = { stakes: STAKES.map(() => 1),
  * looked at after every outcome (docs/spec/router.md §7.2).
  */
 export function addServed(evidence: ServedEvidence, from: Turn, to: Turn, claim: ServedClaim): ServedEvidence {
+  const { dropped = 0 } = evidence
+  // Which failures are in it is not known; those that are not would be taken out of it all the same.
+  if (from === 'fail' && dropped > 0) return { ...evidence, dropped: dropped - 1 }
   const most = CAP / claim.delta
   const stakes = evidence.stakes.map((e, i) => Math.min(most, (e * factor(i, to, claim)) / factor(i, from, claim)))
   const mean = stakes.reduce((sum, e) => sum + e, 0) / stakes.length
-  // Evidence that reached its bound holds until all of it is gone, then it is collected again: a claim does not come and go with single outcomes.
-  if (evidence.stands && mean < 1) return withdrawn(stakes)
-  return { stakes, stands: evidence.stands || mean >= 1 / claim.delta }
+  // Evidence that reached its bound holds until all of it is gone: a claim does not come and go with single outcomes.
+  const stands = evidence.stands ? mean >= 1 : mean >= 1 / claim.delta
+  return { stakes, stands, dropped }
 }
-
-/**
- * What speaks for the claim is dropped. What speaks against it stays: a failure that is corrected later is taken out of a product that holds it.
- */
-export const withdrawn = (stakes: ServedEvidence['stakes']): ServedEvidence => ({
-  stakes: stakes.map(e => Math.min(1, e)),
-  stands: false,
-})
 
 function factor(i: number, turn: Turn, { alpha }: ServedClaim): number {
   if (turn === undefined) return 1
@@ -50,7 +52,7 @@ function factor(i: number, turn: Turn, { alpha }: ServedClaim): number {
 
 /** The fewest outcomes that can be evidence enough, if none of them is a failure. */
 export function fewestServed(claim: ServedClaim): number {
-  let evidence = NO_SERVED_EVIDENCE
+  let evidence = servedFrom(0)
   for (let n = 0; ; n++) {
     if (evidence.stands) return n
     evidence = addServed(evidence, undefined, 'pass', claim)
