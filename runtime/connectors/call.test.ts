@@ -387,6 +387,17 @@ describe('what a vendor documents about its failures is understood', () => {
       { message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.' },
       { ...limited, retryAfterMs: 60_000 },
     ],
+    [
+      ...(['github', 'create_issue', 422, {}] as const),
+      {
+        message: 'Validation Failed',
+        errors: [
+          { resource: 'Issue', code: 'invalid', field: 'assignees' },
+          { resource: 'Issue', code: 'custom', message: 'body is too long' },
+        ],
+      },
+      { ...no, message: 'Validation Failed; assignees: invalid; body is too long' },
+    ],
     ['vercel', 'list_projects', 429, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }, {}, limited],
     // Jira answers as it answers strangers, and says only in a header that it does not take the token.
     [

@@ -11,6 +11,12 @@ const inRepo = { owner: text(1, 100), repo: text(1, 100) }
 const numbered = z.object({ ...inRepo, number: int(1) })
 const nextPage = ({ headers }: VendorAnswer) => nextParameter('page', headers)
 
+/** `Validation Failed` says nothing that can be mended without it. */
+const wrongField = (error: unknown) =>
+  typeof error === 'string'
+    ? error
+    : (textAt(error, 'message') ?? `${textAt(error, 'field')}: ${textAt(error, 'code')}`)
+
 export const github: Connector = {
   id: 'github',
   name: 'GitHub',
@@ -19,9 +25,10 @@ export const github: Connector = {
   origin: () => 'https://api.github.com',
   headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
   authorize: credential => bearer(tokenOf(credential, 'personalAccessToken')),
-  // A secondary limit may come as a 403 without Retry-After; then it wants a minute at least.
   problem(body, status) {
     const message = textAt(body, 'message') ?? ''
+    if (status === 422) return { message: [message, ...arrayAt(body, 'errors').map(wrongField)].join('; ') }
+    // A secondary limit may come as a 403 without Retry-After; then it wants a minute at least.
     if ((status !== 403 && status !== 429) || !/\bsecondary rate\b/i.test(message)) return undefined
     return { message, limited: true, pauseMs: 60_000 }
   },
