@@ -8,7 +8,7 @@ import { secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay } from '../../shared/time/sleep.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
-import { rateGates } from './rate-gate.ts'
+import { LONGEST_PAUSE_MS, rateGates } from './rate-gate.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
 export interface CallDeps {
@@ -37,8 +37,6 @@ export interface CallOptions {
 
 const DEADLINE_MS = 30_000
 const MOST_TRIES = 3
-/** A vendor that asks for a longer pause is not asked again by the same call. */
-const LONGEST_PAUSE_MS = 10_000
 const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
 /** A vendor that answers so may be asked again; Notion has a status of its own for it. */
 const BUSY = new Set([429, 503, 529])

@@ -88,6 +88,23 @@ it('holds everybody of an install back when the vendor asks for a pause, and nob
   ])
 })
 
+it('refuses at once where the vendor asks for a pause that no call waits for, and lets the next through after it', async () => {
+  const time = virtualTime()
+  const gates = rateGates(time)
+  const rule = { concurrent: 1 }
+  gates.pause('one', 3_600_000)
+  const refused = gates.enter('one', rule, signal)
+  await expect(refused).rejects.toMatchObject({
+    message: 'not asked: the vendor wants to be left alone for 30 s more',
+    later: true,
+    declined: true,
+    retryAfterMs: 30_000,
+  })
+  await time.until(time.wait(25_000))
+  await time.until(gates.enter('one', rule, signal))
+  expect(time.monotonic()).toBe(30_000)
+})
+
 it('lets the next one through when somebody gives up waiting', async () => {
   const time = virtualTime()
   const gates = rateGates(time)

@@ -1,4 +1,5 @@
 import type { RateRule } from './definition.ts'
+import { VendorFailure } from './vendor-failure.ts'
 
 export interface RateGateDeps {
   monotonic: () => number
@@ -12,9 +13,13 @@ interface Gate {
   last: Promise<unknown>
   /** When the next may start. */
   freeAt: number
+  /** Until when the vendor wants to be left alone. */
+  pausedUntil: number
   freed: (() => void) | undefined
 }
 
+/** Longest pause that a call waits for. */
+export const LONGEST_PAUSE_MS = 10_000
 /** Longest time that one answer of a vendor may hold up everybody else. */
 const MOST_PAUSE_MS = 30_000
 const KEPT_IDLE = 1000
@@ -30,15 +35,15 @@ export function rateGates({ monotonic, wait }: RateGateDeps) {
     let gate = gates.get(install)
     if (!gate) {
       if (gates.size >= KEPT_IDLE) forgetIdle()
-      gate = { active: 0, waiting: 0, last: Promise.resolve(), freeAt: 0, freed: undefined }
+      gate = { active: 0, waiting: 0, last: Promise.resolve(), freeAt: 0, pausedUntil: 0, freed: undefined }
       gates.set(install, gate)
     }
     return gate
   }
 
   function forgetIdle(): void {
-    for (const [install, { active, waiting, freeAt }] of gates) {
-      if (active === 0 && waiting === 0 && freeAt <= monotonic()) gates.delete(install)
+    for (const [install, { active, waiting, freeAt, pausedUntil }] of gates) {
+      if (active === 0 && waiting === 0 && Math.max(freeAt, pausedUntil) <= monotonic()) gates.delete(install)
     }
   }
 
@@ -49,7 +54,9 @@ export function rateGates({ monotonic, wait }: RateGateDeps) {
         await slotOf(gate, signal)
         continue
       }
-      const early = gate.freeAt - monotonic()
+      const pauseMs = gate.pausedUntil - monotonic()
+      if (pauseMs > LONGEST_PAUSE_MS) throw leftAlone(pauseMs)
+      const early = Math.max(pauseMs, gate.freeAt - monotonic())
       if (early <= 0) break
       await wait(early, signal)
     }
@@ -78,9 +85,14 @@ export function rateGates({ monotonic, wait }: RateGateDeps) {
     /** The vendor wants to be left alone for a while. */
     pause(install: string, ms: number): void {
       const gate = gateOf(install)
-      gate.freeAt = Math.max(gate.freeAt, monotonic() + Math.min(ms, MOST_PAUSE_MS))
+      gate.pausedUntil = Math.max(gate.pausedUntil, monotonic() + Math.min(ms, MOST_PAUSE_MS))
     },
   }
+}
+
+function leftAlone(pauseMs: number): VendorFailure {
+  const message = `not asked: the vendor wants to be left alone for ${Math.ceil(pauseMs / 1000)} s more`
+  return new VendorFailure({ message, later: true, retryAfterMs: pauseMs, declined: true })
 }
 
 /** Only one waits here at a time: the others wait for its turn to end. */
