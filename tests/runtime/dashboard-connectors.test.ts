@@ -68,12 +68,15 @@ if (hasChromium()) {
         vendor.decline(true)
         await page.click(`${offer} >> text=Connect Google Calendar`)
         await page.waitForSelector('.notice.bad:has-text("Google Calendar is not connected: the consent was refused")')
+        // What is clicked before the page's scripts have come is not heard.
+        await page.waitForLoadState()
         expect(page.url()).toBe(at('connectors?connector=google-calendar&status=denied'))
         expect(await installed()).toEqual([])
 
         vendor.decline(false)
         await page.click(`${offer} >> text=Connect Google Calendar`)
         await page.waitForSelector('.notice.good:has-text("Google Calendar is connected")')
+        await page.waitForLoadState()
         expect(page.url()).toBe(at('connectors?connector=google-calendar&status=installed'))
         expect(await installed()).toMatchObject([{ authMethod: 'oauth2', ready: true }])
         await page.click('#installed button:text("Test")')
