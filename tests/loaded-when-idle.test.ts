@@ -66,7 +66,7 @@ describe.each([
   [
     'router',
     ROUTER,
-    385,
+    388,
     /^(?:runtime|node-agent)\/|files\.gen|\/onboard\/|undici\/(?:index\.js|lib\/(?:web|mock|interceptor))/,
   ],
   [

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FunctionGate } from '../../router/gates/gate-host.ts'
-import { promptHash } from '../../router/gates/kinds/judge.ts'
+import { promptHash } from '../../router/gates/judge-prompt.ts'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import type { Transport } from '../../router/upstream/transport.ts'

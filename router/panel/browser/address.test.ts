@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { addressOf, type Place, placeOf } from './panel.ts'
+import { addressOf, type Place, placeOf } from './address.ts'
 
 const at = (address: string): Place => placeOf(new URL(address, 'http://127.0.0.1/deep/'))
 

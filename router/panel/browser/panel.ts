@@ -1,5 +1,6 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { themeSwitch } from '../../../shared/browser/theme.ts'
+import { addressOf, type Place, placeOf } from './address.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
@@ -31,37 +32,6 @@ function tried<T>(what: () => T): T | undefined {
   } catch {
     return undefined
   }
-}
-
-/** What the page shows stands in its address: the filters as its query, the open trace behind the `#`. */
-export interface Place {
-  filters: Readonly<Record<string, string>>
-  /** Days of the figures; empty: all time. */
-  days: string | undefined
-  trace: string | undefined
-}
-
-const FILTERS = ['mode', 'served_from', 'route', 'session', 'since'] as const
-
-export function placeOf({ search, hash }: Pick<URL, 'search' | 'hash'>): Place {
-  const asked = new URLSearchParams(search)
-  const filters = FILTERS.flatMap(name => {
-    const value = asked.get(name)?.trim()
-    return value ? [[name, value] as const] : []
-  })
-  return {
-    filters: Object.fromEntries(filters),
-    days: asked.get('days') ?? undefined,
-    trace: /^#trace=([\w-]{1,128})$/.exec(hash)?.[1],
-  }
-}
-
-/** The address of that place, relative to the page. */
-export function addressOf({ filters, days, trace }: Place): string {
-  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
-  if (days !== undefined) query.set('days', days)
-  const search = query.size === 0 ? '' : `?${query}`
-  return `panel${search}${trace === undefined ? '' : `#trace=${encodeURIComponent(trace)}`}`
 }
 
 const DAY_MS = 86_400_000

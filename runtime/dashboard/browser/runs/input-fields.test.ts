@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bodyFrom } from '../shell/form-body.ts'
-import { inputFields } from './new-run.ts'
+import { inputFields } from './input-fields.ts'
 
 const FORM = {
   type: 'object',

@@ -1,0 +1,30 @@
+/** What the page shows stands in its address: the filters as its query, the open trace behind the `#`. */
+export interface Place {
+  filters: Readonly<Record<string, string>>
+  /** Days of the figures; empty: all time. */
+  days: string | undefined
+  trace: string | undefined
+}
+
+const FILTERS = ['mode', 'served_from', 'route', 'session', 'since'] as const
+
+export function placeOf({ search, hash }: Pick<URL, 'search' | 'hash'>): Place {
+  const asked = new URLSearchParams(search)
+  const filters = FILTERS.flatMap(name => {
+    const value = asked.get(name)?.trim()
+    return value ? [[name, value] as const] : []
+  })
+  return {
+    filters: Object.fromEntries(filters),
+    days: asked.get('days') ?? undefined,
+    trace: /^#trace=([\w-]{1,128})$/.exec(hash)?.[1],
+  }
+}
+
+/** The address of that place, relative to the page. */
+export function addressOf({ filters, days, trace }: Place): string {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
+  if (days !== undefined) query.set('days', days)
+  const search = query.size === 0 ? '' : `?${query}`
+  return `panel${search}${trace === undefined ? '' : `#trace=${encodeURIComponent(trace)}`}`
+}
