@@ -130,7 +130,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
       const stood = stands(kept)
       const own = count({ score, ix, from, to })
       const isClaimed = stands(kept)
-      // A claim that is lost is made anew, by what is heard from now on.
+      // A lost claim starts over, with the outcomes that are reported from now on.
       if (stood && !isClaimed) kept.served = servedFrom(kept.failed)
       kept.lost = !isClaimed && (kept.lost || stood)
       return own

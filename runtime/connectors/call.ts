@@ -212,7 +212,7 @@ async function readAnswer(
   })
 }
 
-/** GitHub and Vercel say when their window begins anew, in whole seconds since 1970. */
+/** GitHub and Vercel name the time at which their window resets, in whole seconds since 1970. */
 function untilReset(headers: Headers, now: Date): number | undefined {
   if (headers.get('x-ratelimit-remaining') !== '0') return undefined
   const ms = (Number(headers.get('x-ratelimit-reset')) + 1) * 1000 - now.getTime()

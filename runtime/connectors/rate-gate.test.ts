@@ -95,7 +95,7 @@ it('refuses at once where the vendor asks for a pause that no call waits for, an
   gates.pause('one', 3_600_000)
   const refused = gates.enter('one', rule, signal)
   await expect(refused).rejects.toMatchObject({
-    message: 'not asked: the vendor wants to be left alone for 30 s more',
+    message: 'not sent: the vendor asked for a pause, which lasts 30 s more',
     later: true,
     declined: true,
     retryAfterMs: 30_000,

@@ -91,7 +91,7 @@ export function rateGates({ monotonic, wait }: RateGateDeps) {
 }
 
 function leftAlone(pauseMs: number): VendorFailure {
-  const message = `not asked: the vendor wants to be left alone for ${Math.ceil(pauseMs / 1000)} s more`
+  const message = `not sent: the vendor asked for a pause, which lasts ${Math.ceil(pauseMs / 1000)} s more`
   return new VendorFailure({ message, later: true, retryAfterMs: pauseMs, declined: true })
 }
 
