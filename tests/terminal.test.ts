@@ -72,8 +72,7 @@ describe.each(PROGRAMS.map(program => [program.name, program] as const))('%s', (
 
   it.runIf(there)('explains each command on a terminal as in a pipe, with marks on a terminal alone', async () => {
     const lines = [commandLine(name as keyof typeof MAIN, ['help']), ...chosen.map(explain)].join('\n')
-    const piped = await shell(lines).ended
-    const shown = await shell(lines, { onTerminal: true }).ended
+    const [piped, shown] = await Promise.all([shell(lines).ended, shell(lines, { onTerminal: true }).ended])
     expect(piped).toBe(stripVTControlCharacters(piped))
     expect(shown).not.toBe(piped)
     expect(stripVTControlCharacters(shown)).toBe(piped)

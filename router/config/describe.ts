@@ -85,6 +85,7 @@ function describeCredential(
 export function describePrice(price: ModelPrice): Record<string, unknown> {
   return {
     ...perMtok(price.base),
+    ...(price.call !== undefined && { per_call_usd: toUsd(price.call) }),
     per_web_search_usd: toUsd(price.webSearch),
     ...(price.tiers.length > 0 && {
       tiers: price.tiers.map(tier => ({ above_input_tokens: tier.aboveInputTokens, ...perMtok(tier.prices) })),

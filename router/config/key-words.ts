@@ -107,6 +107,7 @@ export const priceWords: Words<PriceTable> = {
   },
   cache_write_1h_per_mtok: { about: 'The same for an hour.', unset: 'a factor of the input price' },
   cache_read_per_mtok: { about: 'USD for a million tokens read from a cache.', unset: 'a factor of the input price' },
+  per_call_usd: { about: 'USD for each call, beside its tokens.', unset: 'none' },
   per_web_search_usd: {
     about: "USD for one of the provider's own searches.",
     unset: '0.01 in messages, 0.025 in chat',

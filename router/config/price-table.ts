@@ -16,6 +16,7 @@ const tier = z.strictObject({ above_input_tokens: whole(1, 1_000_000_000), ...li
 export const priceTable = z.strictObject({
   model: modelRef,
   ...listed,
+  per_call_usd: usdFee.optional(),
   per_web_search_usd: usdFee.optional(),
   tiers: z.array(tier, { error: expected('an array of tables') }).optional(),
 })

@@ -19,6 +19,7 @@ export function listedPrice(row: PriceTable, dialect: InboundApi): ModelPrice {
       aboveInputTokens: tier.above_input_tokens,
       prices: classes(tier, dialect),
     })),
+    ...(row.per_call_usd !== undefined && { call: fromUsd(row.per_call_usd) }),
     webSearch: row.per_web_search_usd === undefined ? searchFee(dialect) : fromUsd(row.per_web_search_usd),
     assumed,
   }

@@ -119,8 +119,7 @@ export async function pricedCall(
   }
   if (call.kind === 'refused') deps.refusals(model, call)
   const tokens = tokensOf(call, sentTokens)
-  const cost =
-    tokens === null ? 0 : model.price === null ? null : answerCost(model.price, tokens, call.billing, priceOf)
+  const cost = tokens === null ? 0 : answerCost(model.price ?? undefined, tokens, call.billing, priceOf)
   const charged = cost ?? bound
   reserved.settle(charged)
   return { ok: true, call, tokens, cost, charged }

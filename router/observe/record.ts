@@ -143,10 +143,13 @@ function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | 
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
   if (api === 'passthrough' && request.method !== 'POST') return 0
   const { tokens, usage_source } = usageOf(call)
-  if (usage_source === 'none' || (api === 'passthrough' && !PRICED_BY_TOKEN.test(request.path ?? ''))) return null
-  const price = deps.findPrice(provider, model)
-  if (price === undefined) return null
-  return answerCost(price, tokens, answer.reading?.billing ?? PLAIN_BILLING, name => deps.findPrice(provider, name))
+  const isPriced = usage_source !== 'none' && (api !== 'passthrough' || PRICED_BY_TOKEN.test(request.path ?? ''))
+  return answerCost(
+    isPriced ? deps.findPrice(provider, model) : undefined,
+    isPriced ? tokens : null,
+    answer.reading?.billing ?? PLAIN_BILLING,
+    name => deps.findPrice(provider, name),
+  )
 }
 
 /** Streams count until their first relayed byte: after it the upstream sets the pace. */

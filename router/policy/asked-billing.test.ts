@@ -5,7 +5,7 @@ import { answerCost, classPrices, type Price, ratesOf } from '../../shared/price
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { askedBilling, billedBound } from './asked-billing.ts'
 
-const NOTHING = { rates: [], speaks: false, searches: 0, others: [] }
+const NOTHING = { rates: [], speaks: false, searches: 0, fees: 0, others: [] }
 const priced = (input: number, output: number, name: string): Price => ({
   base: classPrices({ input, output }, 'messages'),
   tiers: [],
@@ -35,6 +35,19 @@ describe('what a request asks to be billed for', () => {
       { ...NOTHING, searches: 3, others: ['a', 'a'] },
     ],
     ['messages', { tools: [{ type: 'web_search_20250305' }, { name: 'f' }, null, 7] }, { ...NOTHING, searches: 10 }],
+    ['responses', { tools: [{ type: 'file_search' }] }, { ...NOTHING, fees: 25_000_000 }],
+    [
+      'responses',
+      { tools: [{ type: 'code_interpreter', container: { type: 'auto', memory_limit: '4g' } }] },
+      { ...NOTHING, fees: 120_000_000 },
+    ],
+    ['responses', { tools: [{ type: 'code_interpreter', container: 'cntr_1' }] }, NOTHING],
+    [
+      'responses',
+      { tools: [{ type: 'shell', environment: { type: 'container_auto' } }] },
+      { ...NOTHING, fees: 30_000_000 },
+    ],
+    ['responses', { tools: [{ type: 'shell', environment: { type: 'local' } }] }, NOTHING],
     ['chat', { service_tier: 'fast' }, { ...NOTHING, rates: ['priority'] }],
     ['responses', { service_tier: 'ultrafast' }, { ...NOTHING, rates: ['ultrafast'] }],
     ['chat', { speed: 'fast', fallbacks: [{ model: 'a' }] }, NOTHING],
@@ -53,7 +66,7 @@ describe('the bound of a call', () => {
   it('looks a model up once, and of a request that names thousands none', () => {
     const price = priced(1, 5, 'a')
     const bound = { input: 1000, output: 1000 }
-    const asked = (others: string[]) => ({ rates: [], speaks: false, hears: false, searches: 0, others })
+    const asked = (others: string[]) => ({ rates: [], speaks: false, hears: false, searches: 0, fees: 0, others })
     let looks = 0
     const priceOf = () => {
       looks++

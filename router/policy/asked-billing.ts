@@ -3,6 +3,7 @@ import { tierRates } from '../../shared/dialects/chat/usage.ts'
 import { eachMember, keyTable, readSpan, wholeObject } from '../../shared/dialects/json-members.ts'
 import { spanText } from '../../shared/dialects/json-scan.ts'
 import { asArray, asObject, asString, isArray, type Json, tryParse } from '../../shared/dialects/json-value.ts'
+import { FILE_SEARCH, machineFee } from '../../shared/dialects/responses/usage.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { type Price, searchFee } from '../../shared/prices/price.ts'
 import { type CacheWrites, costBound, type TokenBound } from './cost-bound.ts'
@@ -13,6 +14,8 @@ export interface AskedBilling {
   /** It wants to hear an answer. */
   readonly speaks: boolean
   readonly searches: number
+  /** What its other tools may cost. */
+  readonly fees: NanoUsd
   /** Models that may be called for it as well, each as often as it stands here. null: one that the provider chooses. */
   readonly others: readonly (string | null)[]
 }
@@ -25,23 +28,26 @@ const MOST_USES = 100
 const MOST_MODELS = 100
 
 /** What the text of tools has where one of them is billed; an escape may hide it. Most are kilobytes of schemas without. */
-const BILLED_TOOLS = /web_search|advisor_|\\u/
+const BILLED_TOOLS = /web_search|file_search|code_interpreter|shell|advisor_|\\u/
 
 export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilling {
   const rates = new Set<string>()
   const others: (string | null)[] = []
   let speaks = false
   let searches = 0
+  let fees = 0
   const isMessages = dialect === 'messages'
   const note = (name: (typeof TOP)['names'][number], value: Json | undefined) => {
     if (name === 'tools') {
       for (const tool of asArray(value).map(asObject)) {
         const type = asString(tool.type) ?? ''
         const uses = typeof tool.max_uses === 'number' ? Math.min(Math.max(0, tool.max_uses), MOST_USES) : undefined
+        if (type === 'file_search') fees += MOST_SEARCHES * FILE_SEARCH
         if (type.startsWith('web_search')) searches += uses ?? MOST_SEARCHES
         if (type.startsWith('advisor_'))
           others.push(...Array<string | null>(Math.ceil(uses ?? 1)).fill(asString(tool.model)))
       }
+      if (dialect === 'responses') fees += machineFee(asArray(value))
     } else if (isMessages && name === 'fallbacks') {
       for (const next of isArray(value) ? value.map(asObject) : [{}]) {
         others.push(asString(next.model))
@@ -60,7 +66,7 @@ export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilli
       if (key !== 'tools' || BILLED_TOOLS.test(text)) note(key, tryParse(text))
     }),
   )
-  return { rates: [...rates], speaks, searches, others }
+  return { rates: [...rates], speaks, searches, fees, others }
 }
 
 /** What a call may cost at most with all of that; a model without a known price is taken to cost what the asked one does. */
@@ -72,7 +78,7 @@ export function billedBound(
   priceOf: (model: string) => Price | undefined,
 ): NanoUsd {
   const { rates, speaks, hears, searches, others } = asked
-  const fees = searches * (price.webSearch ?? searchFee('chat'))
+  const fees = searches * (price.webSearch ?? searchFee('chat')) + asked.fees
   const times = new Map<string | null, number>()
   for (const name of others) times.set(name, (times.get(name) ?? 0) + 1)
   if (times.size > MOST_MODELS) return Number.MAX_SAFE_INTEGER

@@ -1,5 +1,5 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
-import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
+import { boundedSum, type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
 import { rateOf } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -83,7 +83,7 @@ function holds(body: Uint8Array, words: Uint8Array): boolean {
 
 /**
  * What a call may cost at most: all input at the dearest input class that can apply, in the dearest tier that so much input could
- * reach, under the words that have other prices, and with sound. More than one amount can hold is an amount that fits no budget.
+ * reach, under the words that have other prices, and with sound; beside them the fee of the call. More than one amount can hold is an amount that fits no budget.
  */
 export function costBound(
   price: Price,
@@ -102,7 +102,7 @@ export function costBound(
   if (speaks && price.audio !== undefined) output = larger(output, price.audio.output)
   const { times, over } = rateOf(price.rates, rates)
   const pico = ((input * tokens(bound.input) + output * tokens(bound.output)) * times) / over
-  return pico < MOST_PICO ? nanoFromPico(pico) : Number.MAX_SAFE_INTEGER
+  return pico < MOST_PICO ? boundedSum(nanoFromPico(pico), price.call ?? 0) : Number.MAX_SAFE_INTEGER
 }
 
 const MOST_PICO = BigInt(Number.MAX_SAFE_INTEGER) * 1000n

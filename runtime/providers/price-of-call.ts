@@ -18,8 +18,8 @@ export interface Priced {
   billing: Billing
 }
 
-/** Nano-USD of a call and what of it went on what; undefined where the model has no price. */
-export type CostOf = (call: Priced) => Promise<{ costNano: NanoUsd; parts: NonNullable<CallCost['parts']> } | undefined>
+/** Nano-USD of a call and what of it went on what; undefined where the model has no price and its provider does not say what it bills. */
+export type CostOf = (call: Priced) => Promise<{ costNano: NanoUsd; parts?: CallCost['parts'] } | undefined>
 
 export type PriceOf = (call: Omit<Priced, 'tokens' | 'billing'>) => Promise<Price | undefined>
 
@@ -42,7 +42,7 @@ export function pricing(
     priceOf,
     async costOf({ tokens, billing, ...call }) {
       const price = await priceOf(call)
-      if (!price) return undefined
+      if (!price) return billing.stated > 0 ? { costNano: billing.stated } : undefined
       const prices = new Map<string, Price>()
       for (const name of new Set([billing.fallback, ...billing.others.map(({ model }) => model)])) {
         if (name !== null) prices.set(name, (await priceOf({ ...call, asked: name, answered: name })) ?? price)

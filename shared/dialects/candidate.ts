@@ -1,3 +1,4 @@
+import type { NanoUsd } from '../money/money.ts'
 import { asArray, asObject, type Json, type JsonObject } from './json-value.ts'
 
 export type DialectName = 'messages' | 'chat' | 'responses'
@@ -16,6 +17,10 @@ export interface Billing {
   /** Words of its provider under which all of its tokens have other prices: `fast`, `priority`, `us`. */
   readonly rates: readonly string[]
   readonly webSearches: number
+  /** Fees of its provider that are the same for every model: searches in files, machines for code. */
+  readonly fees: NanoUsd
+  /** What its provider says that it bills in all; 0 where it says nothing. */
+  readonly stated: NanoUsd
   /** Of its tokens, those of sound. */
   readonly audioInput: number
   readonly audioOutput: number

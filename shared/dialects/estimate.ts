@@ -1,5 +1,6 @@
+import { fromUsd, type NanoUsd } from '../money/money.ts'
 import type { Billing, Candidate, Tokens } from './candidate.ts'
-import type { Json } from './json-value.ts'
+import { asObject, type Json, type JsonObject } from './json-value.ts'
 import { utf8Bytes } from './text-pieces.ts'
 
 /** Tokens of text without a count: one per four bytes, rounded up. */
@@ -43,9 +44,34 @@ export function possibleTokens(tokens: Tokens): Tokens | null {
 const MOST_SEARCHES = 1000
 export const possibleSearches = (count: number): number => Math.min(count, MOST_SEARCHES)
 
+/** A larger amount for one answer is not believed. */
+const MOST_STATED_USD = 10_000
+
+/**
+ * What a provider says that it bills for an answer: xAI in ticks of 10^-10 dollars, OpenRouter in dollars, beside what the caller's own key is billed,
+ * Perplexity in dollars by part.
+ */
+export function statedCost({
+  cost,
+  cost_details: details,
+  cost_in_usd_ticks: ticks,
+  is_byok: ownKey,
+}: JsonObject): NanoUsd {
+  const usd = Math.max(
+    amount(ticks) / 1e10,
+    amount(cost) + (ownKey === true ? amount(asObject(details).upstream_inference_cost) : 0),
+    amount(asObject(cost).total_cost),
+  )
+  return usd <= MOST_STATED_USD ? fromUsd(usd) : 0
+}
+
+const amount = (value: Json | undefined): number => (typeof value === 'number' && value > 0 ? value : 0)
+
 export const PLAIN_BILLING: Billing = {
   rates: [],
   webSearches: 0,
+  fees: 0,
+  stated: 0,
   audioInput: 0,
   audioOutput: 0,
   fallback: null,

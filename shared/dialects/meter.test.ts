@@ -252,6 +252,48 @@ describe('what OpenAI bills beside the tokens', () => {
     expect(chat({ model: 'gpt-5' }).webSearches).toBe(0)
   })
 
+  it('is a search in files, and the machine that its code ran on, by its memory', () => {
+    const search = { type: 'file_search_call', status: 'completed' }
+    expect(response({ output: [search, search] }).fees).toBe(5_000_000)
+    const code = (container_id: string) => ({ type: 'code_interpreter_call', container_id })
+    const tools = (container: unknown) => [{ type: 'code_interpreter', container }]
+    const auto = tools({ type: 'auto' })
+    expect(response({ output: [code('a'), code('a')], tools: auto }).fees).toBe(30_000_000)
+    expect(response({ output: [code('a'), code('b')], tools: auto }).fees).toBe(60_000_000)
+    expect(response({ output: [], tools: auto }).fees).toBe(0)
+    expect(response({ output: [code('a')], tools: tools({ type: 'auto', memory_limit: '16g' }) }).fees).toBe(
+      480_000_000,
+    )
+    expect(response({ output: [code('a')], tools: tools({ type: 'auto', memory_limit: '1t' }) }).fees).toBe(
+      1_920_000_000,
+    )
+    expect(response({ output: [code('a')], tools: tools('a') }).fees).toBe(0)
+    const shell = { type: 'shell_call', environment: { type: 'container_reference', container_id: 'a' } }
+    const tool = { type: 'shell', environment: { type: 'container_auto', memory_limit: '4g' } }
+    expect(response({ output: [shell], tools: [tool] }).fees).toBe(120_000_000)
+  })
+
+  it.each([
+    ['xAI', { cost_in_usd_ticks: 37_756_000 }, 3_775_600],
+    ['OpenRouter', { cost: 0.95, cost_details: { upstream_inference_cost: 19 } }, 950_000_000],
+    [
+      'OpenRouter with a key of the caller',
+      { cost: 0.05, is_byok: true, cost_details: { upstream_inference_cost: 1 } },
+      1_050_000_000,
+    ],
+    ['Perplexity', { cost: { input_tokens_cost: 0.1, request_cost: 0.006, total_cost: 0.206 } }, 206_000_000],
+    ['a host that says nothing', {}, 0],
+    ['a host that says no amount', { cost: '1', cost_in_usd_ticks: -1 }, 0],
+    ['a host that is not believed', { cost: 1e9 }, 0],
+  ])('is what %s says that it bills', (_, said, nano) => {
+    const usage = { prompt_tokens: 20, completion_tokens: 30, ...said }
+    expect(chat({ usage }).stated).toBe(nano)
+    expect(metered('chat', [chunk({ choices: [], usage })]).billing.stated).toBe(nano)
+    expect(response({ usage: { input_tokens: 20, output_tokens: 30, ...said } }).stated).toBe(nano)
+    const whole = { id: 'a', model: 'm', content: [], stop_reason: 'end_turn', usage: { input_tokens: 1, ...said } }
+    expect(dialects.messages.readBody(json(whole)).billing.stated).toBe(nano)
+  })
+
   it('is a picture, of a model that is not named', () => {
     const image_gen = { input_tokens: 4, output_tokens: 1000 }
     expect(response({ tool_usage: { image_gen } }).others).toEqual([{ model: null, tokens: tokens(4, 0, 0, 0, 1000) }])

@@ -45,12 +45,13 @@ function fromTable(model: string, listed: Record<string, ListedPrice>, dialect: 
     if (typeof price === 'object') for (const tier of price.tiers) starts.add(tier.start)
   }
   const at = (input: number) => classPrices(listPriceAt(listed, input), dialect)
-  const kcount = listed.web_searches_kcount
+  const { web_searches_kcount: kcount, requests_kcount: calls } = listed
   return {
     base: at(0),
     tiers: [...starts].sort((a, b) => a - b).map(start => ({ aboveInputTokens: start, prices: at(start + 1) })),
     rates: ratesOf(model),
     webSearch: typeof kcount === 'number' && !SEARCHES_DEARLY.test(model) ? fromUsd(kcount / 1000) : searchFee(dialect),
+    ...(typeof calls === 'number' && { call: fromUsd(calls / 1000) }),
     ...audioOf(model, listed),
   }
 }
@@ -83,6 +84,15 @@ function fromNewer({ list, above }: NewerModel, model: string, dialect: DialectN
   }
 }
 
+/** Usage does not tell them apart for every host, so all output is at the dearest that a model has. */
+const OUTPUTS = [
+  'output_mtok',
+  'output_image_mtok',
+  'output_video_mtok',
+  'output_reasoning_mtok',
+  'output_citation_mtok',
+]
+
 function listPriceAt(listed: Record<string, ListedPrice>, input: number): ListPrice {
   const at = (name: string): number | undefined => {
     const price = listed[name]
@@ -91,7 +101,7 @@ function listPriceAt(listed: Record<string, ListedPrice>, input: number): ListPr
   }
   return {
     input: at('input_mtok') ?? 0,
-    output: at('output_mtok') ?? 0,
+    output: Math.max(...OUTPUTS.map(name => at(name) ?? 0)),
     cacheWrite5m: at('cache_write_mtok'),
     cacheWrite1h: at('cache_write_1h_mtok'),
     cacheRead: at('cache_read_mtok'),

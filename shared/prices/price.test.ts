@@ -112,6 +112,16 @@ describe('answerCost', () => {
     expect(answerCost({ ...price, webSearch: 3 }, used, { ...PLAIN_BILLING, webSearches: 2 }, none)).toBe(2_000_006)
     expect(usd({ webSearches: 2 })).toBe(0.052)
   })
+  it('holds the fee of each call, and fees that are the same for every model', () => {
+    expect(answerCost({ ...cheap, call: 5 }, used, { ...PLAIN_BILLING, fees: 7 }, none)).toBe(200_012)
+  })
+  it('is no less than what the provider says that it bills, also where no price is known', () => {
+    expect(usd({ stated: 3_000_000 })).toBe(0.003)
+    expect(usd({ stated: 1_000_000 })).toBe(0.002)
+    expect(usd({ stated: 3_000_000, fallback: 'n' })).toBe(0.003)
+    expect(answerCost(undefined, null, { ...PLAIN_BILLING, stated: 9 }, none)).toBe(9)
+    expect(answerCost(undefined, used, PLAIN_BILLING, none)).toBeNull()
+  })
   it('has sound at its own price, and no less than text where that is dearer', () => {
     const loud: Price = { ...cheap, audio: { input: 30_000_000n, output: 1n } }
     expect(attemptCost(loud, used, { audioInput: 40, audioOutput: 10 })).toBe(200_000 + 40 * 29_000)
@@ -152,6 +162,8 @@ describe('bundled prices', () => {
     expect(astra?.webSearch).toBe(10_000_000)
     expect(prices.find('openai', 'gpt-4o-mini', 'responses')?.webSearch).toBe(25_000_000)
     expect(prices.find('anthropic', 'claude-opus-5-5', 'messages')?.webSearch).toBe(10_000_000)
+    expect(prices.find('perplexity', 'sonar-pro', 'chat')?.call).toBe(14_000_000)
+    expect(prices.find('google', 'gemini-2.5-flash-image', 'chat')?.base.output).toBe(30_000_000n)
     expect(prices.find('openai', 'gpt-audio-mini', 'chat')?.audio).toEqual({ input: 10_000_000n, output: 20_000_000n })
     expect(prices.find('openai', 'gpt-4o-audio-preview', 'chat')?.audio).toEqual({
       input: 40_000_000n,

@@ -13,6 +13,8 @@ export interface Price {
   tiers: readonly { aboveInputTokens: number; prices: ClassPrices }[]
   /** What is known of it under the words of its provider. */
   rates?: Rates
+  /** Fee of each call, beside its tokens. */
+  call?: NanoUsd
   /** Fee of one search by the provider. */
   webSearch?: NanoUsd
   /** Of a token of sound; absent where it costs what text does. */
@@ -62,7 +64,7 @@ const longWrite = ({ cacheWrite5m }: ListPrice, dialect: DialectName): number | 
 
 type AtOtherPrices = Partial<Pick<Billing, 'rates' | 'audioInput' | 'audioOutput'>>
 
-/** Cost of an attempt: exact over the five classes and sound, then rounded half up to nano-USD once; the most that one amount holds, where it is more. */
+/** Cost of an attempt: exact over the five classes and sound, then rounded half up to nano-USD once, and the fee of the call; the most that one amount holds, where it is more. */
 export function attemptCost(price: Price, tokens: Tokens, billing: AtOtherPrices = {}): NanoUsd {
   const prices = pricesFor(price, inputTokens(tokens))
   const { rates = [], audioInput = 0, audioOutput = 0 } = billing
@@ -74,7 +76,7 @@ export function attemptCost(price: Price, tokens: Tokens, billing: AtOtherPrices
   }
   const { times, over } = rateOf(price.rates, rates)
   const exact = (pico * times + over / 2n) / over
-  return exact < MOST_PICO ? nanoFromPico(exact) : MOST_NANO
+  return boundedSum(exact < MOST_PICO ? nanoFromPico(exact) : MOST_NANO, price.call ?? 0)
 }
 
 const MOST_PICO = BigInt(MOST_NANO) * 1000n
@@ -82,18 +84,28 @@ const MOST_PICO = BigInt(MOST_NANO) * 1000n
 const dearer = (audio: bigint, text: bigint): bigint => (audio > text ? audio - text : 0n)
 
 /**
- * Cost of an answer with everything that is billed with it. null where a part of it is of a model whose price is not known:
- * `priceOf` finds those of the same provider.
+ * Cost of an answer with everything that is billed with it, and no less than its provider says that it bills. null where neither says it: a part
+ * of it is of a model whose price is not known, or its tokens are not. `priceOf` finds the prices of the same provider.
  */
 export function answerCost(
-  price: Price,
-  tokens: Tokens,
+  price: Price | undefined,
+  tokens: Tokens | null,
   billing: Billing,
   priceOf: (model: string) => Price | undefined,
 ): NanoUsd | null {
   const own = billing.fallback === null ? price : priceOf(billing.fallback)
-  if (own === undefined) return null
-  let sum = boundedSum(attemptCost(own, tokens, billing), billing.webSearches * (own.webSearch ?? DEAREST_SEARCH))
+  const listed = own === undefined || tokens === null ? null : listedCost(own, tokens, billing, priceOf)
+  return billing.stated > 0 ? Math.max(listed ?? 0, billing.stated) : listed
+}
+
+function listedCost(
+  own: Price,
+  tokens: Tokens,
+  billing: Billing,
+  priceOf: (model: string) => Price | undefined,
+): NanoUsd | null {
+  const searches = billing.webSearches * (own.webSearch ?? DEAREST_SEARCH)
+  let sum = boundedSum(attemptCost(own, tokens, billing), searches + billing.fees)
   for (const { model, tokens: used } of billing.others) {
     const its = model === null ? undefined : priceOf(model)
     if (its === undefined) return null

@@ -69,6 +69,9 @@ describe.each(['observed', 'enforced'])('the cost of an %s call', mode => {
     ['an advisor', { iterations: [{ ...declined }, advisor] }, 0.0022],
     ['a fallback of the provider', { iterations: [declined, served] }, 0.0022],
     ['a fallback to a model without a price', { iterations: [{ ...served, model: 'other' }] }, null],
+    ['what the provider says that it bills', { cost: 0.25 }, 0.25],
+    ['no less than the list price', { cost: 0.0001 }, 0.002],
+    ['what it says of a model without a price', { cost: 0.25, iterations: [{ ...served, model: 'other' }] }, 0.25],
   ])('holds %s', async (_, usage, cost) => {
     const router = await start(config())
     upstream.queue(answer(200, JSON.stringify(messages({ ...USED, ...usage }))))

@@ -66,8 +66,8 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     }
   }
 
-  /** Makes runs until it is stopped; each has two tool calls. */
-  function working({ key }: { key: string }) {
+  /** Makes runs until it is stopped; each has two tool calls, and each of three clients rests between its own. */
+  function working({ key }: { key: string }, restMs = 20) {
     const ids: string[] = []
     let over = false
     let refused = 0
@@ -78,7 +78,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         expect(made.status, JSON.stringify(made.body)).toBe(201)
         refused += made.refused
         ids.push(made.body.id)
-        await pause(20)
+        await pause(restMs)
       }
     })
     return {
@@ -192,7 +192,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         const from = (await placeOf(tenant.id))!
         const to = from === 'a' ? 'b' : 'a'
         await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
-        const work = working(tenant)
+        const work = working(tenant, 100)
         const body = { agentName: 'worker', input: { prompt: '/call*1 wait {"seconds":5}' } }
         work.ids.push((await surely<Run>('POST', '/v1/runs', tenant.key, body, 'long')).body.id)
         await pause(500)

@@ -55,7 +55,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
         provider,
         model: `${provider}/${answered}`,
         estimated,
-        ...(priced && { parts: priced.parts }),
+        ...(priced?.parts && { parts: priced.parts }),
         ...(priced === undefined && { unpriced: true }),
       }
     })

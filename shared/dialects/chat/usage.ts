@@ -1,5 +1,5 @@
 import type { Billing, Tokens } from '../candidate.ts'
-import { PLAIN_BILLING, possibleTokens, tokenCount } from '../estimate.ts'
+import { PLAIN_BILLING, possibleTokens, statedCost, tokenCount } from '../estimate.ts'
 import { asObject, asString, type Json, type JsonObject } from '../json-value.ts'
 
 /**
@@ -37,6 +37,7 @@ export function chatBilling(answer: JsonObject): Billing {
   return {
     ...PLAIN_BILLING,
     rates: tierRates(answer.service_tier),
+    stated: statedCost(usage),
     webSearches: /-search-(?:preview|api)/.test(asString(answer.model) ?? '') ? 1 : 0,
     audioInput: tokenCount(asObject(usage.prompt_tokens_details).audio_tokens) ?? 0,
     audioOutput: tokenCount(asObject(usage.completion_tokens_details).audio_tokens) ?? 0,

@@ -1,5 +1,5 @@
 import type { Billing, Tokens } from '../candidate.ts'
-import { possibleSearches, possibleTokens, tokenCount } from '../estimate.ts'
+import { possibleSearches, possibleTokens, statedCost, tokenCount } from '../estimate.ts'
 import { asObject, asString, isArray, type Json, type JsonObject, without } from '../json-value.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
@@ -55,6 +55,7 @@ export function messagesUsage(): MessagesUsage {
   const most: Most = {}
   const rates = new Set<string>()
   let fallback: string | null = null
+  let stated = 0
   let iterations: readonly Iteration[] = []
 
   function raise(name: keyof Most, value: number | undefined): void {
@@ -76,6 +77,7 @@ export function messagesUsage(): MessagesUsage {
       raise('short', tokenCount(short))
       raise('long', sumOf(Object.values(longer).map(tokenCount)))
       raise('searches', tokenCount(asObject(usage.server_tool_use).web_search_requests))
+      stated = Math.max(stated, statedCost(usage))
       if (usage.speed === 'fast') rates.add('fast')
       if (usage.inference_geo === 'us') rates.add('us')
       if (!isArray(usage.iterations)) return
@@ -110,6 +112,8 @@ export function messagesUsage(): MessagesUsage {
       return {
         rates: [...rates],
         webSearches: possibleSearches(most.searches ?? 0),
+        fees: 0,
+        stated,
         audioInput: 0,
         audioOutput: 0,
         fallback,
