@@ -22,7 +22,14 @@ const { bin, exports, dependencies } = JSON.parse(readFileSync(`${root}package.j
 const commands = Object.values(bin!)
 const entries = [...commands, ...Object.values(exports!)].filter(path => path.endsWith('.js')).map(nameOf)
 const inputs = [...new Set([...entries, ...programs()])]
-const begins = [...commands.map(nameOf), ...programs(), 'router/cli/run', 'runtime/cli/commands', 'node-agent/commands']
+const begins = [
+  ...commands.map(nameOf),
+  ...programs(),
+  'shared/cli/program',
+  'router/cli/commands',
+  'runtime/cli/commands',
+  'node-agent/cli/program',
+]
 const alone = new Set(begins.map(name => `${root}${name}.ts`))
 const { plugin, groups } = oneFileForTheSameUsers(loadedAtStart(inputs), alone)
 const bundle = await rolldown({
@@ -90,7 +97,7 @@ function nameOf(path: string): string {
 /** What each program of the package imports at its start; an export is one that imports itself. */
 function loadedAtStart(inputs: readonly string[]): Record<string, string[]> {
   const more: Record<string, string[]> = {
-    'router/cli/main': ['router/cli/run', 'router/cli/serve', 'shared/host/until-signal', 'router/host/node'],
+    'router/cli/main': ['router/cli/commands', 'router/cli/serve', 'shared/host/until-signal', 'router/host/node'],
     'runtime/cli/main': ['runtime/cli/commands', 'runtime/cli/serve', 'runtime/host/services', 'runtime/host/node'],
     'router/host/receipt-thread/start': ['router/host/receipt-thread/worker'],
     'shared/host/write-thread': [],

@@ -1,4 +1,4 @@
-import { type Program, runProgram } from '../../shared/cli/program.ts'
+import type { Program } from '../../shared/cli/program.ts'
 import { runtimeExits } from './exit-words.ts'
 
 export const runtimeProgram: Program = {
@@ -78,5 +78,3 @@ function group(noun: string, ...verbs: string[]): string[] {
 async function login() {
   return Object.values(await import('./login.ts'))
 }
-
-process.exitCode = await runProgram(runtimeProgram, process.argv.slice(2))
