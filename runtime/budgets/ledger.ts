@@ -148,7 +148,7 @@ function limitedModel(
       }
       const unused = () => call.metered?.(async epoch => settled({ spent: NOTHING_SPENT }, epoch))
       unused()
-      const maxOutputTokens = await inTurn(run.agentId, () => hold(deps, run, place, worst))
+      let maxOutputTokens = await inTurn(run.agentId, () => hold(deps, run, place, worst))
       let metered = false
       call.metered?.(async (epoch = run.epoch) => {
         return { spent: NOTHING_SPENT, extraStatements: lostCall(deps, { ...run, epoch }, stepId, model.id) }
@@ -159,7 +159,12 @@ function limitedModel(
             { ...request, maxOutputTokens },
             {
               ...call,
-              pricedOnly: costOf !== null,
+              pricedOnly: call.pricedOnly || costOf !== null,
+              async standIn(lost) {
+                if (call.standIn) return call.standIn(lost)
+                maxOutputTokens = await inTurn(run.agentId, () => hold(deps, run, place, worst, lost))
+                return maxOutputTokens
+              },
               metered(reading) {
                 metered = true
                 call.metered?.(async epoch => settled(await reading(), epoch))
@@ -220,30 +225,39 @@ async function offer(deps: LedgerDeps, candidate: RunCandidate, runId: string): 
   return { statements, exceeded: refusal !== undefined }
 }
 
-/** Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. */
-async function hold(deps: LedgerDeps, run: Holder, place: CallPlace, request: Call): Promise<number> {
+/**
+ * Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. `lost`: used by models that were asked in this
+ * call before and gave no answer.
+ */
+async function hold(deps: LedgerDeps, run: Holder, place: CallPlace, request: Call, lost?: Spent): Promise<number> {
+  const { tokensIn, tokensOut, costNano: lostNano } = lost ?? NOTHING_SPENT
+  const lostTokens = tokensIn + tokensOut
   for (let tries = 1; ; tries++) {
     const found = await deps.store.beforeCall(place, run.depth > 0)
     if (!found) return request.maxOutputTokens
     const { budget, today, own, above, before } = found
     const limits = budget?.hardFail ? budget : NO_LIMITS
-    if (before?.attempt === place.attempt) {
+    if (before?.attempt === place.attempt && lost === undefined) {
       await deps.store.uncertain(place, request.model)
       continue
     }
     if (budget) await deps.notices.nearing(budget, today, place.day)
-    // An earlier attempt failed on record: what it took goes back to the forecast.
+    // An earlier attempt failed on record, or a model before this one: what was held for it goes back to the forecast.
     if (before) {
       own.forecast.tokens += before.moved.tokens
       own.forecast.costNano += before.moved.costNano
       today.heldTokens -= before.tokens - before.moved.tokens
       today.heldNano -= before.costNano - before.moved.costNano
     }
+    today.heldTokens += lostTokens
+    today.heldNano += lostNano
+    for (const one of [own, ...above]) one.usedNano += lostNano
     if (budget && !budget.hardFail) await noticeSoft(deps, run, budget, roomForCall(budget, today, own, request))
     const room = roomForCall(limits, today, own, request, above)
     if ('refused' in room) throw stopped(deps, run, place, room.refused)
     try {
-      await deps.store.hold(place, room, above.length > 0 || limits.costNanoRun !== null)
+      const held = { ...room, tokens: room.tokens + lostTokens, costNano: room.costNano + lostNano }
+      await deps.store.hold(place, held, above.length > 0 || limits.costNanoRun !== null)
       return room.maxOutputTokens
     } catch (error) {
       if (!isOverLimit(error) || tries === MOST_TRIES) throw error

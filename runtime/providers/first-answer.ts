@@ -1,7 +1,7 @@
 import { boundedSum } from '../../shared/money/money.ts'
 import { type CallCost, NOTHING_SPENT } from '../execution/call-cost.ts'
 import { StepFailure } from '../execution/failure.ts'
-import type { AskModel, FoundModel, ModelAnswer, ModelCall } from '../execution/models/model.ts'
+import type { AskModel, FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../execution/models/model.ts'
 
 /**
  * The candidates of an alias as one model: each is asked at most once in an attempt, in their order, until one answers. A candidate is
@@ -21,6 +21,8 @@ function askInTurn(candidates: readonly FoundModel[]): AskModel {
     for (const [index, candidate] of candidates.entries()) {
       if (index > 0 && call.pricedOnly && (await candidate.prices?.()) == null) continue
       const before = lost
+      const maxOutputTokens = await roomBehind(lost, request, call)
+      if (maxOutputTokens === undefined) break
       let read: (() => Promise<CallCost>) | undefined
       let isHeard = false
       const { onDelta } = call
@@ -40,7 +42,7 @@ function askInTurn(candidates: readonly FoundModel[]): AskModel {
         }),
       }
       try {
-        return withLost(await candidate.ask(request, own), lost)
+        return withLost(await candidate.ask({ ...request, maxOutputTokens }, own), lost)
       } catch (error) {
         if (call.signal.aborted || !(error instanceof StepFailure)) throw error
         failures.push(error)
@@ -51,6 +53,15 @@ function askInTurn(candidates: readonly FoundModel[]): AskModel {
     }
     throw together(failures)
   }
+}
+
+/** How long an answer may be behind candidates that have used so much; what was held for the call is no longer enough then. */
+async function roomBehind(
+  lost: CallCost | undefined,
+  { maxOutputTokens }: ModelRequest,
+  { standIn }: ModelCall,
+): Promise<number | undefined> {
+  return lost === undefined || isNothing(lost) || !standIn ? maxOutputTokens : standIn(lost.spent)
 }
 
 /** Until a candidate is asked, any of them may answer: at most, a call costs what the dearest takes. */

@@ -89,3 +89,29 @@ it('holds the price of the dearest candidate, and passes over one that has none'
   // 1 USD buys 1000 tokens of the dear one, and a million of the cheap one.
   expect(here.remote.seen.map(seen => sent(seen).max_completion_tokens)).toEqual([1000, 1000])
 })
+
+it('asks no further candidate under a hard limit once one has used what was held for the call', async () => {
+  const here = await fixture(['openai/one', 'openai/two'])
+  const price = { inPerMTok: 0, outPerMTok: 1000 }
+  const prices = { 'openai/one': price, 'openai/two': price }
+  await here.json(200, 'PUT', '/v1/settings/models', { aliases: { auto: ['openai/one', 'openai/two'] }, prices })
+  await here.json(201, 'POST', '/v1/agents', {
+    name: 'worker',
+    manifest: { model: 'auto', limits: { maxOutputTokens: 60 } },
+  })
+  await here.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerRun: 0.06 })
+  // 50 tokens of the 60 that fit, and then the connection breaks.
+  const frames = chatFrames(['x'.repeat(200)], { model: 'one' })
+  here.remote.queue(async response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(frames.slice(0, 2).join(''))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    response.destroy()
+  })
+  here.remote.always(stream(chatFrames(['y'.repeat(200)], { usage: true, model: 'two' })))
+  const { id } = await here.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'hi' } })
+  await (await here.events(`/v1/runs/${id}/events`)).all()
+  const run = await here.json<Run>(200, 'GET', `/v1/runs/${id}`)
+  expect(run.costUsd).toBeLessThanOrEqual(0.06)
+  expect(run).toMatchObject({ status: 'failed', error: { code: 'budget_exceeded' }, costUsd: 0.05 })
+})

@@ -57,6 +57,11 @@ export interface ModelCall {
   metered?: (reading: Reading) => void
   /** What it costs is limited: no model whose price is not known may stand in for the one that was asked for. */
   pricedOnly?: boolean
+  /**
+   * What it costs is limited: how long the answer of a model may be that stands in for one which has used so much already and gave none.
+   * Undefined: none may.
+   */
+  standIn?: (lost: Spent) => Promise<number | undefined>
   /** An earlier call under the same key was cut off by a crash, and may have been billed. */
   repeated?: boolean
 }

@@ -96,7 +96,9 @@ function grantedModel(
       )
       if (refusal !== '') throw new RunFailure('budget_exceeded', refusal, { stepId })
       const maxOutputTokens = Math.min(wanted, Number(outputTokens))
-      const answer = await model.ask({ ...request, maxOutputTokens }, call)
+      // What was granted is for one model: another one has to be granted anew, in the next attempt.
+      const own = { ...call, pricedOnly: costOf !== null, standIn: async () => undefined }
+      const answer = await model.ask({ ...request, maxOutputTokens }, own)
       return answer.stop === 'length' && maxOutputTokens < wanted ? { ...answer, cappedByBudget: true } : answer
     },
   }
