@@ -1,6 +1,6 @@
 import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
 import { type Billing, type Candidate, saysSomething, type Tokens } from '../../shared/dialects/candidate.ts'
-import type { Dialect } from '../../shared/dialects/dialect.ts'
+import type { Dialect, MeterReading } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast, PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { tryParseJson } from '../../shared/dialects/json-text.ts'
@@ -110,8 +110,7 @@ export async function callUpstream(
   const { rung, provider, choices, follow, shown = rawOf, sentTokens } = request
   const dialect = dialects[rung.dialect]
   const startedAt = clock.monotonic()
-  /** Of an answer that comes in pieces. */
-  let meter: ReturnType<typeof dialect.meter> | undefined
+  let meter: { reading(): MeterReading } | undefined
   let firstByteAt: number | undefined
   let response: UpstreamResponse | undefined
   const costs = (
@@ -233,6 +232,9 @@ export async function callUpstream(
       if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes', true)
       open = false
       decoded = dialect.decodeJson(whole)
+      // What is no usable answer is billed all the same.
+      const said = decoded.ok ? undefined : readingOf(dialect, whole)
+      if (said) meter = { reading: () => said }
     }
     if (!decoded.ok) {
       if (decoded.error === undefined) return broken('bad_response', decoded.detail)
@@ -318,6 +320,14 @@ function refusalInBrief(status: number, headers: HeaderList, dialect: Dialect): 
       ['content-type', 'application/json'],
     ],
     body: dialect.routerError('upstream', message, '').body,
+  }
+}
+
+function readingOf(dialect: Dialect, body: Uint8Array): MeterReading | undefined {
+  try {
+    return dialect.readBody(body)
+  } catch {
+    return undefined
   }
 }
 

@@ -379,3 +379,16 @@ describe('streams in enforce', () => {
     expect(await (await running.post('/v1/chat/completions', ask)).text()).toBe(chatFrames(['same']).join(''))
   })
 })
+
+it('counts what an answer says that it used, where it is of no use', async () => {
+  const { post, receipts } = await start('max_attempts = 1\nbudget = { per_day_usd = 0.02 }')
+  const { content: _, ...nothing } = messagesAnswer()
+  const usage = { input_tokens: 1000, output_tokens: 100 }
+  const status = async (value: object) => {
+    upstream.queue(json(value))
+    return (await post('/v1/messages', ASK)).status
+  }
+  expect(await status({ ...nothing, usage })).toBe(502)
+  expect(await status({ ...messagesAnswer('x'), stop_reason: null, usage })).toBe(502)
+  expect((await receipts()).map(({ final }) => final.total_cost_usd)).toEqual([0.0015, 0.0015])
+})
