@@ -50,11 +50,27 @@ export function copiedSteps(
   }
   for (const [stepId, start] of started) {
     const end = completed.get(stepId)
-    if (!end) continue
+    if (!end || (allowsCall(start, end) && !isMade(stepId))) continue
     copy(start)
     copy(end)
   }
   return copies
+
+  /** Whether the call that was allowed came to its end in what is copied: `tool-3-1` of `approval-3-1`. */
+  function isMade(approval: string): boolean {
+    const place = approval.slice('approval'.length)
+    return [...started].some(
+      ([id, { meta }]) =>
+        id.endsWith(place) && meta.stepKind !== 'approval' && meta.stepKind !== 'confidence' && completed.has(id),
+    )
+  }
+}
+
+/** A human's word is for one call: one that is made again asks again. */
+function allowsCall({ stepId, meta }: JournalEntry, { payload }: JournalEntry): boolean {
+  const isOfCall = meta.name === 'approval_required' || meta.name === 'low_confidence'
+  const { output } = payload as { output?: { approved?: boolean } }
+  return meta.stepKind === 'approval' && isOfCall && /^approval-\d+-\d+$/.test(stepId) && output?.approved === true
 }
 
 /** The first step before another that did not come to an end, and would be done again by a fork there. */

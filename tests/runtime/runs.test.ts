@@ -243,6 +243,19 @@ describe('approvals', () => {
     })
   })
 
+  it('are each for one call: a fork that makes it again asks again, and one behind it does not', async () => {
+    const it = await started({ tools: ['wait'], approvals: { tools: ['wait'] } })
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait {"seconds":0}'))
+    const approval = await waiting(it, id)
+    await it.json(200, 'POST', `/v1/approvals/${approval.id}/approve`, {})
+    expect((await ended(it, id)).status).toBe('succeeded')
+    const again = await it.json<Run>(201, 'POST', `/v1/runs/${id}/fork`, { fromStepId: 'timer-1-1' })
+    expect(await waiting(it, again.id)).toMatchObject({ stepId: 'approval-1-1', action: approval.action })
+    await it.json(200, 'POST', `/v1/runs/${again.id}/cancel`, {})
+    const behind = await it.json<Run>(201, 'POST', `/v1/runs/${id}/fork`, { fromStepId: 'model-2' })
+    expect((await ended(it, behind.id)).status).toBe('succeeded')
+  })
+
   it('a question is answered by what the approval says', async () => {
     const it = await started()
     const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call ask_human {"prompt":"how many?"}'))
