@@ -28,6 +28,8 @@ export function gates({ keyAccess, logins }: GateDeps) {
       const principal = c.env?.principal ?? (key === undefined ? undefined : await keyAccess.principalOf(key))
       if (principal === undefined) throw unauthorized(c.req.header('authorization'))
       c.set('principal', principal)
+      const isOurs = c.env?.principal === undefined && key !== undefined
+      c.set('admitted', isOurs ? async () => (await keyAccess.principalOf(key)) !== undefined : undefined)
       await next()
     }),
     /** For the dashboard's mount of the same operations: the cookie alone counts. */
@@ -35,6 +37,7 @@ export function gates({ keyAccess, logins }: GateDeps) {
       const login = await logins(c)
       refuseWithoutCsrfToken(c, login)
       c.set('principal', login.principal)
+      c.set('admitted', login.holds)
       await next()
     }),
   }

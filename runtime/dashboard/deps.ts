@@ -2,7 +2,7 @@ import type { ChangeFeed } from '../../shared/http/change-feed.ts'
 import type { UserStore } from '../auth/dashboard/user-store.ts'
 
 export interface PagesDeps {
-  users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
+  users: Pick<UserStore, 'userOfLogin' | 'isLoggedIn' | 'hasOwner' | 'hasAnybody'>
   live: Pick<ChangeFeed, 'follow' | 'mark' | 'isCrowded'>
   now: () => Date
   monotonic: () => number

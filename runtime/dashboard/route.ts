@@ -187,8 +187,8 @@ export function pagesRoute({
       return see(c, `${root}login`)
     })
     .get('/ui/live', async c => {
-      const { user } = await logins(c)
-      return sseResponse(gone => live.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
+      const { user, holds } = await logins(c)
+      return sseResponse(gone => live.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs, admitted: holds })
     })
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))

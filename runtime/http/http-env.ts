@@ -23,6 +23,8 @@ export type RuntimeHttpEnv = RequestIdEnv & {
   Bindings: Connection
   Variables: {
     principal: Principal
+    /** Whether their key or login still holds, where that can be looked up: a stream outlives the request that opened it. */
+    admitted: (() => Promise<boolean>) | undefined
     /** The checked body of a call, where its operation has one. */
     body: unknown
   }

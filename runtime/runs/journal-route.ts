@@ -119,7 +119,7 @@ export function journalOperations({
             stream(follow({ runs, runWatchers }, id, { fromSeq, live, gone, opening, hand })),
           )
         },
-        { retryMs: RETRY_MS, heartbeatMs },
+        { retryMs: RETRY_MS, heartbeatMs, admitted: context.get('admitted') },
       )
     }),
   ]

@@ -67,7 +67,12 @@ export function sessionOperations({ service, heartbeatMs, isElsewhere, ...deps }
         if (state && lastId >= state.lastEvent) return context.body(null, 204)
       }
       const events = (gone: AbortSignal) => stream(follow(deps, id, { lastId, replay, gone }))
-      return sseResponse(gone => deps.clients.counted('session', events(gone)), { retryMs: RETRY_MS, heartbeatMs })
+      const admitted = context.get('admitted')
+      return sseResponse(gone => deps.clients.counted('session', events(gone)), {
+        retryMs: RETRY_MS,
+        heartbeatMs,
+        admitted,
+      })
     }),
   ]
 }

@@ -33,6 +33,8 @@ export interface SseOptions {
   retryMs?: number
   /** A comment line after this much silence, so that proxies keep the connection. */
   heartbeatMs: number
+  /** Asked as often: a stream whose reader may not read it any more is ended. */
+  admitted?: (() => Promise<boolean>) | undefined
   /** A reader that is this far behind is waited for, and closed when it stays so; it may come back with Last-Event-ID. */
   maxBacklogBytes?: number
   patienceMs?: number
@@ -51,7 +53,7 @@ const HEARTBEAT = utf8(': heartbeat\n\n')
  */
 export function sseResponse(
   source: (gone: AbortSignal, hand: SseHand) => AsyncIterable<SseEvent | SseFrame>,
-  { retryMs, heartbeatMs, maxBacklogBytes = MAX_BACKLOG, patienceMs = PATIENCE_MS }: SseOptions,
+  { retryMs, heartbeatMs, admitted, maxBacklogBytes = MAX_BACKLOG, patienceMs = PATIENCE_MS }: SseOptions,
 ): Response {
   const gone = new AbortController()
   let heartbeat: ReturnType<typeof setTimeout> | undefined
@@ -103,13 +105,22 @@ export function sseResponse(
 
   /** One timer for a stream, set again only when it runs out: a thousand readers of a busy run would set a thousand for each event. */
   function beat(sink: SseSink, inMs = heartbeatMs): void {
-    heartbeat = setTimeout(() => {
+    heartbeat = setTimeout(async () => {
+      // A store that is away says nothing about the reader.
+      if (admitted !== undefined && !(await admitted().catch(() => true))) end(sink)
+      if (gone.signal.aborted) return
       const quiet = performance.now() - lastAt
       if (quiet < heartbeatMs - 1) return beat(sink, heartbeatMs - quiet)
       if (sink.backlog() < maxBacklogBytes) sink.write(HEARTBEAT)
       lastAt = performance.now()
       beat(sink)
     }, inMs)
+  }
+
+  function end(sink: SseSink): void {
+    if (gone.signal.aborted) return
+    sink.close()
+    stop()
   }
 
   function hand(sink: SseSink, frame: SseFrame): boolean {
@@ -129,7 +140,7 @@ export function sseResponse(
         if (gone.signal.aborted) return
         lastAt = performance.now()
       }
-      if (!gone.signal.aborted) sink.close()
+      end(sink)
     } catch (error) {
       if (!gone.signal.aborted) sink.fail(error)
     } finally {

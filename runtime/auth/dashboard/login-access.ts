@@ -23,6 +23,8 @@ export interface Login {
   /** How the store knows this login. */
   hash: string
   csrfToken: string
+  /** Whether it goes on, asked without prolonging it. */
+  holds: () => Promise<boolean>
 }
 
 /** 32 random bytes, for a login or a setup link. */
@@ -65,14 +67,15 @@ const overlaid = (bytes: Uint8Array, pad: Uint8Array): Uint8Array<ArrayBuffer> =
 export type LoginAccess = ReturnType<typeof loginAccess>
 
 /** Who is logged in, by the cookie alone. */
-export function loginAccess(users: Pick<UserStore, 'userOfLogin'>, now: () => Date) {
+export function loginAccess(users: Pick<UserStore, 'userOfLogin' | 'isLoggedIn'>, now: () => Date) {
   return async (c: Context): Promise<Login> => {
     const token = getCookie(c, LOGIN_COOKIE)
     const hash = sha256Hex(token ?? '')
     const user = token === undefined ? undefined : await users.userOfLogin(hash, now().getTime())
     if (user === undefined || token === undefined) throw new ApiError('unauthorized', 'log in first')
     const principal = { tenantId: user.tenantId, keyId: user.id, scopes: scopesOfRole[user.role] }
-    return { user, principal, hash, csrfToken: csrfTokenOf(token) }
+    const holds = () => users.isLoggedIn(hash, now().getTime())
+    return { user, principal, hash, csrfToken: csrfTokenOf(token), holds }
   }
 }
 

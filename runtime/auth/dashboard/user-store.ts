@@ -184,6 +184,12 @@ join users on users.id = logins.user_id where logins.hash = ? and logins.expires
       return toUser(row)
     },
 
+    async isLoggedIn(hash: string, nowMs: number): Promise<boolean> {
+      const sql = `select 1 from logins join users on users.id = logins.user_id
+        where logins.hash = ? and logins.expires_ms > ? and users.disabled_ms is null`
+      return (await db.execute({ sql, args: [hash, nowMs] })).rows.length > 0
+    },
+
     async endLogin(hash: string): Promise<void> {
       await db.execute({ sql: 'delete from logins where hash = ?', args: [hash] })
     },
