@@ -64,12 +64,14 @@ export const treeCheck = (runId: string): InStatement => ({
   args: [runId, ''],
 })
 
-const BELOW = `(with recursive ${treeOf('select ?1, ?1')}
-  select ${nanoSum('r.cost_nano + r.below_nano')} from tree as t join runs as r on r.id = t.id)`
+const below = (sum: string) => `(with recursive ${treeOf('select ?1, ?1')}
+  select ${sum} from tree as t join runs as r on r.id = t.id)`
 
-/** For the transaction that deletes a run: what it and all below it have cost stays with the run above it. */
+/** For the transaction that deletes a run: what it and all below it have cost, or may have, stays with the run above it. */
 export const keptAbove = (runId: string): InStatement => ({
-  sql: `update runs set below_nano = ${nanoPlus('below_nano', BELOW)}
+  sql: `update runs set below_nano = ${nanoPlus('below_nano', below(nanoSum('r.cost_nano + r.below_nano')))},
+      uncertain_nano = ${nanoPlus('uncertain_nano', below(nanoSum('r.uncertain_nano')))},
+      uncertain_tokens = uncertain_tokens + ${below('coalesce(sum(r.uncertain_tokens), 0)')}
     where id = (select parent_run_id from runs where id = ?1 and status in ('succeeded', 'failed', 'cancelled'))`,
   args: [runId],
 })

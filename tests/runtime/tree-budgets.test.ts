@@ -85,6 +85,18 @@ describe('the limit of a run', () => {
     expect(one.error?.message).toMatch(/the budget of boss is 1 USD a run/)
   })
 
+  it('counts what a deleted run may have cost besides, because a crash cut its call off', async () => {
+    const on = await fixture()
+    const run = await ran(on, 'children=1')
+    const [helper] = await on.json<Run[]>(200, 'GET', `/v1/runs?parentRunId=${run.id}`)
+    const sql = 'update runs set uncertain_nano = 300000000, uncertain_tokens = 30 where id = ?'
+    await on.db.execute({ sql, args: [helper!.id] })
+    expect((await on.call('DELETE', `/v1/runs/${helper!.id}`)).status).toBe(204)
+    const after = await on.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
+    expect(after).toMatchObject({ uncertainCostUsd: 0.3, uncertainTokens: 30 })
+    expect(after.treeCostUsd).toBeCloseTo(run.treeCostUsd!, 9)
+  })
+
   it('holds however deep they are, and a run that is deleted stays in the total', async () => {
     const on = await fixture(2)
     const run = await ran(on, 'children=2 deep')
