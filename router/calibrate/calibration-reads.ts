@@ -143,7 +143,7 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
 
 function claimOf({ alpha, delta }: Settings): string {
   return (
-    `of all answers that this route serves and that are reported on, those that failed their gates included, at most ${percent(alpha)} fail; ` +
+    `of all answers that this route serves and that are reported on, those that failed their gates included and those from its cache left out, at most ${percent(alpha)} fail; ` +
     `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at`
   )
 }
