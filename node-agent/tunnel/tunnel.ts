@@ -82,6 +82,8 @@ interface OpenTunnel {
   takesParked: boolean | undefined
   /** Reads that are being answered. */
   reads: number
+  /** What the control plane said last of new work; undefined before that. */
+  drained: boolean | undefined
 }
 
 /** The node's end: dials, reports what its store holds, executes commands, and dials again (docs/spec/runtime.md §14). */
@@ -127,6 +129,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     bundles: false,
     takesParked: undefined,
     reads: 0,
+    drained: undefined,
   }
   const done = dial(options, tunnel)
   done.catch(() => undefined)
@@ -270,7 +273,7 @@ function understood(rows: Reports, takesParked: boolean | undefined): Reports {
 /** What the control plane sent: answered here, or put with the other orders. */
 async function takeFrame(
   options: TunnelOptions,
-  tunnel: Pick<OpenTunnel, 'channel' | 'orders' | 'reads'>,
+  tunnel: Pick<OpenTunnel, 'channel' | 'orders' | 'reads' | 'drained'>,
   frame: ControlFrame,
 ): Promise<void> {
   const { channel, orders } = tunnel
@@ -289,6 +292,8 @@ async function takeFrame(
       worker.asks.granted(body.value)
       return
     case 'drain':
+      if (tunnel.drained === body.value.on) return
+      tunnel.drained = body.value.on
       log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
       return
     case 'assign':

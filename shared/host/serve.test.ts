@@ -133,6 +133,7 @@ it('answers what the parser of HTTP refuses in words, and writes into no answer 
   for (const [bytes, status] of [
     [`GET / HTTP/1.1\r\nhost: x\r\nx-a: ${'b'.repeat(100_000)}\r\n\r\n`, '431'],
     ['GET / HTTP/1.1\r\nhost : x\r\n\r\n', '400'],
+    ['GET / HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n', '400'],
   ] as const) {
     const client = connect(Number(new URL(origin).port), '127.0.0.1')
     let said = ''

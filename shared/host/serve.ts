@@ -87,6 +87,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
         open.add(response)
         response.once('close', () => open.delete(response))
       }
+      if (hosts(request) > 1) return refuseHosts(response)
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
@@ -149,6 +150,26 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       clearInterval(idle)
     },
   }
+}
+
+function hosts({ rawHeaders }: IncomingMessage): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
+}
+
+/** RFC 9112, section 3.2: of two names it is not known which one was meant. */
+function refuseHosts(response: ServerResponse): void {
+  const body = JSON.stringify({ error: 'the request has more than one Host', code: 'validation_failed' })
+  response.writeHead(400, {
+    connection: 'close',
+    'content-type': 'application/json',
+    'content-length': body.length,
+  })
+  response.end(body)
 }
 
 /** What the parser of HTTP refuses, by its reasons; everything else is a bad request. */
