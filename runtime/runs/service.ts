@@ -203,6 +203,9 @@ async function forkRun(
 ): Promise<Run> {
   const own = await versionOf(deps, source)
   refuseDropped(source, own)
+  // Nobody could limit what a deleted agent spends, and another one may have its name.
+  const agent = await deps.currentByName(source.tenantId, source.agentName)
+  if (agent?.agentId !== own.agentId) throw notFound('agent', source.agentName)
   const isOther = versionId !== source.agentVersionId
   const version = isOther ? await deps.findVersion(source.tenantId, versionId) : own
   if (version?.agentId !== own.agentId) throw notFound('agent version', versionId)

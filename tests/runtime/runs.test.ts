@@ -185,6 +185,21 @@ describe('an end, a fork, a retry', () => {
     expect(checkJournal(id, journal.events)).toMatchObject({ ok: true, head: journal.head })
   })
 
+  it('forks and retries no run of an agent that is deleted, also where another one has its name', async () => {
+    const it = await started()
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait {"seconds":0}'))
+    await ended(it, id)
+    const other = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait_signal {"name":"go"}'))
+    expect((await it.call('DELETE', '/v1/agents/worker')).status).toBe(204)
+    expect((await ended(it, other.id)).error?.code).toBe('agent_deleted')
+    for (const remade of [false, true]) {
+      if (remade) await it.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
+      const none = { error: 'agent not found: worker' }
+      expect(await it.json(404, 'POST', `/v1/runs/${id}/fork`, { fromStepId: 'model-2' })).toMatchObject(none)
+      expect(await it.json(404, 'POST', `/v1/runs/${other.id}/retry`, {})).toMatchObject(none)
+    }
+  })
+
   it('forks from a step: earlier ones are copies that cost nothing', async () => {
     const it = await started()
     const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call*2 wait {"seconds":0}'))
