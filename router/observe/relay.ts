@@ -134,7 +134,7 @@ function answerSink(
     fail(error) {
       void track.end(endOf(error, exchange))
       if (hasHead || exchange.isGone) reject(error)
-      else reject(findRefusal(error) ?? new ApiError('upstream', unreachable(to.dialect), { cause: error }))
+      else reject(findRefusal(error) ?? new ApiError('upstream', unreachable(to.dialect, error), { cause: error }))
     },
   }
 }
@@ -219,9 +219,22 @@ function tookTooLong(): TransportError {
   return new TransportError('the call took longer than observe_total_ms', { timeout: 'total' })
 }
 
-function unreachable(dialect: 'messages' | 'chat'): string {
+function unreachable(dialect: 'messages' | 'chat', error: unknown): string {
   const name = dialect === 'messages' ? 'ROUTER_UPSTREAM_MESSAGES' : 'ROUTER_UPSTREAM_CHAT'
+  const fault = certificateFault(error)
+  if (fault !== undefined)
+    return `the certificate of the upstream of the ${dialect} dialect is not trusted (${fault}): check ${name}`
   return `the upstream of the ${dialect} dialect could not be reached: check the network and ${name}`
+}
+
+/** The words of OpenSSL, and of Node, for a certificate that proves nothing. */
+const CERTIFICATE = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_)[A-Z_]+$/
+
+function certificateFault(error: unknown): string | undefined {
+  for (let at = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
+    if ('code' in at && CERTIFICATE.test(String(at.code))) return String(at.code)
+  }
+  return undefined
 }
 
 /** The refusal of a body that grew beyond the limit, wherever the transport has wrapped it. */

@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
+import { TransportError } from '../../router/upstream/transport.ts'
 import { messagesFrames } from '../upstream/answers.ts'
 import { type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { testRouter } from './routers.ts'
 import { servedRouter } from './served-routers.ts'
 
 let upstream: ScriptedUpstream
@@ -79,4 +81,16 @@ it('reads the config again when its file changes, if it is to watch it, and keep
   expect(await limits()).toBe(3)
   await router.close()
   await rm(folder, { recursive: true, force: true })
+})
+
+it('says of a certificate that is not trusted what is wrong with it', async () => {
+  const cause = Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+  const failed = new TransportError('the upstream could not be reached', { cause })
+  const { post, close } = await testRouter({
+    transport: { send: () => Promise.reject(failed), close: async () => undefined },
+  })
+  const got = await post('/v1/messages', { model: 'm' })
+  expect(got.status).toBe(502)
+  expect(await got.json()).toMatchObject({ error: { message: expect.stringContaining('DEPTH_ZERO_SELF_SIGNED_CERT') } })
+  await close()
 })
