@@ -203,7 +203,7 @@ async function forkRun(
 ): Promise<Run> {
   const own = await versionOf(deps, source)
   refuseDropped(source, own)
-  // Nobody could limit what a deleted agent spends, and another one may have its name.
+  // No caller could limit what a deleted agent spends, and another agent may have its name.
   const agent = await deps.currentByName(source.tenantId, source.agentName)
   if (agent?.agentId !== own.agentId) throw notFound('agent', source.agentName)
   const isOther = versionId !== source.agentVersionId
