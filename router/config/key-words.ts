@@ -129,7 +129,7 @@ export const tierWords: Words<Tier> = {
 export const pricingWords: Words<PricingTable> = {
   builtin: 'Whether the price table that comes along is used for models without a `[[price]]`.',
   unpriced:
-    'What a ladder with a model without a price is: `refuse` refuses the config, `null` leaves its cost unknown.',
+    'What a ladder with a model without a price is: `refuse` refuses the config, `null` leaves its cost unknown, and no budget holds it.',
 }
 
 export const budgetWords: Words<BudgetTable> = {

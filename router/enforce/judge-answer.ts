@@ -1,6 +1,7 @@
 import type { Candidate, CandidateChoice, DialectName } from '../../shared/dialects/candidate.ts'
 import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
+import type { NanoUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import { cloudBody, cloudHost } from '../cloud/cloud-request.ts'
@@ -26,6 +27,8 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
   const disabled = new Set(
     plan.gates.filter(({ id }) => deps.errorBudgets.isDisabled(tenantId, id)).map(({ id }) => id),
   )
+  /** What the calls of its gates have cost, which is on the account of the request. */
+  let billed = 0
   const subjectOf = (candidate: Candidate): GateSubject => ({
     candidate,
     request: { body: inbound.body, facts: inbound.facts, dialect: inbound.dialect },
@@ -34,7 +37,7 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
     rung: rung.rung,
     model: rung.model,
     upstreamModel: rung.upstreamModel,
-    models: gateCalls(plan, rung, deps),
+    models: gateCalls(plan, rung, deps, cost => (billed += cost)),
   })
 
   return {
@@ -71,6 +74,7 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
         clock,
         stillOpen,
       })
+      await charge(plan, outcome.costNano - billed)
       deps.errorBudgets.record(tenantId, outcome.runs)
       if (disabled.size > 0 && !signal.aborted) {
         const off = plan.gates.filter(({ id }) => disabled.has(id))
@@ -107,6 +111,13 @@ function beginningOf(text: string, dialect: DialectName): Candidate {
   return { dialect, id: null, model: null, choices: [choice], tokens: null, billing: PLAIN_BILLING }
 }
 
+/** What gates say that they cost is known when it is spent, so it may pass a cap once. */
+async function charge({ account }: Pick<Payer, 'account'>, cost: NanoUsd): Promise<void> {
+  if (cost <= 0) return
+  const taken = await account.reserve(0)
+  if (taken.ok) taken.settle(cost)
+}
+
 interface GateCallsInput extends Payer {
   tenantId: string
   inbound: Inbound
@@ -115,7 +126,7 @@ interface GateCallsInput extends Payer {
 }
 
 /** The calls of gates in one attempt: on the account of the request, with its keys (docs/spec/router.md §5.5). */
-function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps): ModelCalls {
+function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill: (cost: NanoUsd) => void): ModelCalls {
   const { inbound, config, route } = input
   const { facts } = inbound
   const providerOf = (model: Model) => config.providers[model.provider]!
@@ -125,6 +136,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps): Mod
     const made = await pricedCall(ask, input, { ...deps, limits: config.limits }, signal)
     if (!made.ok) return unmade('budget')
     const costNano = made.charged
+    bill(costNano)
     if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
     const { errorClass } = made.call
     return { kind: 'failed', reason: errorClass, isFault: errorClass !== 'client_abort', costNano }

@@ -380,6 +380,16 @@ describe('streams in enforce', () => {
   })
 })
 
+it('counts what gates say that they cost', async () => {
+  const gate = 'gate = [{ id = "paid", kind = "length", max_chars = 1000, cost_usd = 0.015 }]'
+  const route = 'budget = { per_day_usd = 0.02 }'
+  running = await testRouter({ config: CONFIG(upstream.origin, route, gate).replace('["non-empty"]', '["paid"]') })
+  upstream.always(json(messagesAnswer('good', 'cheap')))
+  const status = async () => (await running!.post('/v1/messages', ASK)).status
+  // The call 0.0066 USD, the gate 0.015.
+  expect([await status(), await status()]).toEqual([200, 402])
+})
+
 it('counts what an answer says that it used, where it is of no use', async () => {
   const { post, receipts } = await start('max_attempts = 1\nbudget = { per_day_usd = 0.02 }')
   const { content: _, ...nothing } = messagesAnswer()
