@@ -360,6 +360,13 @@ describe('a conversation that a provider holds', () => {
     expect(sentModels()).toEqual(['/a/v1/responses small', '/a/v1/responses small'])
   })
 
+  it('reserves for what a prompt may hold that its provider keeps', async () => {
+    const client = await start(TWO, 'budget = { per_request_usd = 0.1 }')
+    const stored = { model: 'auto', max_output_tokens: 10, prompt: { id: 'pmpt_1' } }
+    await expect(client.responses.create(stored)).rejects.toMatchObject({ status: 402 })
+    expect(upstream.seen).toEqual([])
+  })
+
   it('asks one model only where each call adds to a conversation', async () => {
     const client = await start(TWO)
     json(empty('resp_1'))

@@ -4,7 +4,7 @@ import { asArray, asObject, asString, isObject } from '../json-value.ts'
 
 /** What a request leaves to its provider to know: a conversation that it keeps, and reasoning that no other provider can read. */
 export interface HeldState {
-  /** Ids of the response and of the conversation that it goes on with, and of items that it names without their content. */
+  /** Ids of the response and of the conversation that it goes on with, of a prompt that is kept, and of items that it names without their content. */
   readonly ids: readonly string[]
   /** Reasoning and summaries in a form that only their maker can read. */
   readonly sealed: readonly string[]
@@ -21,7 +21,7 @@ export function heldByRequest(body: Uint8Array): NamedState | undefined {
   const request = asObject(tryParsePlain(body))
   const items = asArray(request.input).map(asObject)
   const references = items.filter(isReference).map(({ id }) => id)
-  const ids = texts([request.previous_response_id, conversationOf(request), ...references])
+  const ids = texts([request.previous_response_id, conversationOf(request), asObject(request.prompt).id, ...references])
   const sealed = texts(items.map(item => item.encrypted_content))
   return ids.length + sealed.length === 0
     ? undefined
