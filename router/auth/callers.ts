@@ -47,6 +47,12 @@ export function createCallers({ access, tenantId, sha256 }: CallersDeps) {
     if (room === 'admin' && !key.admin) {
       throw new ApiError('forbidden', 'this needs an admin key: one that is marked with ! in ROUTER_KEYS')
     }
+    if (room === 'metrics' && !key.admin && keys.some(other => other.tenantId !== key.tenantId)) {
+      throw new ApiError(
+        'forbidden',
+        'metrics are of all tenants: this needs an admin key, one that is marked with ! in ROUTER_KEYS',
+      )
+    }
     return { tenantId: key.tenantId, sees: key.admin ? undefined : key.tenantId, admin: key.admin }
   }
 

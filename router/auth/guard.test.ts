@@ -85,6 +85,11 @@ describe('with keys', () => {
       for (const path of OPEN) expect((await ask({ keys, reach }, path)).status, path).toBe(200)
     }
     expect((await ask({ keys, metricsOpen: true }, '/metrics')).status).toBe(200)
+    // They name what each tenant spends.
+    const metrics = async (key: string, known = keys) =>
+      (await ask({ keys: known }, '/metrics', { 'x-router-key': key })).status
+    expect([await metrics(ACME), await metrics(OPS)]).toEqual([403, 200])
+    expect(await metrics(ACME, parseKeys(`acme:${ACME}`, sha256))).toBe(200)
   })
 
   it('never reads the headers that belong to the provider', async () => {
