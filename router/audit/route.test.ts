@@ -211,7 +211,7 @@ describe('the audit over HTTP', () => {
   })
 
   it('says on the metrics page what the receipts say', async () => {
-    const page = await (await get('/metrics')).text()
+    const page = await (await get('/metrics', OPS)).text()
     const value = (series: string) =>
       Number(
         page
@@ -254,7 +254,7 @@ describe('the audit over HTTP', () => {
     expect(traceDetail.parse(await json(`/-/traces/${id}`)).trace.attempts).toMatchObject([
       { gate: 'skipped', verdict: 'pass' },
     ])
-    const page = await (await get('/metrics')).text()
+    const page = await (await get('/metrics', OPS)).text()
     expect(page).toContain('router_config_reloads_total{result="error"} 1\n')
     expect(page).toContain('router_config_reloads_total{result="ok"} 2\n')
   })

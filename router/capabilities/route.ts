@@ -10,6 +10,7 @@ import { describeConfig } from '../config/describe.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { describeModes } from '../policy/knobs.ts'
+import { globMatches } from '../policy/match-route.ts'
 
 export interface CapabilitiesDeps {
   config: () => RoutingConfig
@@ -32,19 +33,29 @@ export function capabilitiesOperations(deps: CapabilitiesDeps): Operation[] {
   return [operation(auditEndpoints.capabilities, ({ context }) => describe(deps, context.get('caller')))]
 }
 
+/** A route as one tenant may know it: who else it is for is not told. */
+function routeFor(tenant: string, route: Capabilities['routes'][number]): Capabilities['routes'] {
+  const { match } = route
+  if (!Array.isArray(match.tenant)) return [route]
+  const own = match.tenant.some(glob => globMatches(String(glob), tenant))
+  return own ? [{ ...route, match: { ...match, tenant: [tenant] } }] : []
+}
+
 /** docs/spec/router.md §2.5: no secret, no full address, only the caller's tenant. */
-async function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Promise<Capabilities> {
+async function describe(deps: CapabilitiesDeps, { tenantId, admin }: Caller): Promise<Capabilities> {
   const config = deps.config()
+  const described = describeConfig(config, {
+    env: deps.env,
+    hasSource: deps.hasSource,
+    breakerOf: deps.breakerOf,
+    isDisabled: gate => deps.isGateDisabled(tenantId, gate),
+  })
   return {
     service: 'router',
     version: VERSION,
     config_path_set: Boolean(deps.env.ROUTER_CONFIG),
-    ...describeConfig(config, {
-      env: deps.env,
-      hasSource: deps.hasSource,
-      breakerOf: deps.breakerOf,
-      isDisabled: gate => deps.isGateDisabled(tenantId, gate),
-    }),
+    ...described,
+    ...(!admin && { routes: described.routes.flatMap(route => routeFor(tenantId, route)) }),
     modes: [...modes],
     routing_modes: describeModes(config.learning).map(({ name, knobs }) => ({ name, knobs })),
     apis: [...inboundApis],

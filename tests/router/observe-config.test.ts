@@ -2,8 +2,10 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { parseKeys } from '../../router/auth/keys.ts'
 import { serveRouter } from '../../router/host/node.ts'
 import { TransportError } from '../../router/upstream/transport.ts'
+import { sha256 } from '../../shared/sign/sha256.ts'
 import { messagesFrames } from '../upstream/answers.ts'
 import { type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
 import { testRouter } from './routers.ts'
@@ -81,6 +83,33 @@ it('reads the config again when its file changes, if it is to watch it, and keep
   expect(await limits()).toBe(3)
   await router.close()
   await rm(folder, { recursive: true, force: true })
+})
+
+it('shows a tenant the routes that are for it, and not who else they are for', async () => {
+  const [acme, ops] = ['acme-secret-of-24-characters', 'ops-secret-of-24-characters-']
+  const config = ['["rival-of-acme"]', '["acme", "partner"]', '[]']
+    .map(tenants => `[[route]]\nmatch = { ${tenants === '[]' ? '' : `tenant = ${tenants}`} }\n`)
+    .join('')
+  const { router, close } = await testRouter({
+    config,
+    access: {
+      keys: parseKeys(`acme:${acme},ops!:${ops}`, sha256),
+      reach: 'network',
+      insecure: false,
+      metricsOpen: false,
+    },
+  })
+  const seen = async (key: string) => {
+    const request = new Request('http://router/v1/capabilities', { headers: { 'x-router-key': key } })
+    const { routes } = (await (await router.fetch(request)).json()) as { routes: { ix: number; match: object }[] }
+    return routes.map(({ ix, match }) => [ix, match])
+  }
+  expect(await seen(acme)).toEqual([
+    [1, { tenant: ['acme'] }],
+    [2, {}],
+  ])
+  expect(await seen(ops)).toHaveLength(3)
+  await close()
 })
 
 it('says of a certificate that is not trusted what is wrong with it', async () => {
