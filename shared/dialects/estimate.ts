@@ -37,7 +37,8 @@ export function tokenCount(value: Json | undefined): number | undefined {
 /** Null for counts that no answer can have: they say nothing, and are estimated as where a host sends none. */
 export function possibleTokens(tokens: Tokens): Tokens | null {
   const { uncached, cache_write_5m, cache_write_1h, cache_read, output } = tokens
-  return uncached + cache_write_5m + cache_write_1h + cache_read + output <= MOST_TOKENS ? tokens : null
+  const all = uncached + cache_write_5m + cache_write_1h + cache_read + output
+  return all > 0 && all <= MOST_TOKENS ? tokens : null
 }
 
 /** A larger count is not believed. */

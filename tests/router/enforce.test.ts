@@ -390,6 +390,15 @@ it('counts what gates say that they cost', async () => {
   expect([await status(), await status()]).toEqual([200, 402])
 })
 
+it('estimates an answer whose provider counts no token at all', async () => {
+  const { post, receipts } = await start()
+  upstream.queue(json({ ...messagesAnswer('x'.repeat(400)), usage: { input_tokens: 0, output_tokens: 0 } }))
+  await (await post('/v1/messages', ASK)).text()
+  const [receipt] = await receipts()
+  expect(receipt!.attempts[0]).toMatchObject({ usage_source: 'estimated', tokens: { output: 100 } })
+  expect(receipt!.final.total_cost_usd).toBeGreaterThan(0.0005)
+})
+
 it('counts what an answer says that it used, where it is of no use', async () => {
   const { post, receipts } = await start('max_attempts = 1\nbudget = { per_day_usd = 0.02 }')
   const { content: _, ...nothing } = messagesAnswer()
