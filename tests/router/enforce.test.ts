@@ -399,6 +399,18 @@ it('estimates an answer whose provider counts no token at all', async () => {
   expect(receipt!.final.total_cost_usd).toBeGreaterThan(0.0005)
 })
 
+it('counts the last usage of a stream that counts anything', async () => {
+  const { post, receipts } = await start('', '', {
+    config: CONFIG(upstream.origin).replace('["small/cheap", "large/best"]', '["other/chatty"]'),
+  })
+  const usage = (prompt_tokens: number, completion_tokens: number) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'chatty', choices: [], usage: { prompt_tokens, completion_tokens } })}\n\n`
+  const frames = chatFrames(['good'])
+  upstream.queue(stream([...frames.slice(0, -1), usage(1000, 500), usage(0, 0), ...frames.slice(-1)]))
+  await (await post('/v1/chat/completions', { ...ASK, stream: true })).text()
+  expect((await receipts())[0]!.attempts[0]!.tokens).toMatchObject({ uncached: 1000, output: 500 })
+})
+
 it('counts what an answer says that it used, where it is of no use', async () => {
   const { post, receipts } = await start('max_attempts = 1\nbudget = { per_day_usd = 0.02 }')
   const { content: _, ...nothing } = messagesAnswer()

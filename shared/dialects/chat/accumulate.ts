@@ -9,6 +9,7 @@ import { errorIn } from '../upstream-error.ts'
 import { chatCandidate } from './answer.ts'
 import type { ChoiceParts } from './choice.ts'
 import { choiceParts } from './choice.ts'
+import { chatTokens } from './usage.ts'
 
 const DONE = '[DONE]'
 /** The largest `n` of the API, and with it the bound on what a stream can make us keep. */
@@ -28,7 +29,8 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
     const { choices: pieces, usage: counted, obfuscation: _padding, ...rest } = chunk
     if (top === undefined) top = rest
     else if (chunk.id) top = merged(top, rest)
-    if (isObject(counted) || usage === undefined) usage = counted
+    // The last one counts, of those that count anything.
+    if (isObject(counted) ? !isObject(usage) || chatTokens(counted) !== null : usage === undefined) usage = counted
     if (!isArray(pieces)) {
       // Official clients iterate over the choices of every chunk.
       replayable = false
