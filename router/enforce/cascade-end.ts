@@ -12,7 +12,7 @@ import type { Tried } from './receipt.ts'
 export type CascadeEnd =
   | { kind: 'answer'; servedFrom: 'attempt' | 'best_attempt' | 'cache'; served: Tried & { call: AnsweredCall } }
   | { kind: 'refusal'; refused: RefusedCall; from: InboundApi }
-  | { kind: 'error'; error: RouterErrorCase; message: string }
+  | { kind: 'error'; error: RouterErrorCase; message: string; retryAfterS?: number }
   | { kind: 'aborted' }
 
 /** Why no further attempt is made. */
@@ -45,7 +45,7 @@ export function bestOf(tried: readonly Tried[]): CascadeEnd | undefined {
 export function exhausted(
   tried: readonly Tried[],
   stop: Stop,
-  { onExhausted, asked }: Pick<Route, 'onExhausted'> & { asked: string },
+  { onExhausted, asked, restMs }: Pick<Route, 'onExhausted'> & { asked: string; restMs: () => number },
 ): CascadeEnd {
   const best = bestOf(tried)
   if (onExhausted === 'serve_best' && best) return best
@@ -64,6 +64,11 @@ export function exhausted(
   if (refused === undefined && tried.some(isInexpressible)) {
     const message = 'the answer holds what this dialect cannot express, and no model of this route is left to ask'
     return { kind: 'error', error: 'inexpressible', message }
+  }
+  if (tried.length > 0 && tried.every(({ errorClass }) => errorClass === 'breaker_open')) {
+    const retryAfterS = Math.max(1, Math.ceil(restMs() / 1000))
+    const message = `no upstream of this route is called now: each failed, or refused this key, a short while ago; the next call goes out in ${retryAfterS} s`
+    return { kind: 'error', error: 'upstream', message, retryAfterS }
   }
   const timedOut = tried.at(-1)?.errorClass === 'timeout'
   const message = timedOut

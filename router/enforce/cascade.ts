@@ -107,7 +107,14 @@ export async function cascade(
   /** Where money ends it, what the budget says comes before what the route says. */
   function spent(stop: Stop): CascadeEnd {
     const own = stop.because === 'budget' ? route.budget.onExhausted : null
-    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked })
+    const restMs = () =>
+      Math.min(
+        ...plan.eligible.map(index => {
+          const one = route.ladder[index]!
+          return deps.breakers.restsFor(one.provider, plan.fingerprint(one))
+        }),
+      )
+    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, restMs })
   }
 
   /** Parts of an answer are with the client, so nothing else can be served. */

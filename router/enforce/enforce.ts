@@ -201,8 +201,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   }
 
   function toOutcome(result: CascadeResult, options: RenderOptions): { outcome: Outcome; result: CascadeResult } {
-    const error = (name: RouterErrorCase, message: string): { outcome: Outcome; result: CascadeResult } => ({
-      outcome: { kind: 'error', error: name, message, headers: own },
+    const error = (
+      name: RouterErrorCase,
+      message: string,
+      headers: HeaderList = [],
+    ): { outcome: Outcome; result: CascadeResult } => ({
+      outcome: { kind: 'error', error: name, message, headers: [...own, ...headers] },
       result: { ...result, end: { kind: 'error', error: name, message } },
     })
     const { end } = result
@@ -212,7 +216,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     if (end.kind === 'aborted') {
       return { outcome: { kind: 'error', error: 'upstream', message: 'the client went away', headers: own }, result }
     }
-    if (end.kind === 'error') return error(end.error, end.message)
+    if (end.kind === 'error') {
+      const wait: HeaderList = end.retryAfterS === undefined ? [] : [['retry-after', String(end.retryAfterS)]]
+      return error(end.error, end.message, wait)
+    }
     if (end.kind === 'refusal') {
       const served = renderRefusal(end.refused, end.from, options)
       return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }

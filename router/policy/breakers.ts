@@ -54,6 +54,15 @@ export function breakers(clock: Pick<Clock, 'monotonic'>, changed: (change: Brea
 
   return {
     isCallable: callable,
+    /** How long until a call may be let through; the answer of a probe that is out is awaited for a second. */
+    restsFor(provider: string, credential: string): number {
+      const now = clock.monotonic()
+      const rests = (breaker: Breaker = closedBreaker) => {
+        if (isCallable(breaker, now)) return 0
+        return breaker.phase === 'half_open' ? PROBE_AWAITED_MS : breaker.until - now
+      }
+      return Math.max(rests(byProvider.get(provider)), rests(byCredential.get(credentialKey(provider, credential))))
+    },
     /** What capabilities and metrics show: the provider's own breaker, for every caller. */
     phaseOf: (provider: string): Breaker['phase'] => (byProvider.get(provider) ?? closedBreaker).phase,
     /** Asks to call; undefined means the call is not made. `credential` is a fingerprint, never a key. */
@@ -124,6 +133,7 @@ export const COOL_DOWN_MS = 10_000
 export const MAX_COOL_DOWN_MS = 120_000
 /** No request lives longer by default, so a probe that is still out is lost. */
 const PROBE_LEASE_MS = 600_000
+const PROBE_AWAITED_MS = 1000
 
 export const closedBreaker: Breaker = { phase: 'closed', seconds: [], until: 0, coolDownMs: COOL_DOWN_MS, probe: 0 }
 

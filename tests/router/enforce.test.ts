@@ -293,6 +293,20 @@ describe('enforce', () => {
     expect(JSON.stringify(upstream.seen[0]!.rawHeaders)).not.toContain('canary')
   })
 
+  it('says how long a key rests that its provider refused, while no other can be asked', async () => {
+    const { post, receipts } = await start('max_attempts = 1', 'limits = { max_retry_wait_s = 1 }')
+    const limited = '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'
+    upstream.always(answer(429, limited, { 'retry-after': '30' }))
+    expect((await post('/v1/messages', ASK)).status).toBe(429)
+    expect((await post('/v1/messages', ASK)).status).toBe(429)
+    const got = await post('/v1/messages', ASK)
+    expect(got.status).toBe(502)
+    expect(Number(got.headers.get('retry-after'))).toBeGreaterThan(25)
+    expect(Number(got.headers.get('retry-after'))).toBeLessThanOrEqual(30)
+    expect(await got.text()).toContain('refused this key')
+    expect((await receipts()).at(-1)?.attempts).toMatchObject([{ error_class: 'breaker_open' }])
+  })
+
   it('opens the breaker of a failing provider and starts elsewhere', async () => {
     const { post, receipts } = await start()
     upstream.always((response, seen, request) =>
