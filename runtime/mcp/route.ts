@@ -106,6 +106,8 @@ interface Caller {
 
 /** Where a client says under which key a call counts once. */
 const KEY_META = 'waybill/idempotencyKey'
+/** Characters of a member of a run. */
+const MOST_IN_LIST = 1000
 const HERE = 'http://runtime.invalid'
 
 /** Calls a tool: the operation behind it, with the key of the caller. Whatever it answers, refusals included, is a result. */
@@ -129,7 +131,8 @@ async function callTool(
   const answer = await call(requestOf(tool, checked.value, headers))
   const body = (await answer.json()) as unknown
   if (!answer.ok) return failure(messageIn(body))
-  const found = Array.isArray(body) ? { items: body, ...next(answer) } : (body as Record<string, unknown>)
+  const items = name === 'list_runs' ? (body as object[]).map(brief) : body
+  const found = Array.isArray(items) ? { items, ...next(answer) } : (body as Record<string, unknown>)
   return { content: [{ type: 'text', text: JSON.stringify(found) }], structuredContent: found }
 }
 
@@ -151,6 +154,17 @@ function requestOf(
   }
   for (const [name, value] of Object.entries(rest)) if (value !== undefined) url.searchParams.set(name, String(value))
   return new Request(url, { headers })
+}
+
+/** A run as a list shows it to a model, whose context fifty prompts would fill. */
+function brief(run: object): object {
+  const members = Object.entries(run).map(([name, value]: [string, unknown]) => {
+    const said = typeof value === 'string' ? value : JSON.stringify(value)
+    if (said.length <= MOST_IN_LIST) return [name, value]
+    const beginning = said.slice(0, MOST_IN_LIST).toWellFormed()
+    return [name, `${beginning}… (${said.length} characters in all: get_run has them)`]
+  })
+  return Object.fromEntries(members) as object
 }
 
 function next(answer: Response): { nextCursor?: string } {
@@ -206,7 +220,7 @@ const runtimeTools: Readonly<Record<string, RuntimeTool>> = {
   get_run: { endpoint: runEndpoints.get, description: 'Reads a run: its status, output, cost or error.', input: runId },
   list_runs: {
     endpoint: runEndpoints.list,
-    description: 'Lists runs, newest first.',
+    description: 'Lists runs, newest first; what is long is cut, and get_run has it whole.',
     input: z.object({ agentName: text(1, 128).optional(), status: runStatus.optional(), ...page }),
   },
   list_steps: {

@@ -93,6 +93,20 @@ describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_,
     expect((await call('cancel_run', { id })).text).toContain('(run_terminal)')
   })
 
+  it('cuts what is long in a list of runs, and not in a run', async () => {
+    const on = await fixture()
+    const { call } = await client(on)
+    const long = { prompt: 'long 👋 '.repeat(20_000) }
+    const { found: started } = await call('start_run', { agentName: 'worker', input: long })
+    await (await on.call('GET', `/v1/runs/${started.id}/events`)).text()
+    const { found, text } = await call('list_runs')
+    expect(text.length).toBeLessThan(10_000)
+    const [listed] = found.items as [Record<string, unknown>]
+    expect(listed).toMatchObject({ id: started.id, status: 'succeeded', labels: {} })
+    expect(listed.input).toMatch(/^\{"prompt":"long 👋 .*… \(\d+ characters in all: get_run has them\)$/)
+    expect((await call('get_run', { id: started.id })).found).toMatchObject({ input: long })
+  })
+
   it('offers a key what its scopes let it do, and refuses the rest in the words of the API', async () => {
     const on = await fixture()
     const { names, call } = await client(on, await keyWith(on, ['agents:read', 'runs:read']))
