@@ -196,6 +196,9 @@ gates = ["tests"]`,
     expect(out).toContain('--bind <bind>')
     expect(out).not.toMatch(/#\d/)
     expect(out).not.toContain('\u001b')
+    const { out: explained } = await router(['explain', '--help'])
+    for (const words of [['abc'], ['--db', 'x'], ['abc', '--db', 'x']])
+      expect(await router(['explain', ...words, '--help'])).toMatchObject({ code: 0, out: explained })
     expect(await router([])).toEqual(await router(['help']))
     expect(await router(['serve', '--bnid', 'x'])).toEqual({
       code: 2,

@@ -24,19 +24,17 @@ export async function runProgram(program: Program, argv: readonly string[], line
   const loaded = await Promise.all(wanted(program, argv[0] ?? program.standard).map(load => load()))
   for (const command of new Set(loaded.flat())) cli.register(command)
   const style = styleOf(context.stdout, context.env)
-  const explain = (path: string): boolean => {
-    const one = cli.definitions().find(definition => definition.path === path)
-    if (one) context.stdout.write(commandHelp(one, program.exits, name, style))
-    return one !== undefined
-  }
-
   const asked = argv.length === 0 && program.standard === undefined ? [] : helpAsked(argv)
   if (asked?.length === 0) {
     context.stdout.write(programHelp(program, cli.definitions(), style))
     return 0
   }
   if (asked) {
-    if (explain([name, ...asked].join(' '))) return 0
+    const one = commandOf(name, asked, cli.definitions())
+    if (one && !isForProxy(one, asked)) {
+      context.stdout.write(commandHelp(one, program.exits, name, style))
+      return 0
+    }
     const group = groupHelp(name, asked, cli.definitions())
     if (group !== undefined) {
       context.stdout.write(group)
@@ -51,7 +49,6 @@ export async function runProgram(program: Program, argv: readonly string[], line
     context.stderr.write(usageProblem(name, words, cli.definitions()) ?? `${firstLine(error)}\n`)
     return USAGE
   }
-  if (command.help && explain([name, ...command.path].join(' '))) return 0
   return cli.run(answering(command, context.stderr), context)
 }
 
@@ -62,12 +59,18 @@ function wanted({ commands }: Program, first: string | undefined) {
   return own === undefined || first === 'completion' ? Object.values(commands) : [own]
 }
 
-/** The words of the command that is to be explained, none of them for the program; undefined where none is asked for. */
+/** The words before any option of the command that is to be explained, none of them for the program; undefined where none is asked for. */
 function helpAsked(argv: readonly string[]): readonly string[] | undefined {
   const last = argv.at(-1)
   const words = argv[0] === 'help' ? argv.slice(1) : last === '--help' || last === '-h' ? argv.slice(0, -1) : undefined
-  return words?.some(word => word.startsWith('-')) ? undefined : words
+  const end = words?.findIndex(word => word.startsWith('-')) ?? -1
+  if (argv.includes('--')) return undefined
+  return end < 0 ? words : words?.slice(0, end)
 }
+
+/** A command that starts another program gives it all that stands behind its name. */
+const isForProxy = ({ path, usage, options }: Definition, words: readonly string[]) =>
+  usage.endsWith(' ...') && options.length === 0 && words.length >= path.split(' ').length
 
 /** What a command refuses comes out of `execute`, so that the reason decides the exit code; the framework knows only 1. */
 function answering(command: Command, stderr: { write(text: string): unknown }): Command {
