@@ -5,6 +5,7 @@ import { ApiError } from '../shared/http/api-error.ts'
 import { wantsHtml } from '../shared/http/wants-html.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
+import { DamagedRowError } from '../shared/sql/damaged-row.ts'
 import { isStoreUnavailable } from '../shared/sql/db-fault.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
@@ -57,6 +58,7 @@ export function refusalOf(error: unknown, at: { method: string; path: string; go
     return { name: 'overloaded', message: fault, headers: { 'retry-after': '30' } }
   }
   log.error('request failed', { error, method, path })
+  if (error instanceof DamagedRowError) return { name: 'internal', message: error.message }
   return { name: 'internal', message: 'internal error' }
 }
 

@@ -149,6 +149,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes }))
   const api = mount(new Hono<RuntimeHttpEnv>(), apiOperations(deps), host, endpoint => [
     admit(endpoint),
+    damagedRows(deps.log),
     ...(isAdministrative(endpoint) ? [audited(deps, endpoint)] : []),
     refuseWork(deps, endpoint),
   ])
@@ -179,6 +180,14 @@ function refuseWork(
       )
     }
     await next()
+  }
+}
+
+/** What a list leaves out is named in the log. */
+function damagedRows(log: Log): MiddlewareHandler<RuntimeHttpEnv> {
+  return async (c, next) => {
+    await next()
+    for (const error of c.get('damaged') ?? []) log.error('a list leaves out a row', { error, path: c.req.path })
   }
 }
 

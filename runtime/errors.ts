@@ -2,10 +2,15 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
+import { DamagedRowError } from '../shared/sql/damaged-row.ts'
 import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/db-fault.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
+import { VaultError } from './vault/vault.ts'
+
+const UNOPENED =
+  'a sealed text of the store does not open: it was changed, or sealed under another master key (runtime doctor tells); save it again, or restore a backup'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
 export function answerErrors(log: Log): ErrorHandler {
@@ -30,6 +35,11 @@ export function answerErrors(log: Log): ErrorHandler {
       return refusal(c, refused, 'store_unavailable')
     }
     const at = { error, method: c.req.method, path: c.req.path }
+    if (error instanceof DamagedRowError || error instanceof VaultError) {
+      log.error('something stored cannot be read', at)
+      const says = error instanceof DamagedRowError ? error.message : UNOPENED
+      return c.json({ error: says, code: 'internal' } satisfies ErrorBody, 500)
+    }
     if (c.req.raw.signal.aborted) log.debug('the client left before its answer', at)
     else log.error('request failed', at)
     return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)

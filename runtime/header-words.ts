@@ -22,6 +22,10 @@ export const runtimeHeaders: Readonly<Record<string, HeaderWords>> = {
     from: 'dashboard to runtime',
     about: 'The token of a login, on every change that is made by cookie instead of a key.',
   },
+  'x-damaged-rows': {
+    from: ANSWER,
+    about: 'How many rows a page of a list leaves out, since they are damaged in the store. The log names them.',
+  },
   link: { from: ANSWER, about: 'The next page of a list.' },
   'retry-after': { from: ANSWER, about: 'Seconds to wait, on a 429 and on a 503.' },
   'x-forwarded-for': {

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../shared/json/read-json.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -83,19 +83,19 @@ export type StoredVersion = RowOf<typeof agentVersions> & { agent_name: string }
 export type ListedVersion = Omit<StoredVersion, 'manifest' | 'box' | 'box_pool'>
 
 export function toAgent(row: RowOf<typeof agents>): AgentRow {
-  return {
+  return readRow(`agent ${row.name}`, row, () => ({
     id: row.id,
     tenantId: row.tenant_id,
     name: row.name,
-    description: row.description === null ? undefined : (readJson(row.description) as string),
-    labels: readJson(row.labels) as Labels,
+    description: row.description === null ? undefined : textIn(row.description),
+    labels: objectIn<Labels>(row.labels),
     currentVersionId: row.current_version_id,
     createdMs: row.created_ms,
-  }
+  }))
 }
 
 export function toVersion(row: ListedVersion | StoredVersion): Omit<VersionRow, 'manifest'> {
-  return {
+  return readRow(`version ${row.id} of an agent`, row, () => ({
     versionId: row.id,
     tenantId: row.tenant_id,
     agentId: row.agent_id,
@@ -103,8 +103,8 @@ export function toVersion(row: ListedVersion | StoredVersion): Omit<VersionRow, 
     number: row.number,
     sealed: 'box' in row && row.box ? { box: new Uint8Array(row.box), pool: row.box_pool! } : undefined,
     manifestHash: row.manifest_hash,
-    note: row.note === null ? undefined : (readJson(row.note) as string),
+    note: row.note === null ? undefined : textIn(row.note),
     createdMs: row.created_ms,
     createdBy: row.created_by,
-  }
+  }))
 }

@@ -1,10 +1,10 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../shared/json/read-json.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { agents } from '../schema/tables.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
 import { againAfterConflict } from './conflict.ts'
@@ -83,7 +83,12 @@ function versionReads(db: Db) {
   }
 
   function keep(row: StoredVersion): VersionRow {
-    const version = { ...toVersion(row), manifest: readJson(row.manifest) as Manifest }
+    const version = readRow(`version ${row.id} of agent ${row.agent_name}`, row, () => {
+      const manifest = objectIn<Manifest>(row.manifest)
+      // Of one that is sealed the texts are left out here.
+      if (row.box === null && hashOf(manifest) !== row.manifest_hash) throw new Error('it is not what was published')
+      return { ...toVersion(row), manifest }
+    })
     cache.put(version, row.manifest.length)
     return version
   }
@@ -291,12 +296,14 @@ and name in (select value from json_each(?))`,
 
     async list(tenantId: string, page: PageOf, label?: { key: string; value: string }): Promise<AgentRow[]> {
       const { where, order, args } = pageSql(page)
-      const labelled = label ? 'and exists (select 1 from json_each(labels) where key = ? and value = ?)' : ''
+      const labelled = label
+        ? "and exists (select 1 from json_each(iif(json_valid(labels), labels, '{}')) where key = ? and value = ?)"
+        : ''
       const found = await db.execute({
         sql: `select * from agents where tenant_id = ? and deleted_ms is null ${labelled} ${where} ${order}`,
         args: [tenantId, ...(label ? [storableText(label.key), storableText(label.value)] : []), ...args],
       })
-      return rowsOf<StoredAgent>(found).map(toAgent)
+      return readPage(page, rowsOf<StoredAgent>(found), toAgent)
     },
 
     /** The versions of an agent without their manifests. */
@@ -307,7 +314,7 @@ and name in (select value from json_each(?))`,
 from agent_versions where agent_id = ? ${where} ${order}`,
         args: [agent.name, agent.id, ...args],
       })
-      return rowsOf<ListedVersion>(found).map(toVersion)
+      return readPage(page, rowsOf<ListedVersion>(found), toVersion)
     },
   }
 }

@@ -1,9 +1,10 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import { readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { approvals } from '../schema/tables.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 
@@ -52,7 +53,7 @@ export function approvalStore(db: Db, records: Records) {
         sql: `select * from approvals where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rowsOf<Stored>(found).map(read)
+      return readPage(page, rowsOf<Stored>(found), read)
     },
 
     async ofRun(runId: string): Promise<ApprovalRow[]> {
@@ -100,25 +101,27 @@ export function approvalStore(db: Db, records: Records) {
 }
 
 function toApproval(row: Stored, records: Records): ApprovalRow {
-  const { id } = row
-  const text = (value: string | null, what: string) =>
-    openMaybe(records, value, { record: row.run_id, field: `${what} ${id}` })
-  const action = text(row.action, 'action')
-  const comment = text(row.comment, 'comment')
-  return {
-    id,
-    tenantId: row.tenant_id,
-    runId: row.run_id,
-    agentName: row.agent_name,
-    stepId: row.step_id,
-    status: row.status,
-    reason: row.reason,
-    prompt: text(row.prompt, 'prompt') ?? '',
-    ...(action !== null && { action: readJson(action) as Approval['action'] }),
-    createdAt: new Date(row.created_ms).toISOString(),
-    expiresAt: new Date(row.expires_ms).toISOString(),
-    ...(row.decided_ms !== null && { decidedAt: new Date(row.decided_ms).toISOString() }),
-    ...(row.decided_by !== null && { decidedBy: row.decided_by }),
-    ...(comment !== null && { comment }),
-  }
+  return readRow(`approval ${row.id}`, row, () => {
+    const { id } = row
+    const text = (value: string | null, what: string) =>
+      openMaybe(records, value, { record: row.run_id, field: `${what} ${id}` })
+    const action = text(row.action, 'action')
+    const comment = text(row.comment, 'comment')
+    return {
+      id,
+      tenantId: row.tenant_id,
+      runId: row.run_id,
+      agentName: row.agent_name,
+      stepId: row.step_id,
+      status: row.status,
+      reason: row.reason,
+      prompt: text(row.prompt, 'prompt') ?? '',
+      ...(action !== null && { action: readJson(action) as Approval['action'] }),
+      createdAt: new Date(row.created_ms).toISOString(),
+      expiresAt: new Date(row.expires_ms).toISOString(),
+      ...(row.decided_ms !== null && { decidedAt: new Date(row.decided_ms).toISOString() }),
+      ...(row.decided_by !== null && { decidedBy: row.decided_by }),
+      ...(comment !== null && { comment }),
+    }
+  })
 }

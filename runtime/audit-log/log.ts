@@ -1,12 +1,12 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
-import type { PageOf } from '../http/page.ts'
+import { type PageOf, readPage } from '../http/page.ts'
 import type { auditHeads, auditIntents, auditLog as auditTable } from '../schema/tables.ts'
 import { type AuditHead, auditChecker, auditGenesis, sealEntry } from './chain.ts'
 
@@ -60,10 +60,14 @@ export function auditLog({ db, now, newId, sha256 }: AuditLogDeps) {
       sql: 'select id, entry from audit_intents where at_ms < ? order by at_ms limit 100',
       args: [now().getTime() - INTERRUPTED_MS],
     })
-    const rows = rowsOf<Omit<RowOf<typeof auditIntents>, 'at_ms'>>(found)
+    // One that is damaged stays where it is: the acts of today do not fail for it.
+    const rows = readRows(
+      rowsOf<Omit<RowOf<typeof auditIntents>, 'at_ms'>>(found),
+      row => readRow('an announced act', row, () => ({ id: row.id, entry: objectIn<Act & { at: string }>(row.entry) })),
+      () => undefined,
+    )
     for (const row of rows) {
-      const entry = readJson(row.entry) as Act & { at: string }
-      await inTurn(() => writeEntries(db, row.id, [{ ...entry, outcome: 'unknown' }]))
+      await inTurn(() => writeEntries(db, row.id, [{ ...row.entry, outcome: 'unknown' }]))
     }
   }
 
@@ -113,15 +117,18 @@ export function auditLog({ db, now, newId, sha256 }: AuditLogDeps) {
 /** The log as it is read. */
 function auditReads(db: Db, sha256?: Sha256) {
   return {
-    async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {
+    async list(tenantId: string, page: PageOf): Promise<AuditEntry[]> {
+      const { limit, after } = page
       const found = await db.execute({
-        sql: 'select hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
+        sql: 'select seq, hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
         args: [tenantId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return rowsOf<Pick<Entry, 'hash' | 'body'>>(found).map(row => ({
-        ...(readJson(row.body) as AuditEntry),
-        hash: row.hash,
-      }))
+      return readPage(page, rowsOf<Pick<Entry, 'seq' | 'hash' | 'body'>>(found), row =>
+        readRow(`entry ${row.seq} of the audit log`, row, () => ({
+          ...objectIn<AuditEntry>(row.body),
+          hash: row.hash,
+        })),
+      )
     },
 
     /** Recomputes the chain of a tenant, some entries at a time; other calls pass in between. */

@@ -1,9 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../shared/json/read-json.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
 import { nanoPlus, nanoSum } from '../../shared/sql/sql-values.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import { type TreeLimitRow, toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
 import type { budgets, reservations, runs } from '../schema/tables.ts'
 import type { PastRun } from './forecast.ts'
@@ -116,7 +116,7 @@ export function budgetStore(db: Db) {
         sql: `select * from (select *, agent_id as id from budgets where tenant_id = ?) where true ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rowsOf<Row>(found).map(toBudget)
+      return readPage(page, rowsOf<Row>(found), toBudget)
     },
 
     async today(agentId: string, day: string): Promise<Today> {
@@ -300,7 +300,7 @@ function add(sum: Estimate, more: Estimate): void {
 }
 
 function toBudget(row: Row): BudgetRow {
-  return {
+  return readRow(`the budget of agent ${row.agent_name}`, row, () => ({
     agentId: row.agent_id,
     tenantId: row.tenant_id,
     agentName: row.agent_name,
@@ -310,10 +310,10 @@ function toBudget(row: Row): BudgetRow {
     runsDay: row.runs_day,
     hardFail: row.hard_fail === 1,
     notifyAtPct: row.notify_pct,
-    toolLimits: readJson(row.tool_limits) as Record<string, number>,
+    toolLimits: objectIn<Record<string, number>>(row.tool_limits),
     updatedMs: row.updated_ms,
     createdMs: row.created_ms,
-  }
+  }))
 }
 
 function toToday(row: TodayRow): Today {

@@ -1,4 +1,4 @@
-import { readJson } from '../../shared/json/read-json.ts'
+import { listIn, objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
@@ -59,23 +59,25 @@ export const CONNECTOR_SEALED: SealedColumn = {
 
 /** Undefined for a connector that this version does not know, such as after a step back to an older one. */
 export function toInstall(row: RowOf<typeof connectors>): Install | undefined {
-  const connectorId = row.connector_id
-  if (!isAnyConnector(connectorId)) return undefined
-  return {
-    tenantId: row.tenant_id,
-    connectorId,
-    id: row.id,
-    sealed: row.sealed,
-    displayName: readJson(row.display_name) as string,
-    method: row.auth_method,
-    status: row.status,
-    missing: readJson(row.missing) as string[],
-    config: readJson(row.config) as Record<string, string>,
-    baseUrl: row.base_url === null ? undefined : (readJson(row.base_url) as string),
-    expiresMs: row.expires_ms ?? undefined,
-    revision: row.revision,
-    tested: row.tested_ms === null ? undefined : { atMs: row.tested_ms, success: row.tested_ok === 1 },
-    createdMs: row.created_ms,
-    updatedMs: row.updated_ms,
-  }
+  return readRow(`connector ${row.connector_id}`, row, () => {
+    const connectorId = row.connector_id
+    if (!isAnyConnector(connectorId)) return undefined
+    return {
+      tenantId: row.tenant_id,
+      connectorId,
+      id: row.id,
+      sealed: row.sealed,
+      displayName: textIn(row.display_name),
+      method: row.auth_method,
+      status: row.status,
+      missing: listIn<string>(row.missing),
+      config: objectIn<Record<string, string>>(row.config),
+      baseUrl: row.base_url === null ? undefined : textIn(row.base_url),
+      expiresMs: row.expires_ms ?? undefined,
+      revision: row.revision,
+      tested: row.tested_ms === null ? undefined : { atMs: row.tested_ms, success: row.tested_ok === 1 },
+      createdMs: row.created_ms,
+      updatedMs: row.updated_ms,
+    }
+  })
 }

@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { connectorApis, connectors } from '../schema/tables.ts'
 import { type Install, toInstall } from './install.ts'
 import type { CompiledApi } from './openapi/compiled.ts'
@@ -61,7 +61,8 @@ returning *`,
     async list(tenantId: string, page: PageOf): Promise<Install[]> {
       const { where, order, args } = pageSql(page)
       const sql = `select * from connectors where tenant_id = ? ${where} ${order}`
-      return rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] })).flatMap(row => toInstall(row) ?? [])
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] }))
+      return readPage(page, rows, toInstall).filter(row => row !== undefined)
     },
 
     /** What a custom connector keeps of its document, for the transaction of its install. */

@@ -27,6 +27,11 @@ where id in (select value from json_each(?3)) and ${poisoned(shared)}
 returning id, agent_name`
 }
 
+/** Sets a run aside that is damaged. Arguments: now, its id, the epoch of its owner. */
+export const ASIDE_DAMAGED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
+  epoch = epoch + 1, due_ms = null, updated_ms = ?1
+where id = ?2 and epoch = ?3 and status = 'running'`
+
 const poisoned = (shared: boolean) =>
   `owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ?1 and ending is null
   and ${takenBy(shared, '?2')} and ${STUCK}`

@@ -1,5 +1,6 @@
 import { boundedSum } from '../../shared/money/money.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
+import { DamagedRowError } from '../../shared/sql/damaged-row.ts'
 import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { type RunErrorCode, runErrorCodes } from '../../shared/wire/runtime/run.ts'
@@ -73,6 +74,7 @@ async function hold(
   reason?: string,
 ): Promise<void> {
   const { writer, watchers, clock, sha256, db } = deps
+  if (run.damage && run.ending === undefined) return setAsideDamaged(deps, run, run.damage)
   const kept = (id: string, entries: readonly JournalEntry[]) => {
     watchers.kept(id, entries)
     deps.observer?.kept(run, entries)
@@ -112,6 +114,19 @@ async function hold(
   }
 }
 
+/** Nothing goes on by what this service did not write. An operator ends the run, or brings back what it was and lets it go on. */
+async function setAsideDamaged(deps: ExecutionDeps, run: Claimed, error: DamagedRowError): Promise<void> {
+  const { leases, clock, log, metrics, extraWhenSetAside = () => [] } = deps
+  if (!(await leases.setAsideDamaged(run, clock.now().getTime(), extraWhenSetAside))) return
+  metrics.setAside.add(1)
+  log.error('a damaged run is set aside: restore a backup and send it the signal "resume", or cancel it', {
+    error,
+    runId: run.id,
+    agentName: run.agentName,
+  })
+  deps.kept?.(true)
+}
+
 class Cancelled extends Error {
   override name = 'Cancelled'
 }
@@ -128,6 +143,10 @@ function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFai
   if (error instanceof StepFailure) return new RunFailure('model_error', error.message, { cause: error })
   // What reaches a client says nothing of the inside; the log has all of it.
   if (isOfTheStore(error)) throw error
+  if (error instanceof DamagedRowError) {
+    log.error('a run failed by a damaged row', { error, runId: run.id })
+    return new RunFailure('internal', error.message, { cause: error })
+  }
   log.error('a run failed for an internal reason', { error, runId: run.id })
   return new RunFailure('internal', 'internal error', { cause: error })
 }
@@ -337,7 +356,8 @@ async function finish(
   await journal.release(async last => {
     const ended = endedRun(run, ending, last)
     told = ended
-    const envelope = await deps.signReceipt(ended)
+    // Nothing is signed about a run of which the store holds something else than was written.
+    const envelope = run.damage ? undefined : await deps.signReceipt(ended)
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
     effect = await deps.endEffect(ended)
     const { hash: head, seq: eventCount } = last.head

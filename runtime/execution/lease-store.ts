@@ -1,10 +1,12 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { DamagedRowError, objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { events, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import {
+  ASIDE_DAMAGED,
   asideStatement,
   claimStatement,
   holder,
@@ -14,7 +16,7 @@ import {
   RETURNING,
 } from './claim-statement.ts'
 import type { Spent } from './journal/commit.ts'
-import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
+import { type ChainHead, genesis, type JournalEntry, linkHash, readEvent } from './journal/event.ts'
 
 /** A run in the hands of a new owner, with everything its loop needs to go on. */
 export interface Claimed {
@@ -43,6 +45,8 @@ export interface Claimed {
   spent: Spent
   head: ChainHead
   events: JournalEntry[]
+  /** What was written of it is not what the store holds: nothing may go on by it, and it can only be ended. */
+  damage?: DamagedRowError
 }
 
 export interface ClaimOptions {
@@ -74,6 +78,13 @@ export interface Claim {
 export interface NewlyMade {
   input: string
   events: readonly JournalEntry[]
+}
+
+/** What the store holds of a run. */
+interface StoredRun extends NewlyMade {
+  /** Of the last event, also where the events cannot be read. */
+  head?: ChainHead | undefined
+  damage?: DamagedRowError
 }
 
 export type LeaseStore = ReturnType<typeof leaseStore>
@@ -118,9 +129,9 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         ...claimStatements(options),
         { sql: INPUTS, args: [owner, JSON.stringify(held), SHORT_INPUT] },
       ])
-      const inputs = rowsOf<StoredInput>(results[2]!).map(({ run_id, input }): [string, NewlyMade] => {
-        return [run_id, { input: records.open(input, { record: run_id, field: 'input' }), events: [] }]
-      })
+      const toInput = (row: StoredInput): [string, NewlyMade] => [row.run_id, { input: inputOf(deps, row), events: [] }]
+      // What cannot be read is read once more with the rest of its run.
+      const inputs = readRows(rowsOf<StoredInput>(results[2]!), toInput, () => undefined)
       return claimed(results, new Map(inputs))
     },
 
@@ -166,6 +177,16 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         ...extraStatements(ids),
       ])
       return rowsOf<Pick<RunRow, 'id' | 'agent_name'>>(aside!).map(row => ({ id: row.id, agentName: row.agent_name }))
+    },
+
+    /** The same with one run that is damaged; false where it has another owner by now. */
+    async setAsideDamaged(
+      { id, epoch }: Pick<Claimed, 'id' | 'epoch'>,
+      nowMs: number,
+      extraStatements: BesideAside,
+    ): Promise<boolean> {
+      const [aside] = await db.write([{ sql: ASIDE_DAMAGED, args: [nowMs, id, epoch] }, ...extraStatements([id])])
+      return aside?.rowsAffected === 1
     },
 
     /** The names in the leases, so that those of dead processes can be told. */
@@ -218,6 +239,7 @@ interface LoadDeps {
 }
 
 type StoredInput = Pick<RowOf<typeof runData>, 'run_id' | 'input'>
+type StoredEvent = RowOf<typeof events>
 
 const NOTHING_KNOWN: ReadonlyMap<string, NewlyMade> = new Map()
 
@@ -240,13 +262,11 @@ async function loaded(
     deps,
     taken.filter(row => !isKnown(row)).map(({ id }) => id),
   )
-  return taken.map(row =>
-    toClaimed(row, read.get(row.id) ?? known.get(row.id) ?? { input: '{}', events: [] }, deps.sha256),
-  )
+  return taken.map(row => toClaimed(row, read.get(row.id) ?? known.get(row.id)!, deps.sha256))
 }
 
 /** Input and journal of these runs: at once where one answer of the store holds them. */
-async function storedRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
+async function storedRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<string, StoredRun>> {
   if (ids.length === 0) return new Map()
   try {
     return await readRuns(deps, ids)
@@ -262,7 +282,8 @@ async function storedRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<s
 const isTooLarge = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'RESPONSE_TOO_LARGE'
 
-async function readRuns({ db, records }: LoadDeps, ids: readonly string[]): Promise<Map<string, NewlyMade>> {
+async function readRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<string, StoredRun>> {
+  const { db } = deps
   const args = [JSON.stringify(ids)]
   const [data, stored] = await db.read([
     { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args },
@@ -271,24 +292,53 @@ async function readRuns({ db, records }: LoadDeps, ids: readonly string[]): Prom
       args,
     },
   ])
-  const inputs = new Map(rowsOf<StoredInput>(data!).map(row => [row.run_id, row.input]))
-  const journals = Map.groupBy(rowsOf<RowOf<typeof events>>(stored!), row => row.run_id)
-  return new Map(
-    ids.map(id => [
-      id,
-      {
-        input: records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' }),
-        events: (journals.get(id) ?? []).map(({ seq, hash, body }) =>
-          readEvent(records.open(body, { record: id, field: `event ${seq}` }), hash),
-        ),
-      },
-    ]),
+  const inputs = new Map(rowsOf<StoredInput>(data!).map(row => [row.run_id, row]))
+  const journals = Map.groupBy(rowsOf<StoredEvent>(stored!), row => row.run_id)
+  return new Map(ids.map(id => [id, storedRun(deps, id, inputs.get(id), journals.get(id) ?? [])]))
+}
+
+/** A run that is damaged holds up none of those that were taken with it. */
+function storedRun(
+  deps: LoadDeps,
+  id: string,
+  input: StoredInput | undefined,
+  journal: readonly StoredEvent[],
+): StoredRun {
+  const last = journal.at(-1)
+  try {
+    if (!input) throw new DamagedRowError(`the input of run ${id}`, { cause: new Error('it is gone') })
+    return { input: inputOf(deps, input), events: journalOf(deps, id, journal) }
+  } catch (error) {
+    if (!(error instanceof DamagedRowError)) throw error
+    return { input: '{}', events: [], head: last && { seq: Number(last.seq), hash: last.hash }, damage: error }
+  }
+}
+
+function inputOf({ records }: LoadDeps, row: StoredInput): string {
+  return readRow(`the input of run ${row.run_id}`, row, ({ run_id, input }) => {
+    const text = records.open(input, { record: run_id, field: 'input' })
+    objectIn(text)
+    return text
+  })
+}
+
+/** Each event is held against its hash, and with it against all before it: what was edited or removed is not gone on by. */
+function journalOf({ records, sha256 }: LoadDeps, id: string, journal: readonly StoredEvent[]): JournalEntry[] {
+  let { hash: head } = genesis(id, sha256)
+  return journal.map((row, at) =>
+    readRow(`event ${at + 1} of run ${id}`, row, ({ seq, hash, body }) => {
+      const text = records.open(body, { record: id, field: `event ${seq}` })
+      head = linkHash(head, text, sha256)
+      if (seq !== at + 1 || hash !== head) throw new Error('it is not what was recorded')
+      return readEvent(text, hash)
+    }),
   )
 }
 
-function toClaimed(row: ClaimedRow, { input, events }: NewlyMade, sha256: Sha256): Claimed {
+function toClaimed(row: ClaimedRow, { input, events, head, damage }: StoredRun, sha256: Sha256): Claimed {
   const { id } = row
-  const last = events.at(-1)
+  const last = events.at(-1) ?? head
+  const wrong = damage ?? damageOf(row)
   return {
     id,
     tenantId: row.tenant_id,
@@ -311,5 +361,15 @@ function toClaimed(row: ClaimedRow, { input, events }: NewlyMade, sha256: Sha256
     spent: { tokensIn: row.tokens_in, tokensOut: row.tokens_out, costNano: row.cost_nano },
     head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
     events: [...events],
+    ...(wrong && { damage: wrong }),
+  }
+}
+
+function damageOf(row: ClaimedRow): DamagedRowError | undefined {
+  try {
+    readRow(`run ${row.id}`, row, () => undefined)
+    return undefined
+  } catch (error) {
+    return error as DamagedRowError
   }
 }

@@ -4,6 +4,7 @@ import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
+import { DamagedRowError } from '../../shared/sql/damaged-row.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
 import { checkReceipt, checkRecord } from '../receipts/check-receipt.ts'
@@ -80,7 +81,7 @@ export async function checkStore(
 async function receiptChecker(db: Db, records: Records) {
   const store = receiptStore(db, records, nativeSha256)
   const listed = await keyStore(db).list()
-  return async (runId: string): Promise<string | undefined> => {
+  async function problem(runId: string): Promise<string | undefined> {
     const found = await store.find(runId)
     if (!found) return undefined
     const signed = await checkReceipt(found.receipt, listed)
@@ -90,5 +91,13 @@ async function receiptChecker(db: Db, records: Records) {
     if (!stored) return undefined
     const statement = statementOf(stored.facts, nativeSha256)
     return walkFault(stored.walk, signed.payload)?.reason ?? checkRecord(signed.payload, statement, stored.inputDropped)
+  }
+  return async (runId: string): Promise<string | undefined> => {
+    try {
+      return await problem(runId)
+    } catch (error) {
+      if (error instanceof DamagedRowError) return error.message
+      throw error
+    }
   }
 }

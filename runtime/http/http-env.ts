@@ -1,4 +1,5 @@
 import type { RequestIdEnv } from '../../shared/http/request-id.ts'
+import type { DamagedRowError } from '../../shared/sql/damaged-row.ts'
 
 /** The caller, once a key or a login has been accepted. */
 export interface Principal {
@@ -27,5 +28,7 @@ export type RuntimeHttpEnv = RequestIdEnv & {
     admitted: (() => Promise<boolean>) | undefined
     /** The checked body of a call, where its operation has one. */
     body: unknown
+    /** Rows that the answer leaves out. */
+    damaged?: readonly DamagedRowError[]
   }
 }

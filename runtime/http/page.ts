@@ -1,12 +1,23 @@
 import type { InValue } from '@libsql/client/web'
 import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { type DamagedRowError, readRows } from '../../shared/sql/damaged-row.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
 
 /** What a store needs to know of a page. It answers up to `limit + 1` rows, so that one more tells of a next page. */
 export interface PageOf {
   limit: number
   after: Position | undefined
+  /** Told of each row that the page leaves out. */
+  damaged?: (error: DamagedRowError) => void
+}
+
+/** What `read` makes of the rows of a page: one that cannot be read does not take the others away. */
+export function readPage<R, T>({ damaged }: PageOf, rows: readonly R[], read: (row: R) => T): T[] {
+  return readRows(rows, read, error => {
+    if (!damaged) throw error
+    damaged(error)
+  })
 }
 
 export interface Page extends PageOf {
@@ -21,6 +32,24 @@ interface ListCall {
   context: Context
 }
 
+/** Counts the rows that the answer of a list leaves out, and has them logged. */
+export function leftOut(context: Context) {
+  const errors: DamagedRowError[] = []
+  return {
+    damaged(error: DamagedRowError): void {
+      errors.push(error)
+      context.set('damaged', errors)
+      context.header(DAMAGED_ROWS, String(errors.length))
+    },
+    get count() {
+      return errors.length
+    },
+  }
+}
+
+/** Of the answer of a list: how many rows it leaves out, since they are damaged. */
+export const DAMAGED_ROWS = 'x-damaged-rows'
+
 /** Reads the page that a list's query asks for. Every other member of the query is a filter, and must stay the same. */
 export function pageOf({ endpoint, principal, query, context }: ListCall): Page {
   const { limit, cursor, ...filters } = query
@@ -30,15 +59,18 @@ export function pageOf({ endpoint, principal, query, context }: ListCall): Page 
     const message = 'expected the cursor of the Link header of this very list, with the same filters'
     throw new ApiError('validation_failed', `cursor: ${message}`, { details: [{ path: 'cursor', message }] })
   }
+  const left = leftOut(context)
   return {
     limit,
     after,
+    damaged: left.damaged,
     cut(rows, position) {
-      const last = rows[limit - 1]
-      if (rows.length > limit && last !== undefined) {
+      const page = rows.slice(0, limit)
+      const last = page.at(-1)
+      if (rows.length + left.count > limit && last !== undefined) {
         context.header('link', nextLink(new URL(context.req.url), limit, writeCursor(position(last), list)))
       }
-      return rows.slice(0, limit)
+      return page
     },
   }
 }

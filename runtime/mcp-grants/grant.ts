@@ -1,4 +1,4 @@
-import { readJson } from '../../shared/json/read-json.ts'
+import { readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { mcpGrants } from '../schema/tables.ts'
@@ -22,19 +22,19 @@ export interface Grant {
 }
 
 export function toGrant(row: RowOf<typeof mcpGrants>): Grant {
-  return {
+  return readRow(`grant ${row.id}`, row, () => ({
     tenantId: row.tenant_id,
     resource: row.resource,
     id: row.id,
-    issuer: readJson(row.issuer) as string,
+    issuer: textIn(row.issuer),
     sealed: row.sealed,
-    scope: row.scope === null ? undefined : (readJson(row.scope) as string),
+    scope: row.scope === null ? undefined : textIn(row.scope),
     status: row.status,
     expiresMs: row.expires_ms ?? undefined,
     revision: row.revision,
     createdMs: row.created_ms,
     updatedMs: row.updated_ms,
-  }
+  }))
 }
 
 export function onWire({ id, resource, issuer, scope, status, expiresMs, createdMs, updatedMs }: Grant): McpGrant {

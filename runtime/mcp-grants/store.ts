@@ -1,7 +1,7 @@
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { RefreshStore } from '../connectors/oauth/refresher.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { mcpGrants } from '../schema/tables.ts'
 import { type Grant, toGrant } from './grant.ts'
 
@@ -83,7 +83,7 @@ returning *`,
     async list(tenantId: string, page: PageOf): Promise<Grant[]> {
       const { where, order, args } = pageSql(page)
       const sql = `select * from mcp_grants where tenant_id = ? ${where} ${order}`
-      return rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] })).map(toGrant)
+      return readPage(page, rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] })), toGrant)
     },
 
     async remove({ id }: Grant): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import { readJson } from '../../shared/json/read-json.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { modelSettings } from '../schema/tables.ts'
@@ -15,7 +15,11 @@ export function modelSettingsStore(db: Db) {
       const sql = 'select settings from model_settings where tenant_id = ?'
       const rows = rowsOf<Pick<RowOf<typeof modelSettings>, 'settings'>>(await db.execute({ sql, args: [tenantId] }))
       const stored = rows[0]?.settings
-      return stored === undefined ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(readJson(stored) as ModelSettings) }
+      if (stored === undefined) return DEFAULT_SETTINGS
+      return readRow('the settings of models', rows[0]!, () => ({
+        ...DEFAULT_SETTINGS,
+        ...objectIn<ModelSettings>(stored),
+      }))
     },
 
     async put(tenantId: string, settings: ModelSettings, nowMs: number): Promise<void> {

@@ -1,3 +1,4 @@
+import { readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
@@ -86,7 +87,7 @@ function forget(tenantId: string, provider: string) {
 }
 
 function toRow(row: Stored): ProviderRow {
-  return {
+  return readRow(`provider ${row.provider}`, row, () => ({
     provider: row.provider,
     baseUrl: row.base_url ?? undefined,
     keyHint: row.key_hint ?? undefined,
@@ -94,5 +95,5 @@ function toRow(row: Stored): ProviderRow {
     sealedHeaders: row.sealed_headers ?? undefined,
     createdMs: row.created_ms,
     updatedMs: row.updated_ms,
-  }
+  }))
 }

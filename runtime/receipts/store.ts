@@ -2,6 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Walk } from '../../shared/proof/receipt-proof.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
@@ -15,7 +16,7 @@ const PAGE = 1000
 
 const FACTS = `select r.tenant_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.isolation,
   r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash,
-  json_extract(v.manifest, '$.privacy.storePrompts') = 0 as dropped
+  iif(json_valid(v.manifest), json_extract(v.manifest, '$.privacy.storePrompts'), 1) = 0 as dropped
 from runs r join run_data d on d.run_id = r.id join agent_versions v on v.id = r.version_id where r.id = ?`
 
 type FactsRow = Pick<
@@ -53,7 +54,12 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         args: [runId],
       })
       const [row] = rowsOf<Pick<RowOf<typeof receipts>, 'tenant_id' | 'envelope'>>(found)
-      return row && { tenantId: row.tenant_id, receipt: readJson(row.envelope) as Receipt }
+      return (
+        row &&
+        readRow(`the receipt of run ${runId}`, row, ({ tenant_id, envelope }) => {
+          return { tenantId: tenant_id, receipt: objectIn<Receipt>(envelope) }
+        })
+      )
     },
 
     /** Keeps a receipt of a run that has none. */

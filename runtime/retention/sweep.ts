@@ -22,14 +22,18 @@ export interface RetentionDeps {
   log: Log
 }
 
+/** Null where its manifest says nothing, or cannot be read. */
+const retentionDays = (version: string) =>
+  `iif(json_valid(${version}.manifest), json_extract(${version}.manifest, '$.privacy.retentionDays'), null)`
+
 /**
  * The versions of agents with the fewest days that the deployment, the version and the agent's current one ask for. Joined in this order: what
  * is over is looked up for each version, while the planner alone would walk through everything that has ended.
  */
 const LIMITED = `with limited as materialized (
   select v.id as version_id, min(?1,
-    coalesce(json_extract(v.manifest, '$.privacy.retentionDays'), ${FOREVER}),
-    coalesce(json_extract(c.manifest, '$.privacy.retentionDays'), ${FOREVER})) as days
+    coalesce(${retentionDays('v')}, ${FOREVER}),
+    coalesce(${retentionDays('c')}, ${FOREVER})) as days
   from agent_versions as v join agents as a on a.id = v.agent_id
     left join agent_versions as c on c.id = a.current_version_id)`
 

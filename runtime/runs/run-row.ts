@@ -1,5 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { POISONED } from '../execution/claim-statement.ts'
@@ -78,6 +79,10 @@ function spending(row: RunRow): Partial<Run> {
 
 /** A run as the wire shows it; `data` holds what belongs to the node, and is absent from summaries. */
 export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
+  return readRow(`run ${row.id}`, row, () => runOf(row, records, stored))
+}
+
+function runOf(row: RunRow, records?: Records, stored?: DataRow): Run {
   const read = records && stored && readData(stored, records)
   const data = read === 'unreadable' ? undefined : read
   return {
@@ -109,7 +114,7 @@ export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
         ...given('stepId', row.error_step),
       },
     }),
-    labels: readJson(row.labels) as Run['labels'],
+    labels: objectIn<Run['labels']>(row.labels),
     trigger: { kind: row.trigger_kind, ...given('ref', row.trigger_ref) },
     ...given('parentRunId', row.parent_run_id),
     ...given('sessionId', row.session_id),

@@ -46,7 +46,7 @@ export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from sche
 export function assembleSchedules(options: SchedulingOptions): Scheduling {
   const { db, log, clock, metrics, newId, zones, runs, findAgent, sealInput } = options
   const { now } = clock
-  const store = scheduleStore(db, options.records, zones)
+  const store = scheduleStore(db, options.records, zones, log)
   const fire = firing({
     store,
     runs,

@@ -146,6 +146,18 @@ describe('a schedule that is due', () => {
     await close()
   })
 
+  it('stands still when it is damaged in the store, and holds up nobody', async () => {
+    const { add, fire, clock, db, runsOf, close } = await scheduleFixture()
+    const [bad, good] = [await add('*/5 * * * *'), await add('*/5 * * * *')]
+    await db.execute({ sql: "update schedules set input = '{' where id = ?", args: [bad] })
+    clock.advance(MINUTE)
+    await fire(onTime)
+    const { rows } = await db.execute({ sql: 'select due_ms, last_error from schedules where id = ?', args: [bad] })
+    expect(rows).toEqual([{ due_ms: null, last_error: 'damaged' }])
+    expect((await runsOf(good)).length).toBe(1)
+    await close()
+  })
+
   it('is off once its agent is deleted', async () => {
     const { add, fire, clock, db, read, fates, close } = await scheduleFixture()
     const id = await add('*/5 * * * *', { overlap: 'queue' })

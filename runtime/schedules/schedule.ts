@@ -1,4 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
+import { objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
@@ -36,30 +37,34 @@ const time = (ms: number) => new Date(ms).toISOString()
 export type StoredSchedule = RowOf<typeof schedules>
 
 export function toRow(row: StoredSchedule, records: Records): ScheduleRow {
-  const { id } = row
-  const sealed = sealedOf(row)
-  return {
-    id,
-    tenantId: row.tenant_id,
-    name: row.name === null ? undefined : (readJson(row.name) as string),
-    agentName: row.agent_name,
-    cronExpr: row.cron_expr,
-    timezone: row.timezone,
-    input: sealed ? '' : records.open(row.input, { record: id, field: 'input' }),
-    sealed,
-    enabled: row.enabled !== 0,
-    overlap: row.overlap,
-    catchUp: row.catch_up,
-    catchUpLimit: row.catch_up_limit,
-    dueMs: row.due_ms,
-    pendingMs: row.pending_ms,
-    lastFiredMs: row.last_fired_ms,
-    lastRunId: row.last_run_id ?? undefined,
-    lastError: row.last_error ?? undefined,
-    revision: row.revision,
-    createdMs: row.created_ms,
-    updatedMs: row.updated_ms,
-  }
+  return readRow(`schedule ${row.id}`, row, () => {
+    const { id } = row
+    const sealed = sealedOf(row)
+    const input = sealed ? '' : records.open(row.input, { record: id, field: 'input' })
+    if (!sealed) objectIn(input)
+    return {
+      id,
+      tenantId: row.tenant_id,
+      name: row.name === null ? undefined : textIn(row.name),
+      agentName: row.agent_name,
+      cronExpr: row.cron_expr,
+      timezone: row.timezone,
+      input,
+      sealed,
+      enabled: row.enabled !== 0,
+      overlap: row.overlap,
+      catchUp: row.catch_up,
+      catchUpLimit: row.catch_up_limit,
+      dueMs: row.due_ms,
+      pendingMs: row.pending_ms,
+      lastFiredMs: row.last_fired_ms,
+      lastRunId: row.last_run_id ?? undefined,
+      lastError: row.last_error ?? undefined,
+      revision: row.revision,
+      createdMs: row.created_ms,
+      updatedMs: row.updated_ms,
+    }
+  })
 }
 
 /** Its four columns are set together. */
@@ -100,15 +105,17 @@ export interface FireRow {
 }
 
 export function toFire(row: RowOf<typeof scheduleFires>): FireRow {
-  const windowMs = row.window_ms
-  return {
-    windowMs,
-    fire: {
-      windowAt: time(windowMs),
-      firedAt: time(row.fired_ms),
-      outcome: row.outcome,
-      ...(row.run_id !== null && { runId: row.run_id }),
-      ...(row.reason !== null && { reason: row.reason }),
-    },
-  }
+  return readRow(`window ${row.window_ms} of schedule ${row.schedule_id}`, row, () => {
+    const windowMs = row.window_ms
+    return {
+      windowMs,
+      fire: {
+        windowAt: time(windowMs),
+        firedAt: time(row.fired_ms),
+        outcome: row.outcome,
+        ...(row.run_id !== null && { runId: row.run_id }),
+        ...(row.reason !== null && { reason: row.reason }),
+      },
+    }
+  })
 }

@@ -1,7 +1,9 @@
 import type { InStatement, InValue } from '@libsql/client/web'
+import type { Log } from '../../shared/log/log.ts'
+import { readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import type { scheduleFires } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
@@ -23,7 +25,7 @@ const MOST_INPUT = 16 * 1024 * 1024
 
 export type ScheduleStore = ReturnType<typeof scheduleStore>
 
-export function scheduleStore(db: Db, records: Records, zones: Zones) {
+export function scheduleStore(db: Db, records: Records, zones: Zones, log: Pick<Log, 'error'>) {
   const read = (row: StoredSchedule) => toRow(row, records)
   const settings = (row: ScheduleRow) => settingsOf(row, zones, records)
 
@@ -62,7 +64,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         filters.push(enabled ? 1 : 0)
       }
       const found = await db.execute({ sql: `${sql} ${where} ${order}`, args: [tenantId, ...filters, ...args] })
-      return rowsOf<StoredSchedule>(found).map(read)
+      return readPage(page, rowsOf<StoredSchedule>(found), read)
     },
 
     /** Writes a row over the revision that it was made from; false when someone else was first. */
@@ -91,10 +93,11 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
     },
 
     /** Schedules whose next window has come, longest due first. */
-    due: (nowMs: number, most: number) => firstOf(db, records, 'due_ms <= ?', 'due_ms', [nowMs, most]),
+    due: (nowMs: number, most: number) => firstOf({ db, records, log }, 'due_ms <= ?', 'due_ms', [nowMs, most]),
 
     /** Schedules with a window that waited for a run which has ended. */
-    released: (most: number) => firstOf(db, records, `pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
+    released: (most: number) =>
+      firstOf({ db, records, log }, `pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
 
     async nextDue(): Promise<number | undefined> {
       const found = await db.execute('select due_ms from schedules where due_ms is not null order by due_ms limit 1')
@@ -107,7 +110,7 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
         sql: 'select * from schedules where timezone is null and effective_zone <> ? limit ?',
         args: [zones.fallback, most],
       })
-      return rowsOf<StoredSchedule>(found).map(read)
+      return standing({ db, log }, rowsOf<StoredSchedule>(found), read)
     },
   }
 }
@@ -116,12 +119,13 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
 function fireStore(db: Db) {
   return {
     /** Newest window first. */
-    async fires(scheduleId: string, { limit, after }: PageOf): Promise<FireRow[]> {
+    async fires(scheduleId: string, page: PageOf): Promise<FireRow[]> {
+      const { limit, after } = page
       const found = await db.execute({
         sql: `select * from schedule_fires where schedule_id = ? and window_ms < ? order by window_ms desc limit ?`,
         args: [scheduleId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return rowsOf<RowOf<typeof scheduleFires>>(found).map(toFire)
+      return readPage(page, rowsOf<RowOf<typeof scheduleFires>>(found), toFire)
     },
 
     /** Forgets windows that were handled before a moment, at most so many at once. */
@@ -135,10 +139,15 @@ function fireStore(db: Db) {
   }
 }
 
+interface FirstDeps {
+  db: Db
+  records: Records
+  log: Pick<Log, 'error'>
+}
+
 /** Of these, the first ones up to a weight, and always the first. */
 async function firstOf(
-  db: Db,
-  records: Records,
+  { db, records, log }: FirstDeps,
   where: string,
   order: string,
   args: InValue[],
@@ -150,10 +159,31 @@ async function firstOf(
       )) as s where before <= ${MOST_INPUT}`,
     args,
   })
-  return rowsOf<StoredSchedule & { running: number }>(found).map(row => ({
+  return standing({ db, log }, rowsOf<StoredSchedule & { running: number }>(found), row => ({
     ...toRow(row, records),
     isRunning: row.running === 1,
   }))
+}
+
+/** The schedules that can be read; each other one stands still from now on, and holds up no other. */
+async function standing<R extends StoredSchedule, T>(
+  { db, log }: Omit<FirstDeps, 'records'>,
+  rows: readonly R[],
+  read: (row: R) => T,
+): Promise<T[]> {
+  const damaged: string[] = []
+  const all = readRows(rows, read, (error, { id }) => {
+    log.error('a schedule stands still', { error, scheduleId: id })
+    damaged.push(id)
+  })
+  if (damaged.length > 0) {
+    await db.execute({
+      sql: `update schedules set due_ms = null, pending_ms = null, last_error = 'damaged', revision = revision + 1
+        where id in (select value from json_each(?))`,
+      args: [JSON.stringify(damaged)],
+    })
+  }
+  return all
 }
 
 function settingsOf(row: ScheduleRow, zones: Zones, records: Records): InValue[] {

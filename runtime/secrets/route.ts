@@ -3,6 +3,7 @@ import { settingsEndpoints as endpoints } from '../../shared/wire/runtime/endpoi
 import type { SecretItem } from '../../shared/wire/runtime/provider.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { notFound } from '../http/own-tenant.ts'
+import { leftOut } from '../http/page.ts'
 import type { SecretRow, SecretStore } from './store.ts'
 
 export interface SecretsDeps {
@@ -12,7 +13,9 @@ export interface SecretsDeps {
 /** Names and bindings of secrets, never their values (docs/spec/runtime.md §10). */
 export function secretOperations({ secrets }: SecretsDeps): Operation[] {
   return [
-    operation(endpoints.secrets, async ({ principal }) => (await secrets.list(principal.tenantId)).map(toItem)),
+    operation(endpoints.secrets, async ({ principal, context }) => {
+      return (await secrets.list(principal.tenantId, leftOut(context).damaged)).map(toItem)
+    }),
     operation(endpoints.saveSecret, async ({ principal, params: { name }, body }) => {
       const stored = await secrets.put(principal.tenantId, name, body)
       if (stored === undefined) {

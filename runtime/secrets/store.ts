@@ -1,5 +1,6 @@
 import type { InValue, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import { type DamagedRowError, readRow, readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/wire/runtime/provider.ts'
@@ -35,10 +36,11 @@ export function secretStore({ db, sealing, now, redact }: SecretsDeps) {
   }
 
   return {
-    async list(tenantId: string): Promise<SecretRow[]> {
+    /** Those that can be read; `damaged` gets the error of each other one. */
+    async list(tenantId: string, damaged: (error: DamagedRowError) => void): Promise<SecretRow[]> {
       const sql = 'select name, updated_ms, binding from secrets where tenant_id = ? order by name'
       const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId] }))
-      return rows.map(toSecret)
+      return readRows(rows, toSecret, damaged)
     },
 
     /** Undefined where there is no such secret and no value was given. */
@@ -95,13 +97,10 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
 
 /** What stands in a row is read strictly: a binding that cannot be read opens nothing. */
 export const bindingIn = ({ binding }: Row | Pick<Stored, 'binding'>): SecretBinding =>
-  secretBinding.parse(readJson(String(binding)))
+  readRow('the binding of a secret', { binding }, () => secretBinding.parse(readJson(String(binding))))
 
-const toSecret = (row: Stored): SecretRow => ({
-  name: row.name,
-  updatedMs: row.updated_ms,
-  binding: bindingIn(row),
-})
+const toSecret = (row: Stored): SecretRow =>
+  readRow(`secret ${row.name}`, row, () => ({ name: row.name, updatedMs: row.updated_ms, binding: bindingIn(row) }))
 
 export const SECRET_SEALED: SealedColumn = {
   table: 'secrets',

@@ -1,5 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import { listIn, objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type {
   Session,
@@ -28,34 +29,36 @@ export interface SessionRow {
 const time = (ms: number): string => new Date(ms).toISOString()
 
 export function toSession(row: RowOf<typeof sessions>, records: Records): SessionRow {
-  const { id, tenant_id: tenantId, version_id: versionId, status } = row
-  const environment = openMaybe(records, row.environment, { record: id, field: 'environment' })
-  return {
-    id,
-    tenantId,
-    versionId,
-    status,
-    agentId: row.agent_id,
-    createdMs: row.created_ms,
-    turnId: row.turn_id ?? undefined,
-    wire: {
+  return readRow(`session ${row.id}`, row, () => {
+    const { id, tenant_id: tenantId, version_id: versionId, status } = row
+    const environment = openMaybe(records, row.environment, { record: id, field: 'environment' })
+    return {
       id,
       tenantId,
-      agentName: row.agent_name,
-      agentVersionId: versionId,
+      versionId,
       status,
-      ...(row.title !== null && { title: readJson(row.title) as string }),
-      labels: readJson(row.labels) as Session['labels'],
-      tokensIn: row.tokens_in,
-      tokensOut: row.tokens_out,
-      costUsd: toUsd(row.cost_nano),
-      turnCount: row.turn_count,
-      createdAt: time(row.created_ms),
-      updatedAt: time(row.updated_ms),
-      ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
-      ...(environment !== null && { environment: readJson(environment) as Record<string, unknown> }),
-    },
-  }
+      agentId: row.agent_id,
+      createdMs: row.created_ms,
+      turnId: row.turn_id ?? undefined,
+      wire: {
+        id,
+        tenantId,
+        agentName: row.agent_name,
+        agentVersionId: versionId,
+        status,
+        ...(row.title !== null && { title: textIn(row.title) }),
+        labels: objectIn<Session['labels']>(row.labels),
+        tokensIn: row.tokens_in,
+        tokensOut: row.tokens_out,
+        costUsd: toUsd(row.cost_nano),
+        turnCount: row.turn_count,
+        createdAt: time(row.created_ms),
+        updatedAt: time(row.updated_ms),
+        ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
+        ...(environment !== null && { environment: readJson(environment) as Record<string, unknown> }),
+      },
+    }
+  })
 }
 
 type Turn = RowOf<typeof turns>
@@ -95,7 +98,7 @@ export function turnEnd(row: Turn): TurnEnd | undefined {
     return { event: 'message_error', data: { sessionId, turnId, error, code } }
   }
   // What was said in a turn on a node stands there.
-  const text = row.text === null ? '' : (readJson(row.text) as string)
+  const text = row.text === null ? '' : textIn(row.text)
   const usage = {
     tokensIn: row.tokens_in,
     tokensOut: row.tokens_out,
@@ -111,7 +114,7 @@ export function messagesOf(row: Turn & { input: string | null }): SessionMessage
   const { message } = readJson(row.input || '{}') as { message?: string }
   const asked: SessionMessage = { turnId, role: 'user', content: message ?? '', at: time(row.created_ms) }
   if (row.status !== 'completed') return [asked]
-  const toolCalls = row.tool_calls === null ? {} : { toolCalls: readJson(row.tool_calls) as unknown[] }
+  const toolCalls = row.tool_calls === null ? {} : { toolCalls: listIn<unknown>(row.tool_calls) }
   const text = readJson(row.text!) as string
   return [asked, { turnId, role: 'assistant', content: text, ...toolCalls, at: time(row.ended_ms!) }]
 }

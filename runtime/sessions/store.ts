@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { runData, runs, sessions, turns } from '../schema/tables.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 import { messagesOf, openTurn, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
@@ -107,7 +107,7 @@ export function sessionStore(db: Db, records: Records) {
         sql: `select * from sessions where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rowsOf<Stored>(found).map(row => toSession(row, records))
+      return readPage(page, rowsOf<Stored>(found), row => toSession(row, records))
     },
 
     /** The states of sessions; undefined for one that does not exist. */
@@ -334,7 +334,7 @@ function dropped(column: 'id' | 'agent_id', value: string): InStatement {
   return {
     sql: `update run_data set input = '' where run_id in (
         select t.run_id from sessions as s join turns as t on t.session_id = s.id join agent_versions as v on v.id = s.version_id
-        where s.${column} = ?1 and t.status <> 'open' and json_extract(v.manifest, '$.privacy.storePrompts') = 0)`,
+        where s.${column} = ?1 and t.status <> 'open' and iif(json_valid(v.manifest), json_extract(v.manifest, '$.privacy.storePrompts'), 1) = 0)`,
     args: [value],
   }
 }

@@ -1,9 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../shared/json/read-json.ts'
+import { readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { tenants } from '../schema/tables.ts'
 
 export interface TenantRow {
@@ -55,7 +55,7 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
     async list(page: PageOf): Promise<TenantRow[]> {
       const { where, order, args } = pageSql(page)
       const rows = rowsOf<Stored>(await db.execute({ sql: `select * from tenants where true ${where} ${order}`, args }))
-      return rows.map(toTenant)
+      return readPage(page, rows, toTenant)
     },
 
     /** Removes an empty tenant, or answers what it still holds. One transaction, and its first statement fails for one that is not empty. */
@@ -81,5 +81,5 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
 }
 
 function toTenant(row: Stored): TenantRow {
-  return { id: row.id, name: readJson(row.name) as string, createdMs: row.created_ms }
+  return readRow(`tenant ${row.id}`, row, () => ({ id: row.id, name: textIn(row.name), createdMs: row.created_ms }))
 }

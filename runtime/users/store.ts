@@ -1,10 +1,11 @@
 import type { InStatement } from '@libsql/client/web'
+import { readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'
 import { type StoredUser, toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 
 export interface PersonRow extends UserRow {
   disabledMs: number | undefined
@@ -45,7 +46,7 @@ export function personStore(db: Db) {
         sql: `${SELECT} where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rowsOf<Stored>(found).map(toPerson)
+      return readPage(page, rowsOf<Stored>(found), toPerson)
     },
 
     /** Stores a person without a password and their link, and the statements of `more`; false: the address is taken. */
@@ -107,7 +108,11 @@ function endings(userId: string): InStatement[] {
 }
 
 function toPerson(row: Stored): PersonRow {
-  return { ...toUser(row), disabledMs: row.disabled_ms ?? undefined, loginMs: row.login_ms ?? undefined }
+  return readRow(`person ${row.id}`, row, () => ({
+    ...toUser(row),
+    disabledMs: row.disabled_ms ?? undefined,
+    loginMs: row.login_ms ?? undefined,
+  }))
 }
 
 export function toPersonAnswer(row: PersonRow): Person {

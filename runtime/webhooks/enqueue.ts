@@ -13,9 +13,9 @@ export interface QueuedEvent {
   when?: { sql: string; args: InValue[] }
 }
 
-/** In SQL: whether the webhook `w` wants a type. None listed: all of them. */
+/** In SQL: whether the webhook `w` wants a type. None listed: all of them. What cannot be read must not fail the commit that it stands in. */
 export const wants = (type: string) =>
-  `w.enabled = 1 and (w.events = '[]' or exists (select 1 from json_each(w.events) where value = ${type}))`
+  `w.enabled = 1 and (w.events = '[]' or exists (select 1 from json_each(iif(json_valid(w.events), w.events, '[null]')) where value = ${type}))`
 
 /** For the transaction that makes an event so: one delivery for each webhook of the tenant that wants it. */
 export function enqueueEvent(newId: () => string, { tenantId, type, atMs, data, when }: QueuedEvent): InStatement {

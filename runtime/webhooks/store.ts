@@ -1,8 +1,9 @@
 import type { InStatement, InValue } from '@libsql/client/web'
+import { readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
-import { type PageOf, pageSql } from '../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
 import { type DeliveryRow, toDeliveryRow, toWebhookRow, type WebhookRow } from './webhook.ts'
 
@@ -32,6 +33,8 @@ export interface Settling {
 }
 
 // The turn goes by webhook, each by the index of its own due rows, and then by tenant: one with a long backlog does not hide the others.
+const GIVE_UP = `update webhook_deliveries set outcome = 'failed', error = ?, due_ms = null where webhook_id = ? and event_id = ?`
+
 const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
 where rowid in (
   select id from (
@@ -71,7 +74,8 @@ values (?, ?, ?, ?, ?, ?, ?, ?)`,
         sql: 'select * from webhooks where id in (select value from json_each(?))',
         args: [JSON.stringify(ids)],
       })
-      return new Map(rowsOf<Stored>(found).map(row => [row.id, toWebhookRow(row)]))
+      const all = readRows(rowsOf<Stored>(found), toWebhookRow, () => undefined)
+      return new Map(all.map(row => [row.id, row]))
     },
 
     async list(tenantId: string, page: PageOf): Promise<WebhookRow[]> {
@@ -80,7 +84,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?)`,
         sql: `select * from webhooks where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rowsOf<Stored>(found).map(toWebhookRow)
+      return readPage(page, rowsOf<Stored>(found), toWebhookRow)
     },
 
     async count(tenantId: string): Promise<number> {
@@ -119,7 +123,13 @@ function deliveryStore(db: Db) {
     async take({ nowMs, leaseMs, most, ofWebhook, ofTenant }: Taking): Promise<DeliveryRow[]> {
       const rooms = [ofWebhook, ofTenant].flatMap(({ most, except }) => [most, JSON.stringify(except)])
       const args = [nowMs, nowMs + leaseMs, most, ...rooms]
-      return rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args })).map(toDeliveryRow)
+      const damaged: InValue[][] = []
+      const rows = rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args }))
+      const taken = readRows(rows, toDeliveryRow, ({ message }, { webhook_id, event_id }) => {
+        damaged.push([JSON.stringify(message), webhook_id, event_id])
+      })
+      await db.write(damaged.map(args => ({ sql: GIVE_UP, args })))
+      return taken
     },
 
     /** Writes how an attempt went, unless a later one is under way. */
@@ -147,8 +157,9 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
     async deliveries(
       webhookId: string,
       { outcome }: { outcome?: Delivery['outcome'] | undefined },
-      { limit, after }: PageOf,
+      page: PageOf,
     ): Promise<DeliveryRow[]> {
+      const { limit, after } = page
       const args: InValue[] = [webhookId]
       let sql = 'select * from webhook_deliveries where webhook_id = ?'
       if (outcome !== undefined) {
@@ -160,7 +171,8 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
         args.push(after.at, after.id)
       }
       sql += ' order by created_ms desc, event_id desc limit ?'
-      return rowsOf<StoredDelivery>(await db.execute({ sql, args: [...args, limit + 1] })).map(toDeliveryRow)
+      const rows = rowsOf<StoredDelivery>(await db.execute({ sql, args: [...args, limit + 1] }))
+      return readPage(page, rows, toDeliveryRow)
     },
 
     /** Sends one again from the start, whatever became of it; undefined when there is none. */

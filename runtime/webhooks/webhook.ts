@@ -1,5 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import { listIn, objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../shared/sql/db.ts'
 import type { Delivery, Webhook, WebhookBody, WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
 import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
@@ -36,16 +37,16 @@ export interface DeliveryRow {
 const time = (ms: number) => new Date(ms).toISOString()
 
 export function toWebhookRow(row: RowOf<typeof webhooks>): WebhookRow {
-  return {
+  return readRow(`webhook ${row.id}`, row, () => ({
     id: row.id,
     tenantId: row.tenant_id,
-    url: readJson(row.url) as string,
-    events: readJson(row.events) as WebhookEvent[],
+    url: textIn(row.url),
+    events: listIn<WebhookEvent>(row.events),
     enabled: row.enabled !== 0,
     sealedSecret: row.sealed_secret,
     createdMs: row.created_ms,
     updatedMs: row.updated_ms,
-  }
+  }))
 }
 
 export function toWebhook({ id, url, events, enabled, createdMs, updatedMs }: WebhookRow): Webhook {
@@ -53,19 +54,22 @@ export function toWebhook({ id, url, events, enabled, createdMs, updatedMs }: We
 }
 
 export function toDeliveryRow(row: RowOf<typeof webhookDeliveries>): DeliveryRow {
-  return {
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    type: row.type,
-    atMs: row.at_ms,
-    data: row.data,
-    outcome: row.outcome,
-    attempt: row.attempt,
-    status: row.status ?? undefined,
-    error: row.error === null ? undefined : (readJson(row.error) as string),
-    dueMs: row.due_ms ?? undefined,
-    createdMs: row.created_ms,
-  }
+  return readRow(`delivery ${row.event_id}`, row, () => {
+    objectIn(row.data)
+    return {
+      webhookId: row.webhook_id,
+      eventId: row.event_id,
+      type: row.type,
+      atMs: row.at_ms,
+      data: row.data,
+      outcome: row.outcome,
+      attempt: row.attempt,
+      status: row.status ?? undefined,
+      error: row.error === null ? undefined : textIn(row.error),
+      dueMs: row.due_ms ?? undefined,
+      createdMs: row.created_ms,
+    }
+  })
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {

@@ -6,7 +6,7 @@ import { scheduleZones } from '../../runtime/schedules/zones.ts'
 import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
-import { createLog } from '../../shared/log/log.ts'
+import { createLog, silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -20,7 +20,7 @@ const db = await openDb(path)
 let taken = 0
 
 const zones = scheduleZones(undefined)
-const store = scheduleStore(db, clearRecords, zones)
+const store = scheduleStore(db, clearRecords, zones, silentLog())
 const runs = runStore(
   {
     ...db,

@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../../shared/json/read-json.ts'
+import { readRow, textIn } from '../../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { storableText } from '../../../shared/sql/sql-values.ts'
 import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
@@ -71,7 +71,7 @@ export function userStore(db: Db) {
         args: [JSON.stringify(accounts.map(({ tenantId }) => tenantId))],
       })
       const rows = rowsOf<Pick<RowOf<typeof tenants>, 'id' | 'name'>>(found)
-      const names = new Map(rows.map(row => [row.id, readJson(row.name) as string]))
+      const names = new Map(rows.map(row => [row.id, textIn(row.name)]))
       return accounts.map(({ tenantId: id }) => ({ id, name: names.get(id) ?? id }))
     },
   }
@@ -205,17 +205,19 @@ join users on users.id = logins.user_id where logins.hash = ? and logins.expires
 }
 
 export function toUser(row: StoredUser): UserRow {
-  const role = roles.find(known => known === row.role)
-  if (role === undefined) throw new TypeError(`a user has the unknown role ${row.role}`)
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    email: row.email,
-    name: readJson(row.name) as string,
-    role,
-    password: row.password,
-    createdMs: row.created_ms,
-  }
+  return readRow(`person ${row.id}`, row, () => {
+    const role = roles.find(known => known === row.role)
+    if (role === undefined) throw new TypeError(`a user has the unknown role ${row.role}`)
+    return {
+      id: row.id,
+      tenantId: row.tenant_id,
+      email: row.email,
+      name: textIn(row.name),
+      role,
+      password: row.password,
+      createdMs: row.created_ms,
+    }
+  })
 }
 
 /** What the wire shows of a person. */

@@ -1,9 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
-import { readJson } from '../../../shared/json/read-json.ts'
+import { listIn, readRow, textIn } from '../../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
-import { type PageOf, pageSql } from '../../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../../http/page.ts'
 import type { apiKeys } from '../../schema/tables.ts'
 
 export interface KeyRow {
@@ -69,7 +69,7 @@ select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 where ${ifAuthor ? 'exists (select 1 f
         sql: `select * from api_keys where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rowsOf<Stored>(found).map(toKey)
+      return readPage(page, rowsOf<Stored>(found), toKey)
     },
 
     /** A key stays revoked from the first time on. */
@@ -92,17 +92,17 @@ where api_keys.id = used.key and coalesce(api_keys.used_ms, 0) < used.value`,
 }
 
 function toKey(row: Stored): KeyRow {
-  return {
+  return readRow(`API key ${row.id}`, row, () => ({
     id: row.id,
     tenantId: row.tenant_id,
-    name: readJson(row.name) as string,
+    name: textIn(row.name),
     prefix: row.prefix,
-    scopes: readJson(row.scopes) as string[],
+    scopes: listIn<string>(row.scopes),
     createdMs: row.created_ms,
     expiresMs: row.expires_ms ?? undefined,
     revokedMs: row.revoked_ms ?? undefined,
     usedMs: row.used_ms ?? undefined,
-  }
+  }))
 }
 
 export function statusOfKey({ revokedMs, expiresMs }: KeyRow, nowMs: number): ApiKey['status'] {

@@ -1,4 +1,4 @@
-import { readJson } from '../../../shared/json/read-json.ts'
+import { listIn, objectIn, readRow, textIn } from '../../../shared/sql/damaged-row.ts'
 import type { RowOf } from '../../../shared/sql/db.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import { type Backend, backends, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
@@ -94,12 +94,12 @@ export function readBackends(
 export type StoredNode = RowOf<typeof nodes>
 
 export function toNodeRow(row: StoredNode): NodeRow {
-  return {
+  return readRow(`node ${row.id}`, row, () => ({
     id: row.id,
     tenantId: row.tenant_id,
-    name: readJson(row.name) as string,
+    name: textIn(row.name),
     pool: row.pool,
-    labels: readJson(row.labels) as Labels,
+    labels: objectIn<Labels>(row.labels),
     createdMs: row.created_ms,
     enrolledMs: row.enrolled_ms ?? undefined,
     signKey: row.sign_key === null ? undefined : new Uint8Array(row.sign_key),
@@ -109,11 +109,11 @@ export function toNodeRow(row: StoredNode): NodeRow {
     vcpus: row.vcpus ?? undefined,
     memoryMb: row.memory_mb ?? undefined,
     slots: row.slots,
-    backends: readJson(row.backends) as NodeBackend[],
+    backends: listIn<NodeBackend>(row.backends),
     draining: row.draining === 1,
     signedOff: row.signed_off === 1,
     lastSeenMs: row.last_seen_ms ?? undefined,
     activeRuns: row.active_runs,
     peerUrl: row.peer_url ?? undefined,
-  }
+  }))
 }

@@ -1,9 +1,10 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
+import { readRows } from '../../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
-import { type PageOf, pageSql } from '../../http/page.ts'
+import { type PageOf, pageSql, readPage } from '../../http/page.ts'
 import type { nodeFrames as nodeFramesTable } from '../../schema/tables.ts'
 import { type NodeRow, type StoredNode, toNodeRow } from './node.ts'
 
@@ -42,6 +43,10 @@ export type NodeStore = ReturnType<typeof nodeStore>
 
 const ELSEWHERE = 'peer_url <> ? and signed_off = 0 and last_seen_ms > ?'
 
+/** One that is damaged gets no run, and keeps none from the others. */
+const readableNodes = (found: Pick<ResultSet, 'rows'>): NodeRow[] =>
+  readRows(rowsOf<StoredNode>(found), toNodeRow, () => undefined)
+
 const nodesIn = (found: Pick<ResultSet, 'rows'>): NodeRow[] => rowsOf<StoredNode>(found).map(toNodeRow)
 
 /** `peer` is the address under which other control planes of this store reach this one; null: they do not. */
@@ -67,17 +72,18 @@ export function nodeStore(db: Db, peer: string | null = null) {
     async list(tenantId: string, page: PageOf): Promise<NodeRow[]> {
       const { where, order, args } = pageSql(page)
       const sql = `select * from nodes where tenant_id = ? ${where} ${order}`
-      return nodesIn(await db.execute({ sql, args: [tenantId, ...args] }))
+      const found = await db.execute({ sql, args: [tenantId, ...args] })
+      return readPage(page, rowsOf<StoredNode>(found), toNodeRow)
     },
 
     /** The nodes that a tenant's runs may go to. */
     async enrolled(tenantId: string): Promise<NodeRow[]> {
       const sql = 'select * from nodes where tenant_id = ? and enrolled_ms is not null order by created_ms, id'
-      return nodesIn(await db.execute({ sql, args: [tenantId] }))
+      return readableNodes(await db.execute({ sql, args: [tenantId] }))
     },
 
     async all(): Promise<NodeRow[]> {
-      return nodesIn(await db.execute('select * from nodes where enrolled_ms is not null'))
+      return readableNodes(await db.execute('select * from nodes where enrolled_ms is not null'))
     },
 
     async announced(): Promise<boolean> {

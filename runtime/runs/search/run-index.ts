@@ -64,7 +64,7 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
         id: run.id,
         n: docNumber(run.id),
         facts: factWords(run),
-        words: searchWords(run),
+        words: readableWords(run),
         final: run.finished_ms === null ? 0 : 1,
       })),
     )
@@ -175,6 +175,15 @@ function searchWords(run: SearchableRun): string {
     .join('\n')
     .toWellFormed()
     .replaceAll('\0', ' ')
+}
+
+/** A run that is damaged is found by what else is known of it, and holds up no other. */
+function readableWords(run: SearchableRun): string {
+  try {
+    return searchWords(run)
+  } catch {
+    return searchWords({ ...run, labels: '{}', input: null })
+  }
 }
 
 const clearOf = (stored: string | null): string | undefined => (stored === null ? undefined : clearText(stored))

@@ -34,7 +34,7 @@ export async function scheduleFixture({
   const db = given ?? (await openDb(':memory:'))
   await migrate(db, 'runtime', runtimeSteps)
   const zones = scheduleZones(defaultZone)
-  const store = scheduleStore(db, clearRecords, zones)
+  const store = scheduleStore(db, clearRecords, zones, silentLog())
   const runs = runStore(db, clearRecords)
   const metrics = createMetrics()
   const fire = firing({
