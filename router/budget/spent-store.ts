@@ -29,7 +29,8 @@ export function spentStore(db: Db) {
     },
     /** Totals that can still matter: of the last two days. */
     async recent(now: Date): Promise<readonly SpentRow[]> {
-      const sql = 'select key, spent from router_budgets where updated_at >= ?'
+      // More than that is refused by every budget as it is.
+      const sql = `select key, min(spent, ${Number.MAX_SAFE_INTEGER}) as spent from router_budgets where updated_at >= ?`
       return rowsOf<SpentRow>(await db.execute({ sql, args: [before(now)] }))
     },
   }

@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { calibration, outcomes } from '../schema/tables.ts'
 import type { Turn } from './adaptive-conformal.ts'
@@ -39,13 +40,15 @@ export const entriesOf = (tenant: string | undefined): InStatement =>
     ? `select ${COLUMNS} from calibration order by tenant_id, route_fp`
     : { sql: `select ${COLUMNS} from calibration where tenant_id = ? order by route_fp`, args: [tenant] }
 
-export function toEntry({ tenant_id, route_fp, version, state }: EntryRow): Entry {
-  return {
-    tenantId: tenant_id,
-    routeFp: route_fp,
-    version,
-    kept: readJson(state) as StoredCalibration,
-  }
+export function toEntry(row: EntryRow): Entry {
+  const { tenant_id: tenantId, route_fp: routeFp, version, state } = row
+  const name = `the calibration of route ${routeFp} of ${tenantId}`
+  return readRow(
+    name,
+    row,
+    () => ({ tenantId, routeFp, version, kept: objectIn<StoredCalibration>(state) }),
+    'restore a backup',
+  )
 }
 
 // A row that another process changed in the meantime has another version: `previous` then becomes null, which its column refuses, and

@@ -135,7 +135,7 @@ export class VerifyCommand extends Command {
     const kept = await copies(this.checkpoints)
     const anchored = await copies(this.anchor)
     const listed = published.flatMap(({ keys }) => keys)
-    const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed }) : undefined)
+    const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed.filter(isReadable) }) : undefined)
     const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
     const found = await verifyRecords({
       ...source,
@@ -191,6 +191,15 @@ interface Source extends Pick<VerifyInput, 'records' | 'feedback'> {
   trusted: TrustedKeys | undefined
   /** Whose copies of checkpoints speak of this source. */
   holds?: PlacedStore['holds']
+}
+
+/** A listed key that was overwritten: what it signed is of an unknown key. */
+function isReadable({ public_key }: RouterKeys['keys'][number]): boolean {
+  try {
+    return fromBase64(public_key).length === 32
+  } catch {
+    return false
+  }
 }
 
 async function readKeys(given: string): Promise<TrustedKeys> {

@@ -1,5 +1,5 @@
-import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
+import { objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { meta } from '../schema/tables.ts'
@@ -66,10 +66,13 @@ export function learningStore(db: Db) {
       const answer = await db.execute(
         `select key, value from router_meta where key >= '${PREFIX}' and key < 'learning0'`,
       )
-      return rowsOf<RowOf<typeof meta>>(answer).map(({ key, value }) => {
-        const [, tenantId = '', routeFp = ''] = key.split('/')
-        return { tenantId, routeFp, contexts: readJson(value) as RouteExperience }
-      })
+      const read = (row: RowOf<typeof meta>) =>
+        readRow(row.key, row, ({ key, value }) => {
+          const [, tenantId = '', routeFp = ''] = key.split('/')
+          return { tenantId, routeFp, contexts: objectIn<RouteExperience>(value) }
+        })
+      // What cannot be read is learned anew.
+      return readRows(rowsOf<RowOf<typeof meta>>(answer), read, () => undefined)
     },
     async put(learned: readonly StoredExperience[]): Promise<void> {
       if (learned.length === 0) return

@@ -50,7 +50,7 @@ export async function checkTail(db: Db, tenant: string, sha256: Sha256): Promise
 
 async function lastOf(db: Db, tenant: string, kind: 'head' | 'prune') {
   const answer = await db.execute({
-    sql: "select seq, body ->> 'hash' as hash from checkpoints where tenant_id = ? and kind = ? order by ix desc limit 1",
+    sql: "select seq, case when json_valid(body) then body ->> 'hash' end as hash from checkpoints where tenant_id = ? and kind = ? order by ix desc limit 1",
     args: [tenant, kind],
   })
   const [row] = rowsOf<{ seq: number; hash: unknown }>(answer)

@@ -36,15 +36,15 @@ interface ChainRow {
   pruned: string | null
 }
 
-/** Every tenant's chain as the store has it. */
+/** Every tenant's chain as the store has it. A record that cannot be read breaks its own chain, and keeps no other from going on. */
 export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
   const answer = await db.execute(`with tenants as materialized (${tenantsSql})
     select tenant_id,
-      (select json_array(seq, body ->> 'hash') from traces t where t.tenant_id = tenants.tenant_id order by seq desc limit 1) as head,
+      (select json_array(seq, case when json_valid(body) then body ->> 'hash' else '' end) from traces t where t.tenant_id = tenants.tenant_id order by seq desc limit 1) as head,
       (select digest from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as digest,
       (select seq from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'head' order by ix desc limit 1) as signed,
-      (select body ->> 'feedback_seq' from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as reported,
-      (select json_array(seq, body ->> 'hash') from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'prune' order by ix desc limit 1) as pruned
+      (select case when json_valid(body) then body ->> 'feedback_seq' end from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as reported,
+      (select json_array(seq, case when json_valid(body) then body ->> 'hash' else '' end) from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'prune' order by ix desc limit 1) as pruned
     from tenants`)
   const chains = new Map<string, ChainState>()
   for (const row of rowsOf<ChainRow>(answer)) {

@@ -132,7 +132,7 @@ const rounded = `case when ${micros} < 100 then ${micros} when ${micros} < 1000 
   when ${micros} < 10000 then (${micros} + 50) / 100 * 100 when ${micros} < 100000 then (${micros} + 500) / 1000 * 1000
   when ${micros} < 1000000 then (${micros} + 5000) / 10000 * 10000 else (${micros} + 50000) / 100000 * 100000 end`
 const gatesSql = `select run.value ->> 0 as gate_id, run.value ->> 1 as verdict, ${rounded} as micros, count(*) as runs, sum(run.value ->> 2) as cost
-  from traces indexed by traces_time cross join json_each(traces.gates) as run
+  from traces indexed by traces_time cross join json_each(case when json_valid(gates) then gates end) as run
   where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1, 2, 3`
 
 // The time of a call stands in its record alone, and so few records are read however long the window is.

@@ -1,4 +1,5 @@
 import { fromHex, toHex } from '../../shared/sign/bytes.ts'
+import { readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { meta } from '../schema/tables.ts'
 
@@ -12,5 +13,6 @@ export async function promptSalt(db: Db): Promise<Uint8Array<ArrayBuffer>> {
     },
     "select value from router_meta where key = 'prompt_salt'",
   ])
-  return fromHex(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(results[1]!)[0]!.value)
+  const row = rowsOf<Pick<RowOf<typeof meta>, 'value'>>(results[1]!)[0]!
+  return readRow('the salt of prompt hashes', row, ({ value }) => fromHex(value), 'restore a backup')
 }

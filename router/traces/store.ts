@@ -1,5 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
@@ -67,7 +68,8 @@ export function traceStore(...dbs: readonly Db[]) {
         const bodies = new Map(rows.map(({ seq, body }) => [seq, body]))
         for (const place of own) {
           const body = bodies.get(place.seq)
-          if (body !== undefined) records.set(place, toRecord(body))
+          const record = body === undefined ? undefined : readable<TraceRecord>(body)
+          if (record) records.set(place, record)
         }
       }
     }
@@ -155,7 +157,7 @@ where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 a
   const page = rows.slice(0, limit)
   const end = page.at(-1)
   return {
-    feedback: page.map(row => ({ tenant_id: row.tenant_id, record: readable(row.body) })),
+    feedback: page.map(row => ({ tenant_id: row.tenant_id, record: readable<FeedbackRecord>(row.body) })),
     next: rows.length > limit && end !== undefined ? `${end.seq}.${end.tenant_id}` : null,
   }
 }
@@ -181,7 +183,7 @@ async function checkpointPage(dbs: readonly Db[], { tenant, after, limit }: Page
   const page = found.slice(0, limit)
   const last = found.length > limit ? page.at(-1) : undefined
   return {
-    checkpoints: page.map(row => readJson(row.body) as CheckpointList['checkpoints'][number]),
+    checkpoints: page.flatMap(row => readable<CheckpointList['checkpoints'][number]>(row.body) ?? []),
     next: last === undefined ? null : last.store === 0 ? String(last.ix) : `${last.ix}.${last.store}`,
   }
 }
@@ -248,9 +250,10 @@ function readAad(text: string): [seq: number, tenant: string] {
   return [Number(match[1]), match[2] ?? '']
 }
 
-function readable(body: string): FeedbackRecord | null {
+/** Null for one that was overwritten: `verify` names it, and it takes none of the others away. */
+function readable<T extends object>(body: string): T | null {
   try {
-    return readJson(body) as FeedbackRecord
+    return objectIn<T>(body)
   } catch {
     return null
   }
@@ -264,5 +267,7 @@ function readPlace(text: string): [ix: number, store: number] {
 }
 
 function toRecord(body: string): TraceRecord {
-  return readJson(body) as TraceRecord
+  return readRow('this trace', { body }, () => objectIn<TraceRecord>(body), VERIFY)
 }
+
+const VERIFY = 'run `router verify`, which names the first record of its chain that fails, and restore a backup'

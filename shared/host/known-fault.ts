@@ -6,7 +6,7 @@ import { ListenError } from './serve.ts'
 const KNOWN: readonly (abstract new (...args: never[]) => Error)[] = [EnvError, DbOpenError, MigrateError, ListenError]
 
 /** Names of errors that other parts throw for the operator to mend. */
-const KNOWN_NAMES = new Set(['ConfigError', 'RefusedError', 'SigningKeyError', 'VaultError'])
+const KNOWN_NAMES = new Set(['ConfigError', 'DamagedRowError', 'RefusedError', 'SigningKeyError', 'VaultError'])
 
 /** True for what the operator can mend: its message is printed alone, without a stack. */
 export function isKnownFault(error: unknown): error is Error {

@@ -4,8 +4,8 @@ import { readJson } from '../json/read-json.ts'
 export class DamagedRowError extends Error {
   override name = 'DamagedRowError'
 
-  constructor(row: string, options: { cause: unknown }) {
-    super(`${row} is damaged in the store: restore a backup, or delete it and make it again`, options)
+  constructor(row: string, options: { cause: unknown }, advice = 'restore a backup, or delete it and make it again') {
+    super(`${row} is damaged in the store: ${advice}`, options)
   }
 }
 
@@ -13,7 +13,7 @@ export class DamagedRowError extends Error {
 const LAST_MS = 8.64e15
 
 /** What `read` makes of a row; an error names the row. No number of it is beyond 2^53, and no time beyond what a Date holds. */
-export function readRow<R extends object, T>(name: string, row: R, read: (row: R) => T): T {
+export function readRow<R extends object, T>(name: string, row: R, read: (row: R) => T, advice?: string): T {
   try {
     for (const column in row) {
       const value: unknown = row[column]
@@ -22,7 +22,7 @@ export function readRow<R extends object, T>(name: string, row: R, read: (row: R
     }
     return read(row)
   } catch (cause) {
-    throw new DamagedRowError(name, { cause })
+    throw new DamagedRowError(name, { cause }, advice)
   }
 }
 
