@@ -6,6 +6,8 @@ import { atLeast, PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { tryParseJson } from '../../shared/dialects/json-text.ts'
 import { asObject, isObject, tryParse } from '../../shared/dialects/json-value.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
+import { errorBody } from '../../shared/dialects/router-errors.ts'
+import { outError } from '../../shared/dialects/translate/error.ts'
 import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { inputTokens } from '../../shared/prices/price.ts'
 import { joined } from '../../shared/sign/bytes.ts'
@@ -239,12 +241,14 @@ export async function callUpstream(
     if (!decoded.ok) {
       if (decoded.error === undefined) return broken('bad_response', decoded.detail)
       const fault = dialect.classifyStreamError(decoded.error)
+      // Of a fault of its own the upstream has said nothing over HTTP.
+      const status = fault.status === 500 ? 502 : fault.status
       return {
         ...costsOfCut(false),
         kind: 'refused',
-        status: 502,
+        status,
         headers: [],
-        body: dialect.routerError('upstream', decoded.error.message, '').body,
+        body: errorBody(rung.dialect, outError(status, decoded.error, '')),
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: undefined,

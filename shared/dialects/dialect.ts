@@ -17,7 +17,7 @@ export interface PassingDialect {
   /** Meters an answer that is not a stream. Throws JsonSyntaxError. */
   readBody(body: Uint8Array): MeterReading
   classifyFault(status: number, body: Uint8Array): UpstreamFault
-  classifyStreamError(error: UpstreamError): UpstreamFault
+  classifyStreamError(error: UpstreamError): UpstreamFault & { status: number }
 }
 
 /** Everything the router has to know about one wire dialect. */

@@ -47,8 +47,9 @@ export function classifyFault(status: number, body: Uint8Array): UpstreamFault {
 }
 
 /** Reads an error that came inside a stream, or an error object in an answer with status 200. */
-export function classifyStreamError(dialect: DialectName, error: UpstreamError): UpstreamFault {
-  return faultOf(statusOfError(dialect, error), error)
+export function classifyStreamError(dialect: DialectName, error: UpstreamError): UpstreamFault & { status: number } {
+  const status = statusOfError(dialect, error)
+  return { ...faultOf(status, error), status }
 }
 
 function faultOf(status: number, error: UpstreamError | null): UpstreamFault {

@@ -375,6 +375,24 @@ describe('streams in enforce', () => {
     expect(await got.text()).toBe(`event: ping\ndata: {"type":"ping"}\n\n${messagesFrames(['late']).join('')}`)
   })
 
+  it.each([
+    ['overloaded_error', 'Overloaded', 529, 2],
+    ['rate_limit_error', 'slow down', 429, 2],
+    ['invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum', 400, 2],
+    ['api_error', 'no word', 502, 2],
+  ])('refuses with the status of an error that came in a stream: %s', async (type, message, status, calls) => {
+    const { post, receipts } = await start()
+    const error = `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type, message } })}\n\n`
+    upstream.always(stream([...messagesFrames(['beg']).slice(0, 3), error]))
+    const got = await post('/v1/messages', { ...ASK, stream: true })
+    expect(got.status).toBe(status)
+    expect(await got.json()).toMatchObject({ type: 'error', error: { type, message } })
+    expect(upstream.seen).toHaveLength(calls)
+    expect((await receipts()).at(-1)?.attempts.map(one => one.status)).toEqual(
+      Array.from({ length: calls }, () => status),
+    )
+  })
+
   it('ends a stream whose head is out with an error event and nothing that reads as an end', async () => {
     const { post } = await start('', 'stream = { keepalive_after_ms = 1000 }')
     upstream.queue(response => void setTimeout(() => response.destroy(), 1300), reset)

@@ -102,7 +102,7 @@ export function dueTries({ fault, exchange }: Case, rungs: number, got: Received
       // An error inside an answer is a refusal as well; anything else is no word of the upstream.
       const from =
         outcome.errorClass === 'overloaded' || outcome.errorClass === 'upstream_5xx' ? 'upstream_error' : 'error'
-      return [first, `${from} -1 ${head ?? 502}`]
+      return [first, `${from} -1 ${head ?? (outcome.errorClass === 'overloaded' ? 529 : 502)}`]
     }
   }
 }
