@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { calibration, outcomes } from '../schema/tables.ts'
 import type { Turn } from './adaptive-conformal.ts'
 import type { StoredCalibration } from './calibration.ts'

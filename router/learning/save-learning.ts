@@ -1,6 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import { objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { meta } from '../schema/tables.ts'
 import { type Learner, type LearnerOptions, learner, type RouteExperience, type StoredExperience } from './learner.ts'

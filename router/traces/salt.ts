@@ -1,6 +1,5 @@
 import { fromHex, toHex } from '../../shared/sign/bytes.ts'
-import { readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { meta } from '../schema/tables.ts'
 
 /** The salt of prompt hashes that this store was created with; made at the first call. Of two processes that ask at once, both get the first. */

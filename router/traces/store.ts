@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'

@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import { objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { objectIn, type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { canonicalBody, type Idempotency } from '../http/idempotent.ts'

@@ -1,6 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'

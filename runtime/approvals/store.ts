@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import { readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'

@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'

@@ -1,6 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
 import { nanoPlus, nanoSum } from '../../shared/sql/sql-values.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'

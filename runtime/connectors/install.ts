@@ -1,5 +1,4 @@
-import { listIn, objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { listIn, objectIn, type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
 import type { connectors } from '../schema/tables.ts'

@@ -1,6 +1,6 @@
 import { boundedSum } from '../../shared/money/money.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
-import { DamagedRowError } from '../../shared/sql/damaged-row.ts'
+import { DamagedRowError } from '../../shared/sql/db.ts'
 import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { type RunErrorCode, runErrorCodes } from '../../shared/wire/runtime/run.ts'

@@ -1,8 +1,7 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { DamagedRowError, objectIn, readRow, readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { DamagedRowError, type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import type { events, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import {

@@ -1,5 +1,5 @@
 import type { RequestIdEnv } from '../../shared/http/request-id.ts'
-import type { DamagedRowError } from '../../shared/sql/damaged-row.ts'
+import type { DamagedRowError } from '../../shared/sql/db.ts'
 
 /** The caller, once a key or a login has been accepted. */
 export interface Principal {

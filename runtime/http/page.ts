@@ -1,7 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { type DamagedRowError, readRows } from '../../shared/sql/damaged-row.ts'
+import { type DamagedRowError, readRows } from '../../shared/sql/db.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
 
 /** What a store needs to know of a page. It answers up to `limit + 1` rows, so that one more tells of a next page. */

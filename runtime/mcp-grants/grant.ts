@@ -1,5 +1,4 @@
-import { readRow, textIn } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { mcpGrants } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'

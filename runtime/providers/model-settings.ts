@@ -1,7 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { modelSettings } from '../schema/tables.ts'
 import { DEFAULT_SETTINGS } from './candidates.ts'

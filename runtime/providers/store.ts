@@ -1,5 +1,4 @@
-import { readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { providers, providerTries } from '../schema/tables.ts'

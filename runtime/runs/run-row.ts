@@ -1,7 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import { objectIn, readRow } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { objectIn, type RowOf, readRow } from '../../shared/sql/db.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { POISONED } from '../execution/claim-statement.ts'
 import type { runData, runs } from '../schema/tables.ts'

@@ -1,6 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import { objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { objectIn, type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import type { scheduleFires, schedules } from '../schema/tables.ts'

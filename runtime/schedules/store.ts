@@ -1,7 +1,6 @@
 import type { InStatement, InValue } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
-import { readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'

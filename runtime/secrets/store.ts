@@ -1,7 +1,6 @@
 import type { InValue, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import { type DamagedRowError, readRow, readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type DamagedRowError, type Db, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/wire/runtime/provider.ts'
 import { RunFailure } from '../execution/failure.ts'

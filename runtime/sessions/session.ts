@@ -1,7 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import { listIn, objectIn, readRow, textIn } from '../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../shared/sql/db.ts'
+import { listIn, objectIn, type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import type {
   Session,
   SessionEvent,

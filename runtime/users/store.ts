@@ -1,6 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { readRow } from '../../shared/sql/damaged-row.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'

@@ -1,6 +1,5 @@
 import type { InStatement, InValue } from '@libsql/client/web'
-import { readRows } from '../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'

@@ -135,7 +135,7 @@ describe('a run under way that is damaged', () => {
     const { status } = await on.call('POST', `/v1/runs/${bad}/cancel`, {})
     // Its input cannot be shown, which the answer says; it has ended.
     expect(sql.includes("input = '{'") ? 500 : 200).toBe(status)
-    expect((await standing())?.['status']).toBe('cancelled')
+    expect((await standing())?.status).toBe('cancelled')
   })
 })
 

@@ -1,6 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { listIn, readRow, textIn } from '../../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { type Db, listIn, type RowOf, readRow, rowsOf, textIn } from '../../../shared/sql/db.ts'
 import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import { type PageOf, pageSql, readPage } from '../../http/page.ts'

@@ -1,5 +1,4 @@
-import { listIn, objectIn, readRow, textIn } from '../../../shared/sql/damaged-row.ts'
-import type { RowOf } from '../../../shared/sql/db.ts'
+import { listIn, objectIn, type RowOf, readRow, textIn } from '../../../shared/sql/db.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import { type Backend, backends, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node, NodeBackend } from '../../../shared/wire/runtime/node.ts'

@@ -1,6 +1,5 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
-import { readRows } from '../../../shared/sql/damaged-row.ts'
-import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, readRows, rowsOf } from '../../../shared/sql/db.ts'
 import { storableText } from '../../../shared/sql/sql-values.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
