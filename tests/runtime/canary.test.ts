@@ -116,7 +116,10 @@ describe('a canary prompt and a canary key', () => {
       args: [broken.id],
     })
     const refused = await fixture.call('GET', `/v1/runs/${broken.id}/journal`)
-    expect([refused.status, await refused.json()]).toMatchObject([500, { error: expect.stringContaining('does not open') }])
+    expect([refused.status, await refused.json()]).toMatchObject([
+      500,
+      { error: expect.stringContaining('does not open') },
+    ])
     await fixture.call('POST', '/v1/runs', { agentName: 'echo', input: PROMPT })
     expect(fixture.lines.length).toBeGreaterThan(0)
     for (const canary of [PROMPT, CANARY, owner.rawKey, other.rawKey, KEY]) {
