@@ -38,7 +38,8 @@ describe('a local client', () => {
     }
     const twice = await db.execute('select 1 as x, 2 as x')
     expect([twice.rows[0]?.x, twice.rows[0]?.[1]]).toEqual([1, 2])
-    await expect(db.execute('select 9007199254740993 as n')).rejects.toThrow(/9007199254740993/)
+    // Beyond what a number holds exactly: the reader of the row names it, and the rows beside it are read.
+    expect((await db.execute('select 9007199254740993 as n')).rows[0]?.n).toBe(9007199254740993n)
   })
 
   it('gives all rows of a statement one shape, whenever it is executed', async () => {
