@@ -146,7 +146,7 @@ describe('a schedule that is due', () => {
     await close()
   })
 
-  it('stands still when it is damaged in the store, and holds up nobody', async () => {
+  it('stands still when it is damaged in the store, and holds up no other', async () => {
     const { add, fire, clock, db, runsOf, close } = await scheduleFixture()
     const [bad, good] = [await add('*/5 * * * *'), await add('*/5 * * * *')]
     await db.execute({ sql: "update schedules set input = '{' where id = ?", args: [bad] })
@@ -155,6 +155,17 @@ describe('a schedule that is due', () => {
     const { rows } = await db.execute({ sql: 'select due_ms, last_error from schedules where id = ?', args: [bad] })
     expect(rows).toEqual([{ due_ms: null, last_error: 'damaged' }])
     expect((await runsOf(good)).length).toBe(1)
+    await close()
+  })
+
+  it('stays due while its input is sealed under a key that is not here', async () => {
+    const { add, fire, clock, db, close } = await scheduleFixture()
+    const id = await add('*/5 * * * *')
+    await db.execute({ sql: "update schedules set input = 'wbd1.other.x' where id = ?", args: [id] })
+    clock.advance(MINUTE)
+    await expect(fire(onTime)).rejects.toThrow(/sealed under the data key other/)
+    const { rows } = await db.execute({ sql: 'select due_ms, last_error from schedules where id = ?', args: [id] })
+    expect(rows).toEqual([{ due_ms: expect.any(Number), last_error: null }])
     await close()
   })
 

@@ -31,9 +31,9 @@ export interface Settling {
   dueMs: number | undefined
 }
 
-// The turn goes by webhook, each by the index of its own due rows, and then by tenant: one with a long backlog does not hide the others.
 const GIVE_UP = `update webhook_deliveries set outcome = 'failed', error = ?, due_ms = null where webhook_id = ? and event_id = ?`
 
+// The turn goes by webhook, each by the index of its own due rows, and then by tenant: one with a long backlog does not hide the others.
 const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
 where rowid in (
   select id from (

@@ -211,9 +211,14 @@ export function readRow<R extends object, T>(name: string, row: R, read: (row: R
     }
     return read(row)
   } catch (cause) {
+    if (isSealedElsewhere(cause)) throw cause
     throw new DamagedRowError(name, { cause }, advice)
   }
 }
+
+/** Under a key that this process was not given: the row is as it was written, and nothing may be decided about it. */
+const isSealedElsewhere = (cause: unknown): boolean =>
+  cause instanceof Error && 'problem' in cause && cause.problem === 'other_key'
 
 /** What `read` makes of the rows that can be read; `damaged` gets the error of each other one, which takes nothing from the rest. */
 export function readRows<R, T>(

@@ -34,8 +34,12 @@ if (hasChromium()) {
 
       /** One step, after which the page is as it should be in both schemes of colours. */
       async function step(name: string, act: () => Promise<unknown>): Promise<void> {
-        await act().catch((error: unknown) => {
-          throw new Error(`step ${steps + 1}, ${name}: ${error}`)
+        await act().catch(async (error: unknown) => {
+          const shown = await page.evaluate(() => {
+            const fields = [...document.querySelectorAll('textarea')].map(one => `${one.name}: ${one.value}`)
+            return [location.pathname, document.body.innerText, ...fields].join('\n')
+          })
+          throw new Error(`step ${steps + 1}, ${name}: ${error}\nThe page showed:\n${shown}`)
         })
         steps++
         await page.waitForLoadState()
