@@ -77,6 +77,21 @@ it('asks a store that is slow so seldom that asking takes a tenth of the time', 
   await close()
 })
 
+it('keeps no page waiting for one answer that was slow', async () => {
+  const { marks, asked, store, open } = watched()
+  const { told, close } = await open('a')
+  await after(1000)
+  store.tookMs = 1000
+  await after(150)
+  store.tookMs = 0
+  marks.set('a', '2')
+  const before = asked.length
+  await after(1200)
+  expect(asked.length).toBeGreaterThan(before)
+  expect(told).toHaveLength(2)
+  await close()
+})
+
 it('asks once at a time, also where all pages close and others open while it asks', async () => {
   const { asked, store, open } = watched()
   store.tookMs = 100

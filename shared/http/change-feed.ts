@@ -2,7 +2,7 @@ import type { SseEvent } from './sse-write.ts'
 
 /** So that a page is up to date within 300 ms of the commit that it shows. */
 const POLL_MS = 120
-/** Of a store that is slow less is asked: this takes a tenth of the time at most. */
+/** Of a store that is slow less is asked: this takes a tenth of the time at most. One slow answer after a quick one is no slow store. */
 const REST = 10
 /** So many pages look at once when something has changed; where more are open they take turns. */
 const AT_ONCE = 40
@@ -41,6 +41,7 @@ export function changeFeed(store: Marks, { monotonic = () => performance.now(), 
   let timer: ReturnType<typeof setTimeout> | undefined
   let over = false
   let tookMs = 0
+  let beforeMs = 0
   let turns = { count: AT_ONCE, atMs: monotonic() }
 
   function schedule(): void {
@@ -50,6 +51,7 @@ export function changeFeed(store: Marks, { monotonic = () => performance.now(), 
         const beganMs = monotonic()
         // A store that does not answer is reported by the next page that asks it.
         await poll(beganMs).catch(() => undefined)
+        beforeMs = tookMs
         tookMs = monotonic() - beganMs
         tell(beganMs)
         // While it asked, all pages may have closed and others opened, which began anew.
@@ -57,7 +59,7 @@ export function changeFeed(store: Marks, { monotonic = () => performance.now(), 
         timer = undefined
         schedule()
       },
-      Math.max(POLL_MS, REST * tookMs),
+      Math.max(POLL_MS, REST * Math.min(tookMs, beforeMs)),
     )
     timer = own
   }

@@ -26,7 +26,7 @@ if (hasChromium()) {
       const fixture = await dashboardFixture()
       const seen = await openPlaywright()
       const { page } = seen
-      page.setDefaultTimeout(30_000)
+      page.setDefaultTimeout(10_000)
       await page.setViewportSize({ width, height })
       const at = (path: string) => `${fixture.origin}/${path}`
       const wrong: string[] = []
