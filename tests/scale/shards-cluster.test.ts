@@ -217,7 +217,8 @@ describe.runIf(here)('three control planes and four nodes over four shards, each
       )
       const { today } = await json<Budget>(tenant, '/v1/agents/worker/budget')
       expect(today).toMatchObject({ runs: runs.length, reserved: { tokens: 0, costUsd: 0 } })
-      if (tenant.onNode) continue
+      // A tenant of the shard that was away may have no run; there is nothing to archive then.
+      if (tenant.onNode || runs.length === 0) continue
       // Offline, by the command.
       const to = join(folder, id)
       const env = { PLATFORM_URL: group.instances[0]!.origin, PLATFORM_API_KEY: key }

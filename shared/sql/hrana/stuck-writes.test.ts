@@ -77,15 +77,17 @@ if (await sqldAvailable()) {
     })
   })
 
-  // The pinned server stops for ever after half a minute of this as a rule, by chance; two cores are busy meanwhile.
+  // Two cores are busy meanwhile. The server stops by chance: as a rule within half a minute, now and then not in four.
   describe.runIf(isFull)('the pinned server with fifty writers', () => {
-    it('stops taking writes while it answers reads, and the client says so', async () => {
+    it('is called stuck where it stops taking writes while it answers reads', async ({ skip }) => {
       server = await startSqld()
       const url = server.primaryUrl
       client = serverClient({ url, transport: await poolTransport(serverAddress(url)) })
       await client.execute('create table t (n integer, text text) strict')
-      const until = performance.now() + 240_000
-      const over = () => client.writes.stuck || performance.now() > until
+      const began = performance.now()
+      let written = began
+      const silentMs = () => performance.now() - written
+      let over = false
       const rows = Array.from({ length: 10 }, (_, n) => ({
         sql: 'insert into t values (?, ?)',
         args: [n, 'x'.repeat(100)],
@@ -96,21 +98,37 @@ if (await sqldAvailable()) {
           url,
           fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(250_000) }),
         })
-        while (!over()) await other.batch(rows, 'write').catch(() => undefined)
+        while (!over) {
+          const isWritten = await other.batch(rows, 'write').then(
+            () => true,
+            () => false,
+          )
+          if (isWritten) written = performance.now()
+        }
         other.close()
       }
       const writers = Array.from({ length: 50 }, writer)
-      while (!over()) {
-        await client.execute("insert into t values (0, 'own')").catch(() => undefined)
+      const own = (async () => {
+        while (!over) {
+          await client.execute("insert into t values (0, 'own')").catch(() => undefined)
+          await new Promise(resolve => setTimeout(resolve, 100))
+        }
+      })()
+      // A write of our own that is sent when all have stopped is late after 10 s.
+      while (!client.writes.stuck && silentMs() < 30_000 && performance.now() - began < 120_000)
         await new Promise(resolve => setTimeout(resolve, 100))
+      over = true
+      const hasStopped = client.writes.stuck || silentMs() >= 30_000
+      if (hasStopped) {
+        expect(client.writes.stuck, `no write for ${Math.round(silentMs())} ms`).toBe(true)
+        expect((await client.execute('select count(*) as n from t')).rows[0]?.n).toBeGreaterThan(0)
       }
-      expect(client.writes.stuck).toBe(true)
-      expect((await client.execute('select count(*) as n from t')).rows[0]?.n).toBeGreaterThan(0)
       await server.down()
-      await Promise.all(writers)
+      await Promise.all([...writers, own])
       await server.back()
       await client.execute("insert into t values (1, 'after the restart')")
       expect(client.writes.stuck).toBe(false)
+      skip(!hasStopped, 'the server took writes for two minutes')
     }, 300_000)
   })
 }
