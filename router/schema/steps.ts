@@ -1,5 +1,22 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { routerBaseline } from './baseline.ts'
 
+/**
+ * What of evals adds up over the records of a day that is over, as JSON, beside its rows of savings_days: with these it is made, and with
+ * these it goes.
+ */
+const EVALS = `create table evals_days (
+  tenant_id text not null,
+  day integer not null,
+  sums text not null,
+  primary key (tenant_id, day)
+) strict;
+create trigger evals_days_go after delete on savings_days begin
+  delete from evals_days where tenant_id = old.tenant_id and day = old.day;
+end;`
+
 /** The router's tables, step by step, from 0.3.0 on. A released step is never edited: add one. */
-export const routerSteps: readonly Migration[] = [{ id: 100, name: 'baseline of 0.3.0', sql: routerBaseline }]
+export const routerSteps: readonly Migration[] = [
+  { id: 100, name: 'baseline of 0.3.0', sql: routerBaseline },
+  { id: 101, name: 'evals of days that are over', sql: EVALS },
+]

@@ -51,6 +51,12 @@ export const savingsDays = table('savings_days', {
   calibrated_spent: integer().notNull(),
 })
 
+export const evalsDays = table('evals_days', {
+  tenant_id: text().notNull(),
+  day: integer().notNull(),
+  sums: text().notNull(),
+})
+
 export const feedback = table('feedback', {
   tenant_id: text().notNull(),
   seq: integer().notNull(),

@@ -1,32 +1,13 @@
 import { toUsd } from '../../shared/money/money.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/db.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
-import type { Verdict } from '../../shared/wire/router/feedback.ts'
-import type { traces } from '../schema/tables.ts'
-import { stretches, type Window } from './savings.ts'
+import { evalSums, rowsOfWindow } from './eval-sums.ts'
+import type { Window } from './savings.ts'
 import type { StoredChain } from './stored-records.ts'
 
 /** What the store knows of `GET /-/evals`; which gates are disabled and the calibration are the running router's. */
 export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
-
-type CountsRow = Pick<RowOf<typeof traces>, 'route_ix' | 'served_rung' | 'escalations' | 'failovers'> &
-  Record<'requests' | 'straight', number>
-
-interface MoveRow {
-  came: number | null
-  went: number
-  requests: number
-}
-
-/** A run of a record that was changed may lack any of its members. */
-interface GateRow {
-  gate_id: unknown
-  verdict: Verdict
-  micros: number | null
-  runs: number
-  cost: number | null
-}
 
 interface GateRuns {
   pass: number
@@ -38,43 +19,18 @@ interface GateRuns {
 }
 
 export async function evals(chains: readonly StoredChain[], window: Window): Promise<StoredEvals> {
+  const sums = evalSums()
   const counts = { requests: 0, escalations: 0, failovers: 0 }
   const routes = new Map<number | null, Map<number, number>>()
   const walls: number[] = []
+  const walled = Math.ceil(WALLS / Math.max(1, chains.length))
   const moves = new Map<string, RungMove>()
   const gates = new Map<string, GateRuns>()
   const outcomes = { reported: 0, failed: 0 }
   for (const { db, tenant } of chains) {
-    for await (const { since, until } of stretches(db, tenant, window)) {
-      const args = [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER]
-      const [sums, runs, moved] = await db.read([
-        { sql: countsSql, args },
-        { sql: gatesSql, args },
-        { sql: movesSql, args },
-      ])
-      for (const row of rowsOf<CountsRow>(sums!)) {
-        counts.requests += row.requests
-        counts.escalations += row.escalations
-        counts.failovers += row.failovers
-        const rung = row.served_rung
-        const route = routes.get(row.route_ix) ?? new Map<number, number>()
-        routes.set(row.route_ix, route.set(rung, (route.get(rung) ?? 0) + row.requests))
-        // A request that did not climb was served at its start rung.
-        if (rung >= 0) move(moves, null, rung, row.straight)
-      }
-      for (const { came, went, requests } of rowsOf<MoveRow>(moved!)) move(moves, came, went, requests)
-      for (const row of rowsOf<GateRow>(runs!)) {
-        const id = String(row.gate_id)
-        const gate = gates.get(id) ?? { pass: 0, fail: 0, abstain: 0, cost: 0, times: new Map() }
-        gates.set(id, gate)
-        gate[row.verdict] += row.runs
-        const micros = row.micros ?? 0
-        gate.cost += row.cost ?? 0
-        gate.times.set(micros, (gate.times.get(micros) ?? 0) + row.runs)
-      }
-    }
+    await rowsOfWindow(db, tenant, window, sums.add)
     const whole = [tenant, window.since?.getTime() ?? 0, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER]
-    const newest = await db.execute({ sql: wallsSql, args: whole })
+    const newest = await db.execute({ sql: wallsSql, args: [...whole, walled] })
     for (const { wall } of rowsOf<{ wall: unknown }>(newest)) if (typeof wall === 'number') walls.push(wall)
     for (let after: string | undefined = ''; after !== undefined; ) {
       const last = await db.execute({ sql: lastReportedSql, args: [tenant, after] })
@@ -86,6 +42,24 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
       after = upTo
       if (after !== undefined) await new Promise<void>(nextTurn)
     }
+  }
+  const { calls, moves: moved, gates: runs } = sums.rows()
+  for (const [route, rung, requests, straight, escalations, failovers] of calls) {
+    counts.requests += requests
+    counts.escalations += escalations
+    counts.failovers += failovers
+    const rungs = routes.get(route) ?? new Map<number, number>()
+    routes.set(route, rungs.set(rung, (rungs.get(rung) ?? 0) + requests))
+    // A request that did not climb was served at its start rung.
+    if (rung >= 0) move(moves, null, rung, straight)
+  }
+  for (const [from, to, requests] of moved) move(moves, from, to, requests)
+  for (const [id, verdict, micros, runsOfIt, cost] of runs) {
+    const gate = gates.get(id) ?? { pass: 0, fail: 0, abstain: 0, cost: 0, times: new Map() }
+    gates.set(id, gate)
+    gate[verdict] += runsOfIt
+    gate.cost += cost
+    gate.times.set(micros, (gate.times.get(micros) ?? 0) + runsOfIt)
   }
   const { reported, failed } = outcomes
   return {
@@ -116,28 +90,12 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
   }
 }
 
-const straight = 'served_rung >= 0 and escalations = 0 and failovers = 0'
-const countsSql = `select route_ix, served_rung, count(*) as requests, sum(${straight}) as straight, sum(escalations) as escalations, sum(failovers) as failovers
-  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by route_ix, served_rung`
-
-// From attempt to attempt. Only records of calls that moved are read whole; the others say where they were in the index.
-const movesSql = `select case when attempt.key > 0 then json_extract(body, '$.attempts[' || (attempt.key - 1) || '].rung') end as came, attempt.value ->> 'rung' as went, count(*) as requests
-  from traces indexed by traces_time cross join json_each(case when json_valid(body) then body else '{}' end, '$.attempts') as attempt
-  where tenant_id = ? and ts_ms >= ? and ts_ms < ? and not (${straight}) and typeof(attempt.key) = 'integer'
-  group by 1, 2 having typeof(went) = 'integer' and typeof(came) in ('integer', 'null')`
-
-// Times to two digits: p50 and p95 are within 5 %, and the groups stay few however many runs there were.
-const micros = 'run.value ->> 3'
-const rounded = `case when ${micros} < 100 then ${micros} when ${micros} < 1000 then (${micros} + 5) / 10 * 10
-  when ${micros} < 10000 then (${micros} + 50) / 100 * 100 when ${micros} < 100000 then (${micros} + 500) / 1000 * 1000
-  when ${micros} < 1000000 then (${micros} + 5000) / 10000 * 10000 else (${micros} + 50000) / 100000 * 100000 end`
-const gatesSql = `select run.value ->> 0 as gate_id, run.value ->> 1 as verdict, ${rounded} as micros, count(*) as runs, sum(run.value ->> 2) as cost
-  from traces indexed by traces_time cross join json_each(case when json_valid(gates) then gates end) as run
-  where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1, 2, 3`
+/** The newest calls whose times are read, of all tenants together. */
+const WALLS = 1000
 
 // The time of a call stands in its record alone, and so few records are read however long the window is.
 const wallsSql = `select case when json_valid(body) then json_extract(body, '$.final.wall_ms') end as wall
-  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms desc, seq desc limit 1000`
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms desc, seq desc limit ?`
 
 // A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (docs/spec/router.md §2.4).
 const outcomesSql = `with latest as (

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Db } from '../../shared/sql/db.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
+import { evals } from './evals.ts'
 import { DAY_MS, savings, type Window } from './savings.ts'
 import { savingsByDay, unchangedSql, wrongSums } from './savings-days.ts'
 import { endsSql } from './stored-records.ts'
@@ -56,6 +57,13 @@ const all = async (db: Db) => {
   return found
 }
 
+const allEvals = async (db: Db) => {
+  const chains = ['default', 'other'].map(tenant => ({ db, tenant }))
+  const found = []
+  for (const window of windows) found.push(await evals(chains, window))
+  return found
+}
+
 const summed = async (db: Db, tenant = 'default') =>
   (
     await db.execute({ sql: 'select distinct day from savings_days where tenant_id = ? order by 1', args: [tenant] })
@@ -72,11 +80,14 @@ async function sumUp({ clock, writer }: Awaited<ReturnType<typeof fiveDays>>) {
 it('says the same in every window, by every group, from sums of days and from records', async () => {
   const store = await fiveDays()
   const before = await all(store.db)
+  const evalsBefore = await allEvals(store.db)
   await sumUp(store)
   // The fourth day was over an hour ago, and calls of it may still end.
   expect(await summed(store.db)).toEqual([0, 1, 2])
   expect(await summed(store.db, 'other')).toEqual([0, 1, 2])
   expect(await all(store.db)).toEqual(before)
+  expect(await allEvals(store.db)).toEqual(evalsBefore)
+  expect(evalsBefore[0]).toMatchObject({ requests: 300, gates: [{ pass: 300 }], moves: [{ from: null, to: 0 }] })
   expect(await wrongSums(store.db)).toBeUndefined()
   // The sums are what is read.
   await store.db.execute(
@@ -87,6 +98,33 @@ it('says the same in every window, by every group, from sums of days and from re
   expect(await wrongSums(store.db, 'other')).toMatchObject({ count: 1 })
   expect(await wrongSums(store.db, 'nobody')).toBeUndefined()
   await store.writer.close()
+})
+
+it('keeps for evals what belongs to the sums of a day, and says where it is not what the records say', async () => {
+  const store = await fiveDays()
+  const { db } = store
+  const kept = async () =>
+    (await db.execute('select tenant_id, day from evals_days order by 1, 2')).rows.map(
+      ({ tenant_id, day }) => `${tenant_id} ${Number(day) - START / DAY_MS}`,
+    )
+  const days = ['default 0', 'default 1', 'default 2', 'other 0', 'other 1', 'other 2']
+  await sumUp(store)
+  expect(await kept()).toEqual(days)
+  await db.execute("update evals_days set sums = replace(sums, 'pass', 'fail') where tenant_id = 'other'")
+  expect(await wrongSums(db)).toMatchObject({ count: 3, first: { tenant: 'other' } })
+  await db.execute("update evals_days set sums = '{' where tenant_id = 'other'")
+  expect((await allEvals(db))[0]!.requests).toBe(300)
+  // As `router verify` says.
+  await db.execute("delete from savings_days where tenant_id = 'other'")
+  expect(await kept()).toEqual(days.slice(0, 3))
+  await store.writer.close()
+  // A store of 0.3.0 has no more than savings.
+  await db.execute('delete from evals_days')
+  const writer = testWriter(db, { clock: store.clock, limits: { checkpoint_seconds: 1 } })
+  await sumUp({ ...store, writer })
+  expect(await kept()).toEqual(days)
+  expect(await wrongSums(db)).toBeUndefined()
+  await writer.close()
 })
 
 it('takes a record that comes late into the sums of its day', async () => {

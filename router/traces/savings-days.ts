@@ -2,7 +2,8 @@ import type { InStatement } from '@libsql/client/web'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import type { savingsDays, traces } from '../schema/tables.ts'
+import type { evalsDays, savingsDays, traces } from '../schema/tables.ts'
+import { evalSums, rowsOfDay, rowsOfStretch } from './eval-sums.ts'
 import type { LeaseTerm } from './lease.ts'
 import { DAY_MS, dayOf, stretches, sumColumns, sums } from './savings.ts'
 import { endsOf } from './stored-records.ts'
@@ -67,6 +68,7 @@ async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: 
   const before = await endsOf(db, of.tenant)
   if (before === undefined) return false
   const groups = new Map<string, DaySums>()
+  const evals = evalSums()
   const day = { since: new Date(of.day * DAY_MS), until: new Date((of.day + 1) * DAY_MS) }
   for await (const { since, until } of stretches(db, of.tenant, day)) {
     if (isOver()) return false
@@ -80,22 +82,26 @@ async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: 
       if (known === undefined) groups.set(key, { ...row })
       else for (const name of sumColumns) known[name] += row[name]
     }
+    evals.add(await rowsOfStretch(db, of.tenant, { since, until }))
   }
   const values = sumColumns.map(name => `value ->> '${name}'`).join(', ')
-  const kept = await db.execute({
-    sql: `insert or replace into savings_days (${columns})
-      select ?, ?, value ->> 'route', value ->> 'model', ${values} from json_each(?) where ${fence} and ${unchangedSql}`,
-    args: [
-      of.tenant,
-      of.day,
-      JSON.stringify([...groups.values()]),
-      holder,
-      epoch,
-      ...[of.tenant, before.low],
-      ...[of.tenant, before.high, day.since.getTime(), day.until.getTime()],
-    ],
-  })
-  return kept.rowsAffected > 0
+  const still = [
+    ...[holder, epoch],
+    ...[of.tenant, before.low],
+    ...[of.tenant, before.high, day.since.getTime(), day.until.getTime()],
+  ]
+  const [kept] = await db.write([
+    {
+      sql: `insert or replace into savings_days (${columns})
+        select ?, ?, value ->> 'route', value ->> 'model', ${values} from json_each(?) where ${fence} and ${unchangedSql}`,
+      args: [of.tenant, of.day, JSON.stringify([...groups.values()]), ...still],
+    },
+    {
+      sql: `insert or replace into evals_days (tenant_id, day, sums) select ?, ?, ? where ${fence} and ${unchangedSql}`,
+      args: [of.tenant, of.day, JSON.stringify(evals.rows()), ...still],
+    },
+  ])
+  return kept!.rowsAffected > 0
 }
 
 /** The days whose sums are not those of their records; undefined where there is none. */
@@ -113,10 +119,17 @@ export async function wrongSums(db: Db, tenant?: string): Promise<{ first: LateD
         select exists (select * from kept except select * from made) or exists (select * from made except select * from kept) as differs`,
       args: [of.tenant, of.day, ...ofDay(of)],
     })
-    if (both.rows[0]?.differs === 1) wrong.push(of)
+    if (both.rows[0]?.differs === 1 || !(await areEvals(db, of))) wrong.push(of)
   }
   const [first] = wrong
   return first && { first, count: wrong.length }
+}
+
+/** Whether what is kept of a day for evals, if anything, is what its records say. */
+async function areEvals(db: Db, { tenant, day }: LateDay): Promise<boolean> {
+  const sql = 'select * from evals_days where tenant_id = ? and day = ?'
+  const [kept] = rowsOf<RowOf<typeof evalsDays>>(await db.execute({ sql, args: [tenant, day] }))
+  return kept === undefined || kept.sums === JSON.stringify(await rowsOfDay(db, tenant, day))
 }
 
 /** Sums up what was saved on days that are over, so that savings of all time do not read every record. */
@@ -147,10 +160,10 @@ export function savingsByDay({ db, clock }: { db: Db; clock: Pick<Clock, 'now'> 
 /** The first day from `from` on that has a record and no sums. */
 async function oldestOpen(db: Db, tenant: string, from: number): Promise<number | undefined> {
   const answer = await db.execute({
-    sql: 'select distinct day from savings_days where tenant_id = ? and day >= ?',
+    sql: 'select day from evals_days where tenant_id = ? and day >= ?',
     args: [tenant, from],
   })
-  const closed = new Set(rowsOf<Pick<RowOf<typeof savingsDays>, 'day'>>(answer).map(({ day }) => day))
+  const closed = new Set(rowsOf<Pick<RowOf<typeof evalsDays>, 'day'>>(answer).map(({ day }) => day))
   for (let day = from; ; day++) {
     if (closed.has(day)) continue
     const first = await db.execute({

@@ -93,6 +93,7 @@ export async function growthOfTraces(folder: string, sizes: number[], say: (line
       ['savings of a day', await medianMs(5, () => get(`/-/savings?since=${encodeURIComponent(day)}`))],
       ['summing up a day, once', sumUpMs],
       ['savings of all 90 days', await medianMs(9, () => get('/-/savings'))],
+      ['evals of all 90 days', await medianMs(9, () => get('/-/evals'))],
     ])
     await router.close()
     const log = silentLog()

@@ -31,7 +31,7 @@ export const routeRungs = z.object({
 })
 export type RouteRungs = z.infer<typeof routeRungs>
 
-/** From a call's arrival to the end of its answer, over the newest calls of each tenant: at most 1,000 of them. */
+/** From a call's arrival to the end of its answer, over the newest calls, about 1,000 in all and as many of each tenant. */
 export const callLatency = z.object({ calls: count, p50_ms: z.number().nullable(), p95_ms: z.number().nullable() })
 
 export const evals = named(
