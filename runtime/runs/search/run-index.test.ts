@@ -7,7 +7,7 @@ import { expectWithin } from '../../../tests/crowding.ts'
 import { eventually } from '../../../tests/eventually.ts'
 import { type Fixture, fixture, type Got } from '../../auth/testing/fixture.ts'
 import { countStatement } from '../run-list.ts'
-import { runIndex } from './run-index.ts'
+import { type RunIndexDeps, runIndex } from './run-index.ts'
 
 /** When the first of 100,000 runs was made. */
 const FIRST_MS = 1_700_000_000_000
@@ -101,6 +101,36 @@ describe('a store in clear', () => {
     const { rawKey } = await here.newKey({}, tenant)
     expect(await find({ label: 'plain:' }, rawKey)).toEqual([])
     expect(await find({ q: 'a' }, rawKey)).toEqual([])
+  })
+
+  it('keeps the words of a run that ended when a process writes late what it read before', async () => {
+    await publish('a', { tools: ['wait'] })
+    const id = await start('a', '/call wait {"seconds":1}')
+    let letGo = () => {}
+    const held = new Promise<void>(resolve => {
+      letGo = resolve
+    })
+    let hasRead = () => {}
+    const read = new Promise<void>(resolve => {
+      hasRead = resolve
+    })
+    const slow: RunIndexDeps['db'] = {
+      ...here.db,
+      async write(statements) {
+        hasRead()
+        await held
+        return here.db.write(statements)
+      },
+    }
+    const [late, other] = [slow, here.db].map(db => runIndex({ db, clock: here.clock, log: silentLog() }))
+    const writing = late!.once()
+    await read
+    await ended(id)
+    await other!.once()
+    letGo()
+    await writing
+    const { rows } = await here.db.execute("select rowid from run_search where run_search match 'seconds'")
+    expect(rows).toHaveLength(1)
   })
 
   it('comes to the same when two processes write the index at once, and reads no run again', async () => {

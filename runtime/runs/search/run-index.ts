@@ -137,13 +137,15 @@ const of = (member: string) => `json_extract(item.value, '$.${member}')`
 /** Entries stand in the order of their runs, so that the newest are found first and a page ends where it is full. */
 const DOCS = `insert into run_search_docs (doc, run_id, is_final)
   select created_ms * ${DOCS_OF_MS} + ${of('n')}, runs.id, ${of('final')} from ${ITEMS} cross join runs on runs.id = ${of('id')} where true
-  on conflict (run_id) do update set is_final = excluded.is_final`
+  on conflict (run_id) do update set is_final = max(is_final, excluded.is_final)`
 
-const OLD_WORDS = `delete from run_search where rowid in
-  (select doc from ${ITEMS} cross join run_search_docs on run_id = ${of('id')})`
+/** What was read of a run before its end does not replace what another process wrote of it since. */
+const DUE = `${ITEMS} cross join run_search_docs on run_id = ${of('id')} and is_final = ${of('final')}`
+
+const OLD_WORDS = `delete from run_search where rowid in (select doc from ${DUE})`
 
 const NEW_WORDS = `insert into run_search (rowid, facts, words)
-  select doc, ${of('facts')}, ${of('words')} from ${ITEMS} cross join run_search_docs on run_id = ${of('id')}`
+  select doc, ${of('facts')}, ${of('words')} from ${DUE}`
 
 const KEEP_MARK = `insert into runtime_meta (key, value) values (?1, ?2)
   on conflict (key) do update set value = max(value, excluded.value)`
