@@ -70,7 +70,7 @@ it('stops asking the source while a client does not read, and cuts one that stay
       yield { event: 'a', data: 'x'.repeat(100_000) }
     }
   }
-  const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000, patienceMs: 300 }))
+  const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000, patienceMs: 2000 }))
   const client = await socket()
   client.pause()
   await once(client, 'close', { signal: AbortSignal.timeout(50) }).catch(() => undefined)
@@ -88,7 +88,7 @@ it('stops asking the source while a client does not read, and cuts one that stay
   client.pause()
   client.on('error', () => undefined)
   await expect.poll(() => produced, { timeout: 20_000 }).toBeGreaterThan(held)
-  await new Promise(resolve => setTimeout(resolve, 600))
+  await new Promise(resolve => setTimeout(resolve, 2300))
   client.resume()
   await once(client, 'close')
 })
