@@ -82,6 +82,30 @@ describe('byte texts', () => {
     )
   })
 
+  it('are those of the host, of any length', () => {
+    const bytes = Uint8Array.from({ length: 20_001 }, (_, at) => at * 7)
+    for (const end of [0, 1, 2, 3, 8191, 8192, 8193, 16_384, 20_001]) {
+      const text = Buffer.from(bytes.subarray(0, end)).toString('base64')
+      expect(toBase64(bytes.subarray(0, end))).toBe(text)
+      expect(fromBase64(text)).toEqual(bytes.subarray(0, end))
+    }
+  })
+
+  it('are read where they are spelled as they are written, and not otherwise', () => {
+    const digits = fc.string({
+      unit: fc.constantFrom(...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'),
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(digits, text => {
+        const bytes = Buffer.from(text, 'base64')
+        if (bytes.toString('base64').replace(/=+$/, '') === text)
+          expect(fromBase64(text)).toEqual(new Uint8Array(bytes))
+        else expect(() => fromBase64(text)).toThrow('expected base64')
+      }),
+    )
+  })
+
   it('have one spelling: stray bits, odd digits and foreign letters are refused', () => {
     expect(() => fromBase64('AB')).toThrow('stray bits')
     expect(() => fromBase64('A')).toThrow('expected base64')
