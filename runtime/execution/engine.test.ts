@@ -5,9 +5,11 @@ import type { InStatement } from '@libsql/client/web'
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import { markUnavailable } from '../../shared/sql/db-fault.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { approvalStore } from '../approvals/store.ts'
 import { stepsOf } from '../runs/steps.ts'
 import { clearRecords } from '../vault/records.ts'
+import { engineLimits } from './engine-deps.ts'
 import { StepFailure } from './failure.ts'
 import type { ModelRequest } from './models/model.ts'
 import { engineFixture, type FixtureOptions, says, script } from './testing/engine-fixture.ts'
@@ -378,4 +380,19 @@ it('takes a run up again whose claim was made although its answer was lost', asy
   // Long before the lease of a minute ends.
   expect(await until(id)).toMatchObject({ status: 'succeeded' })
   expect(cut).toBeLessThan(1)
+})
+
+it('takes up a run that was made while the clock was ahead, once that is set back', async () => {
+  const clock = manualClock(new Date('2026-01-02T03:04:05Z'))
+  for (const running of [true, false]) {
+    const made = await engineFixture({ clock, limits: { ...engineLimits, recoveryMs: 50 } })
+    open.push(made)
+    const { create, until, engine } = made
+    if (running) await engine.start()
+    clock.set(365 * 86_400_000)
+    const id = await create({ prompt: 'hello' })
+    clock.set(-365 * 86_400_000)
+    if (!running) await engine.start()
+    expect(await until(id)).toMatchObject({ status: 'succeeded' })
+  }
 })

@@ -92,6 +92,7 @@ export function createEngine(deps: EngineDeps) {
   async function sweep(): Promise<void> {
     const started = clock.monotonic()
     try {
+      await leases.queueByClock(clock.now().getTime())
       await releaseGone(deps, leases)
       await setAside(deps, leases)
     } catch (error) {

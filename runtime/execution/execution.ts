@@ -84,8 +84,7 @@ async function hold(
   // Known before the work begins: a wait between its last step and its end would part their commits.
   const rules = await rulesOf(deps, run)
   const end = (ending: Ending) => finish(deps, run, journal, history, { ...ending, drop: rules.drop })
-  const park = (all: Parameters<typeof suspendUntil>[0]) =>
-    journal.release(() => suspendUntil(all, clock.now().getTime()))
+  const park = (all: Parameters<typeof suspendUntil>[0]) => journal.release(() => suspendUntil(all))
   try {
     await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
@@ -373,7 +372,7 @@ async function finish(
   if (told) deps.observer?.ended(told)
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
-  metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
+  metrics.runSeconds.observe(Math.max(0, clock.now().getTime() - run.createdMs) / 1000)
   if (told && (told.isolation !== 'shared' || needsSandbox(await deps.manifestOf(run.versionId)))) {
     await deps.sandboxes.forget(run.id).catch((error: unknown) => {
       deps.log.warn('the workspace of a run could not be removed', { error, runId: run.id })

@@ -1,4 +1,5 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { DamagedRowError, type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
@@ -132,6 +133,14 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       // What cannot be read is read once more with the rest of its run.
       const inputs = readRows(rowsOf<StoredInput>(results[2]!), toInput, () => undefined)
       return claimed(results, new Map(inputs))
+    },
+
+    /** Runs that wait for their turn and were made while the clock was ahead are due now. Their ids begin with the time that it said. */
+    async queueByClock(nowMs: number): Promise<void> {
+      const where = "id > ?1 and due_ms > ?2 and status = 'queued'"
+      const args = [uuidv7(nowMs), nowMs]
+      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args })
+      if (found.rows.length > 0) await db.execute({ sql: `update runs set due_ms = ?2 where ${where}`, args })
     },
 
     /** When the first of all runs is due, those included that are due already; `dueOf` reads its result. */

@@ -5,7 +5,7 @@ import type { Transition } from './journal/commit.ts'
  * Where a run goes when all it can do now is wait. Calls of one turn may wait for different things: it is `waiting` when a
  * human is among them, and due when the first of the others may have come.
  */
-export function suspendUntil(all: readonly SuspendedUntil[], nowMs: number): Transition {
+export function suspendUntil(all: readonly SuspendedUntil[]): Transition {
   const due: number[] = []
   const children: string[] = []
   const signals: string[] = []
@@ -14,7 +14,7 @@ export function suspendUntil(all: readonly SuspendedUntil[], nowMs: number): Tra
   for (const until of all) {
     switch (until.on) {
       case 'drain':
-        due.push(nowMs)
+        due.push(0)
         break
       case 'approval':
         due.push(until.expiresMs)

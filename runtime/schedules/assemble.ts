@@ -62,7 +62,7 @@ export function assembleSchedules(options: SchedulingOptions): Scheduling {
     fires: metrics.counter('waybill_schedule_fires_total', 'Windows of schedules, by what became of them.'),
     lagSeconds: metrics.histogram('waybill_schedule_lag_seconds', 'Time from a window to the run that it started.'),
   })
-  const scan: Scanner = scanner({ fire, store, clock, log })
+  const scan: Scanner = scanner({ fire, moveByClock: () => service.moveByClock(), store, clock, log })
   const service = scheduleService({
     db,
     store,
@@ -78,6 +78,7 @@ export function assembleSchedules(options: SchedulingOptions): Scheduling {
     schedules: { store, service, zones, now },
     async start({ timers }) {
       await service.moveByDefault()
+      await service.moveByClock()
       if (timers) scan.start()
     },
     fireDue: scan.once,

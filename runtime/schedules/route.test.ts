@@ -16,6 +16,43 @@ async function scheduleApi(options: Parameters<typeof fixture>[0] = {}) {
   }
 }
 
+const YEAR_MS = 365 * 86_400_000
+
+describe('a clock that is set back', () => {
+  it.each([true, false])(
+    'times schedules anew, and fires no window twice: while the service runs: %s',
+    async running => {
+      const { create, call, clock, db, runtime, close } = await scheduleApi()
+      const { body: every } = await create({ cronExpr: '*/5 * * * *' })
+      clock.advance(56_000)
+      await runtime.scheduled()
+      clock.set(YEAR_MS)
+      await runtime.scheduled()
+      const { body: late } = await create({ cronExpr: '6 3 * * *' })
+      const dueOf = async (on: typeof call, { id }: Schedule) =>
+        (await on<Schedule>('GET', `/v1/schedules/${id}`)).body.nextFireAt
+      expect(await dueOf(call, every)).toBe('2027-01-02T03:10:00.000Z')
+      clock.set(-YEAR_MS)
+      clock.advance(1000)
+      const next = running ? undefined : await scheduleApi({ db, clock })
+      await (next ?? { runtime }).runtime.scheduled()
+      expect(await dueOf(call, every)).toBe('2026-01-02T03:10:00.000Z')
+      expect(await dueOf(call, late)).toBe('2026-01-02T03:06:00.000Z')
+      clock.advance(5 * 60_000)
+      await (next ?? { runtime }).runtime.scheduled()
+      const { body: fires } = await call<Fire[]>('GET', `/v1/schedules/${every.id}/fires?limit=200`)
+      expect(
+        fires.filter(({ windowAt }) => windowAt.startsWith('2026-01-02T')).map(one => [one.windowAt, one.outcome]),
+      ).toEqual([
+        ['2026-01-02T03:10:00.000Z', 'started'],
+        ['2026-01-02T03:05:00.000Z', 'started'],
+      ])
+      await next?.close()
+      await close()
+    },
+  )
+})
+
 describe('schedules over HTTP', () => {
   it('are created with defaults, read, listed, changed and deleted', async () => {
     const { create, call, clock, close } = await scheduleApi()

@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
+import { setBacks } from '../../shared/time/set-back.ts'
 
 /** Windows are fired at most this long after their time (docs/spec/runtime.md §9), even if another process changed the store meanwhile. */
 const LONGEST_PAUSE_MS = 1000
@@ -12,6 +13,8 @@ const PRUNE_MOST = 5000
 
 export interface ScannerDeps {
   fire: (options: { missedBeforeMs: number }) => Promise<void>
+  /** The clock was set back. */
+  moveByClock: () => Promise<void>
   store: {
     nextDue: () => Promise<number | undefined>
     prune: (beforeMs: number, most: number) => Promise<void>
@@ -23,16 +26,17 @@ export interface ScannerDeps {
 export type Scanner = ReturnType<typeof scanner>
 
 /** Fires schedules when they are due, as long as the process lives. A host without timers calls `once` instead. */
-export function scanner({ fire, store, clock, log }: ScannerDeps) {
+export function scanner({ fire, moveByClock, store, clock, log }: ScannerDeps) {
+  const wasSetBack = setBacks(clock)
   let startedMs = 0
-  let pruneMs = 0
+  let pruneAt = 0
 
   async function look(missedBeforeMs: number): Promise<void> {
+    if (wasSetBack()) await moveByClock()
     await fire({ missedBeforeMs })
-    const nowMs = clock.now().getTime()
-    if (nowMs < pruneMs) return
-    pruneMs = nowMs + PRUNE_EVERY_MS
-    await store.prune(nowMs - FIRES_KEPT_MS, PRUNE_MOST)
+    if (clock.monotonic() < pruneAt) return
+    pruneAt = clock.monotonic() + PRUNE_EVERY_MS
+    await store.prune(clock.now().getTime() - FIRES_KEPT_MS, PRUNE_MOST)
   }
 
   const loop = dueLoop({
@@ -40,8 +44,11 @@ export function scanner({ fire, store, clock, log }: ScannerDeps) {
     longestPauseMs: LONGEST_PAUSE_MS,
     failed: error => log.error('schedules could not be fired', { error }),
     async look() {
+      const nowMs = clock.now().getTime()
+      // By a clock that was set back since, the start has not been yet.
+      startedMs = Math.min(startedMs, nowMs)
       // Another instance that was there fires within the second, so what is older than that was missed.
-      await look(Math.max(startedMs - LONGEST_PAUSE_MS, clock.now().getTime() - AWAY_MS))
+      await look(Math.max(startedMs - LONGEST_PAUSE_MS, nowMs - AWAY_MS))
       return store.nextDue()
     },
   })

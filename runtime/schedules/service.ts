@@ -88,6 +88,20 @@ export function scheduleService(deps: ScheduleServiceDeps) {
       })
     },
 
+    /** After the clock was set back: windows that it was ahead of have their rows, so that none is fired twice. */
+    async moveByClock(): Promise<void> {
+      for (let afterId = ''; ; ) {
+        const ahead = await store.timedAhead(now().getTime(), afterId, 200)
+        for (const row of ahead) {
+          const dueMs = nextAfterNow(deps, row)
+          if (dueMs !== row.dueMs) await store.replace({ ...row, dueMs })
+        }
+        const last = ahead.at(-1)
+        if (last === undefined) return
+        afterId = last.id
+      }
+    },
+
     /** After the deployment's zone changed: schedules without their own go by the new one. What is due already stays due. */
     async moveByDefault(): Promise<void> {
       for (;;) {

@@ -103,6 +103,16 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
 
+    /** Those that were timed by a clock which was ahead, in the order of their ids. */
+    async timedAhead(nowMs: number, afterId: string, most: number): Promise<ScheduleRow[]> {
+      const found = await db.execute({
+        sql: `select * from schedules where due_ms > ?1 and id > ?2 and (updated_ms > ?1
+          or id in (select schedule_id from schedule_fires where fired_ms > ?1)) order by id limit ?3`,
+        args: [nowMs, afterId, most],
+      })
+      return standing({ db, log }, rowsOf<StoredSchedule>(found), read)
+    },
+
     /** Schedules that go by the deployment's zone and were last timed by another one. */
     async movedByDefault(most: number): Promise<ScheduleRow[]> {
       const found = await db.execute({

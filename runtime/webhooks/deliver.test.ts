@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
@@ -169,6 +169,28 @@ describe('the outbox', () => {
     expect(await store.deliveries(id, {}, { limit: 10, after: undefined })).toMatchObject([
       { outcome: 'delivered', attempt: 1, status: 200, eventId: failed[0]!.eventId },
     ])
+    db.close()
+  })
+
+  it.each([true, false])('sends again in time after a clock was set back: while it runs: %s', async running => {
+    let up = false
+    const options = { fetch: async () => new Response(null, { status: up ? 200 : 500 }) }
+    const first = await outbox(options)
+    const { db, clock } = first
+    const id = await first.add('https://a.example')
+    clock.set(365 * 86_400_000)
+    await first.say()
+    first.webhookDelivery.start()
+    await vi.waitFor(async () => expect(await first.list(id)).toMatchObject([{ outcome: 'retrying' }]))
+    up = true
+    clock.set(-365 * 86_400_000)
+    const now = running ? first : await outbox({ ...options, db, clock })
+    if (!running) {
+      await first.webhookDelivery.stop(0)
+      now.webhookDelivery.start()
+    }
+    await vi.waitFor(async () => expect(await now.list(id)).toMatchObject([{ outcome: 'delivered' }]), 5000)
+    await now.webhookDelivery.stop(0)
     db.close()
   })
 

@@ -3,12 +3,13 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
+import { setBacks } from '../../shared/time/set-back.ts'
 import { type Sent, send } from './send.ts'
 import type { WebhookStore } from './store.ts'
 import { bodyText, type DeliveryRow, type WebhookRow } from './webhook.ts'
 
 export interface WebhookDeliveryDeps {
-  store: Pick<WebhookStore, 'take' | 'getMany' | 'settle' | 'nextDue' | 'prune'>
+  store: Pick<WebhookStore, 'take' | 'getMany' | 'settle' | 'nextDue' | 'hasten' | 'prune'>
   openSecret: (webhook: WebhookRow) => Promise<string>
   fetch: EgressClient['fetch']
   deliveries: Counter
@@ -44,8 +45,9 @@ export type WebhookDelivery = ReturnType<typeof webhookDelivery>
 export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const { store, clock, log } = deps
   const underWay = new Map<Promise<void>, { webhookId: string; tenantId: string }>()
+  const wasSetBack = setBacks(clock)
   let stop = new AbortController()
-  let pruneMs = 0
+  let pruneAt = 0
 
   const nowMs = () => clock.now().getTime()
 
@@ -88,11 +90,13 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   }
 
   async function look(): Promise<number | undefined> {
+    if (wasSetBack()) await store.hasten(nowMs(), 0)
     // One read of an index while nothing is due.
     let due = await store.nextDue()
     while (due !== undefined && due <= nowMs() && (await startDue())) due = await store.nextDue()
-    if (nowMs() >= pruneMs) {
-      pruneMs = nowMs() + PRUNE_EVERY_MS
+    if (clock.monotonic() >= pruneAt) {
+      pruneAt = clock.monotonic() + PRUNE_EVERY_MS
+      await store.hasten(nowMs(), LAST_RETRY_MS)
       await store.prune(nowMs() - KEPT_MS, PRUNE_MOST)
     }
     // Without room, the end of a delivery wakes the loop.

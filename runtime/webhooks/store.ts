@@ -146,6 +146,14 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
       })
     },
 
+    /** After the clock was set back: those that are due later than in so long were timed by what it said before. */
+    async hasten(nowMs: number, laterMs: number): Promise<void> {
+      await db.execute({
+        sql: 'update webhook_deliveries set due_ms = ?1 where due_ms > ?1 + ?2',
+        args: [nowMs, laterMs],
+      })
+    },
+
     async nextDue(): Promise<number | undefined> {
       const found = await db.execute(
         'select due_ms from webhook_deliveries where due_ms is not null order by due_ms limit 1',

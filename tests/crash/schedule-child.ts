@@ -40,6 +40,7 @@ const log = createLog({
 })
 const metrics = createMetrics()
 const scan = scanner({
+  moveByClock: async () => undefined,
   store,
   clock: systemClock,
   log,
