@@ -146,6 +146,19 @@ describe('a store in clear', () => {
   })
 })
 
+it('finds runs that are made after a clock that was far ahead is set back', async () => {
+  here = await fixture({ embeddedNode: false })
+  await publish('a')
+  const YEAR_MS = 365 * 86_400_000
+  here.clock.set(YEAR_MS)
+  const ahead = await start('a', 'ahead')
+  expect(await find({ q: 'a' })).toEqual([ahead])
+  here.clock.set(-YEAR_MS)
+  here.clock.advance(1000)
+  const back = await start('a', 'back')
+  expect(await find({ q: 'a' })).toEqual([ahead, back].toSorted())
+})
+
 it('a search does not wait for the whole of an index pass that is under way', async () => {
   here = await fixture({ embeddedNode: false })
   await publish('a')

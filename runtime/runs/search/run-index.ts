@@ -120,10 +120,10 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
     },
   }
 
-  /** The least id of that time before another: ids begin with their time. */
+  /** The least id of that time before another: ids begin with their time. One of a clock that was ahead is no later than now. */
   function earlier(id: string): string {
-    const ms = Number.parseInt(id.replace('-', '').slice(0, 12), 16)
-    if (!Number.isFinite(ms) || ms > clock.now().getTime() + LATE_MS) return id
+    const ms = Math.min(Number.parseInt(id.replace('-', '').slice(0, 12), 16), clock.now().getTime())
+    if (!Number.isFinite(ms)) return id
     const hex = Math.max(0, ms - LATE_MS)
       .toString(16)
       .padStart(12, '0')
