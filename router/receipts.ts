@@ -21,7 +21,7 @@ import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
 import { retention } from './traces/retention.ts'
 import type { Spill } from './traces/spill.ts'
-import { storedTenants } from './traces/stored-records.ts'
+import { newestRecordMs, storedTenants } from './traces/stored-records.ts'
 import { type TraceWriter, traceWriter, type WriterStatus } from './traces/writer.ts'
 import { headerValue } from './upstream/headers.ts'
 
@@ -122,6 +122,7 @@ export function ownWriter(
     days: store.retentionDays,
     tenants: () => storedTenants(deps.db),
     prune: writer.prune,
+    newestMs: () => newestRecordMs(deps.db),
     clock: deps.clock,
     log,
   })

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { silentLog } from '../../shared/log/log.ts'
+import { createLog, silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { signer } from '../../shared/sign/ed25519.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { eventually } from '../../tests/eventually.ts'
 import { createRouter } from '../router.ts'
 import { routerSteps } from '../schema/steps.ts'
@@ -88,6 +89,22 @@ describe('retention', () => {
     expect(await verified()).toMatchObject({ valid: false, tenants: [{ broken_at: null }, { broken_at: 1 }] })
   })
 
+  it('drops nothing by a clock that a router starts with a year ahead', async () => {
+    const clock = { ...systemClock, now: () => new Date(Date.now() + 365 * DAY) }
+    const [deps, lines] = [{ db, metrics: createMetrics(), mode: 'best-effort' as const, sha256 }, [] as string[]]
+    const writer = traceWriter({ ...deps, clock: systemClock, log: silentLog(), signer: await key() })
+    writer.start()
+    for (const days of [20, 1]) writer.enqueue(sampleTrace({ at: Date.now() - days * DAY }))
+    await writer.close()
+    const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => void lines.push(line) })
+    const config = '[store]\nretention_days = 30\n'
+    const router = createRouter({ db, clock, log, config, receiptStorage: { durable: false, signer: await key() } })
+    await router.ready()
+    await eventually(() => expect(lines.join('')).toMatch(/days ahead of what was kept last/))
+    await router.close()
+    expect(await left()).toHaveLength(2)
+  })
+
   it('deletes so many rows of each kind in a transaction, and no more', async () => {
     const most: number[] = []
     const write: Db['write'] = async statements => {
@@ -151,7 +168,8 @@ describe('retention', () => {
     let ended = 0
     const old = retention({
       days: 1,
-      clock: { now: () => new Date(10 * DAY) },
+      clock: manualClock(new Date(10 * DAY)),
+      newestMs: async () => undefined,
       log: silentLog(),
       tenants: async () => ['bad', 'good'],
       async prune(tenant, before) {

@@ -1,12 +1,15 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { deletionTime } from '../../shared/time/deletion-time.ts'
 
 export interface RetentionDeps {
   /** Records older than this are dropped; 0 keeps them all. */
   days: number
   tenants: () => Promise<readonly string[]>
   prune: (tenant: string, before: Date) => Promise<number>
-  clock: Pick<Clock, 'now'>
+  /** The time of the record that was written last. */
+  newestMs: () => Promise<number | undefined>
+  clock: Clock
   log: Log
   /** The first pass waits until the start is over; later ones come each hour. */
   firstMs?: number
@@ -18,13 +21,16 @@ const FIRST_MS = 1000
 const EVERY_MS = 3_600_000
 
 /** Drops what is older than the store keeps, tenant by tenant, each time behind a signed checkpoint (docs/spec/router.md §9.4). */
-export function retention({ days, tenants, prune, clock, log, firstMs = FIRST_MS, everyMs = EVERY_MS }: RetentionDeps) {
+export function retention(deps: RetentionDeps) {
+  const { days, tenants, prune, log, firstMs = FIRST_MS, everyMs = EVERY_MS } = deps
+  const nowMs = days === 0 ? undefined : deletionTime(deps)
   let closed = days === 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let passing: Promise<void> | undefined
 
   async function pass(): Promise<void> {
-    const before = new Date(clock.now().getTime() - days * DAY_MS)
+    if (nowMs === undefined) return
+    const before = new Date((await nowMs()) - days * DAY_MS)
     for (const tenant of await tenants()) {
       if (closed) return
       try {

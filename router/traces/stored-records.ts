@@ -20,6 +20,12 @@ export async function storedTenants(db: Db): Promise<string[]> {
   return rowsOf<{ tenant_id: string }>(await db.execute(tenantsSql)).map(row => row.tenant_id)
 }
 
+/** The time of the record that was written last. */
+export async function newestRecordMs(db: Db): Promise<number | undefined> {
+  const answer = await db.execute('select ts_ms from traces order by rowid desc limit 1')
+  return rowsOf<{ ts_ms: number }>(answer)[0]?.ts_ms
+}
+
 /** The chain of a tenant, and the store that it is in. */
 export interface StoredChain {
   db: Db

@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { deletionTime } from '../../shared/time/deletion-time.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
 
@@ -18,9 +19,11 @@ export interface RetentionDeps {
   sessions: Pick<SessionStore, 'remove'>
   /** Of the deployment; 0: none. */
   days: number
-  clock: Pick<Clock, 'now'>
+  clock: Clock
   log: Log
 }
+
+const NEWEST = 'select created_ms from runs order by rowid desc limit 1'
 
 /** Null where its manifest says nothing, or cannot be read. */
 const retentionDays = (version: string) =>
@@ -60,9 +63,11 @@ export function retention({ db, runs, sessions, days, clock, log }: RetentionDep
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
   let closed = false
+  // A host without timers lives too short to see what becomes of a clock.
+  let nowMs = async () => clock.now().getTime()
 
   async function due(sql: string): Promise<string[]> {
-    const args = [days === 0 ? FOREVER : days, clock.now().getTime()]
+    const args = [days === 0 ? FOREVER : days, await nowMs()]
     return rowsOf<{ id: string }>(await db.execute({ sql, args })).map(({ id }) => id)
   }
 
@@ -90,6 +95,8 @@ export function retention({ db, runs, sessions, days, clock, log }: RetentionDep
 
   return {
     start(): void {
+      const newestMs = async () => rowsOf<{ created_ms: number }>(await db.execute(NEWEST))[0]?.created_ms
+      nowMs = deletionTime({ clock, newestMs, log })
       timer = setInterval(() => void this.once(), EVERY_MS)
     },
     /** Never two at a time. */
