@@ -138,11 +138,12 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   await feedback?.routes.remember(holder.get().config)
   const calibration = calibrationReads(feedback?.book, () => holder.get().config)
   let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, () => {
+  const saveSoon = () => {
     if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
-  })
+  }
+  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
   const spent = written && spentStore(written)
-  if (spent && !others) ledger.load(await spent.recent(clock.now()))
+  if (spent && !others) ledger.load(await spent.totals())
   const saveSpent = async () => {
     clearTimeout(saving)
     saving = undefined

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { capsFor, hasCaps } from '../enforce/plan.ts'
 import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
@@ -31,6 +32,31 @@ describe('the store of what was spent', () => {
     expect(rows.map(({ key, spent }) => [key, spent])).toEqual([['session/t/new', 2]])
     db.close()
   })
+})
+
+it('what a day has spent still counts after a clock was ahead for a while', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'router', routerSteps)
+  const clock = manualClock(new Date('2026-01-01T10:00:00Z'))
+  const store = spentStore(db)
+  const ledger = budgetLedger(clock.now, undefined, clock.monotonic)
+  const spend = async (of: typeof ledger, cost: number) => {
+    const got = of.open(a, { ...none, day: 10 }).reserve(cost)
+    if (got.ok) got.settle(cost)
+    await store.add(of.takeUnsaved(), clock.now())
+    return got.ok
+  }
+  expect(await spend(ledger, 8)).toBe(true)
+  clock.set(365 * 86_400_000)
+  for (let minutes = 0; minutes < 30; minutes++) {
+    clock.advance(60_000)
+    await spend(ledger, 1)
+  }
+  const restarted = budgetLedger(clock.now, undefined, clock.monotonic)
+  restarted.load(await store.totals())
+  clock.set(-365 * 86_400_000)
+  expect([await spend(ledger, 3), await spend(restarted, 3)]).toEqual([false, false])
+  db.close()
 })
 
 describe('budget ledger', () => {

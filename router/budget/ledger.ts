@@ -64,7 +64,7 @@ export interface Budgets {
  * so that calls in parallel cannot overrun a cap together. Days are UTC days. `spent` is called when there is something
  * to be stored.
  */
-export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
+export function budgetLedger(now: () => Date, spent: () => void = () => undefined, monotonic = () => now().getTime()) {
   const totals = rememberedTotals()
   let unsaved = new Map<string, NanoUsd>()
   const daysAt = dayKeys()
@@ -76,8 +76,8 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
       const session = `session/${tenantId}/${sessionId}`
       return {
         reserve(bound: NanoUsd): Reservation | BudgetRefusal {
-          const at = now().getTime()
-          const { date, day, tenantDay } = daysAt(at, tenantId)
+          const at = monotonic()
+          const { date, day, tenantDay } = daysAt(now().getTime(), tenantId)
           // What a route spends is counted on its own only where it has a cap of its own.
           const ofRoute: [BudgetScope, string][] = []
           if (caps.route_day !== null) ofRoute.push(['route_day', `route/${route}/${date}`])
@@ -124,7 +124,7 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
 
     /** What earlier processes have spent. */
     load(rows: Iterable<SpentRow>): void {
-      for (const { key, spent } of rows) totals.of(key, now().getTime()).spent += spent
+      for (const { key, spent } of rows) totals.of(key, monotonic()).spent += spent
     },
 
     /** What was spent since the last call, to be added to what is stored. */

@@ -15,23 +15,26 @@ const before = (now: Date) => new Date(now.getTime() - FORGET_MS).toISOString()
 
 /** Spent totals in the trace store, so that a restart does not open a new budget. */
 export function spentStore(db: Db) {
-  let tidied = 0
+  let tidied: number | undefined
   return {
     /** Adds to what is stored; several processes on one store add up. */
     async add(rows: readonly SpentRow[], at: Date): Promise<void> {
       if (rows.length === 0) return
       const updated_at = at.toISOString()
       const statements = [upsert.statement(rows.map(row => ({ ...row, updated_at })))]
-      const tidies = at.getTime() - tidied >= TIDY_MS
-      if (tidies) statements.push({ sql: 'delete from router_budgets where updated_at < ?', args: [before(at)] })
+      tidied ??= at.getTime()
+      const since = Math.abs(at.getTime() - tidied)
+      // By a clock that has just jumped nothing is removed: it may be set back, and the day goes on.
+      if (since >= TIDY_MS && since < FORGET_MS)
+        statements.push({ sql: 'delete from router_budgets where updated_at < ?', args: [before(at)] })
       await db.write(statements)
-      if (tidies) tidied = at.getTime()
+      if (since >= TIDY_MS) tidied = at.getTime()
     },
-    /** Totals that can still matter: of the last two days. */
-    async recent(now: Date): Promise<readonly SpentRow[]> {
+    /** Totals that can still matter. Those of longer ago may, too: the clock may be ahead now. */
+    async totals(): Promise<readonly SpentRow[]> {
       // More than that is refused by every budget as it is.
-      const sql = `select key, min(spent, ${Number.MAX_SAFE_INTEGER}) as spent from router_budgets where updated_at >= ?`
-      return rowsOf<SpentRow>(await db.execute({ sql, args: [before(now)] }))
+      const sql = `select key, min(spent, ${Number.MAX_SAFE_INTEGER}) as spent from router_budgets`
+      return rowsOf<SpentRow>(await db.execute(sql))
     },
   }
 }

@@ -19,9 +19,10 @@ const SAVE_MS = 1000
 /** One ledger over all shards of a process, so that a cap over several tenants is one cap. What a tenant spent is kept in its own shard. */
 export function shardAccounts({ clock, log, shared, of }: ShardAccountsDeps) {
   let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, () => {
+  const saveSoon = () => {
     saving ??= setTimeout(() => void save(), SAVE_MS)
-  })
+  }
+  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
 
   function storeOf({ key }: SpentRow): SpentStore | undefined {
     const tenant = accountTenant(key)
@@ -35,7 +36,7 @@ export function shardAccounts({ clock, log, shared, of }: ShardAccountsDeps) {
     } catch (error) {
       ledger.returnUnsaved(rows)
       log.error('spent budgets could not be stored; it is tried again', { error })
-      saving ??= setTimeout(() => void save(), SAVE_MS)
+      saveSoon()
     }
   }
 
@@ -50,7 +51,7 @@ export function shardAccounts({ clock, log, shared, of }: ShardAccountsDeps) {
     budgets: ledger,
     /** Takes in what was spent before, once for each store. */
     async load(store: SpentStore): Promise<void> {
-      ledger.load(await store.recent(clock.now()))
+      ledger.load(await store.totals())
     },
     async close(): Promise<void> {
       await save()

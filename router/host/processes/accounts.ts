@@ -29,7 +29,7 @@ const LIMITLESS = Number.POSITIVE_INFINITY
 /** A ledger whose spending is stored within a second. What `taken` returns is called once what was counted until then is in the store. */
 function savedLedger({ clock, log, store }: Pick<AccountsDeps, 'clock' | 'log' | 'store'>, taken: () => () => void) {
   let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, saveSoon)
+  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
 
   function saveSoon(): void {
     saving ??= setTimeout(() => void save(), SAVE_MS)

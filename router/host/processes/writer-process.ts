@@ -55,7 +55,7 @@ export async function serveWriter(path: string, { vars, left }: WriterProcessOpt
   const metrics = createMetrics()
   const spent = spentStore(db)
   const ledger = accounts({ clock: systemClock, log, store: spent, left })
-  ledger.load(await spent.recent(systemClock.now()))
+  ledger.load(await spent.totals())
   const held = heldResponses(systemClock.monotonic, nativeSha256)
   // With the settings of the first process that has records.
   const begin = (store: StoreSettings) => {
