@@ -49,7 +49,7 @@ import { scheduleInputs } from './runs/schedule-inputs.ts'
 import { signalAad, textsAad } from './sealed-payloads.ts'
 import { relayDeltas } from './sessions/relay-deltas.ts'
 import { type RemoteSessions, remoteSessions } from './sessions/remote-sessions.ts'
-import { type NodeSweepDeps, sweepNodes } from './sweep.ts'
+import { absences, type NodeSweepDeps, sweepNodes } from './sweep.ts'
 
 export interface NodesOptions {
   db: Db
@@ -282,6 +282,7 @@ export function assembleNodes(options: NodesOptions) {
     end,
     inTurn,
     now,
+    absentMs: absences(clock.monotonic),
     newId,
     lostMs: times.lostMs,
     dispatchMs,

@@ -1,10 +1,11 @@
 import type { Gauge } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 import { satisfies } from '../agents/isolation.ts'
 import { enqueueEvent } from '../webhooks/enqueue.ts'
 import type { TunnelTimes } from './gateway/timeouts.ts'
 import type { ReachableNodes } from './peers/reachable-nodes.ts'
-import { statusOf } from './registry/node.ts'
+import { type NodeRow, statusOf } from './registry/node.ts'
 import type { NodeLinks } from './registry/node-link.ts'
 import type { NodeStore } from './registry/store.ts'
 import type { RemoteRunCut } from './runs/end-remote-run.ts'
@@ -21,6 +22,7 @@ export interface NodeSweepDeps {
   /** What is decided from what stands about a run and then written; one after the other. */
   inTurn: <T>(work: () => Promise<T>) => Promise<T>
   now: () => Date
+  absentMs: ReturnType<typeof absences>
   newId: () => string
   lostMs: TunnelTimes['lostMs']
   dispatchMs: number
@@ -33,7 +35,7 @@ const SWEPT = 200
 
 /** What no event reports: deadlines, deleted agents, nodes that stay away. */
 export async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
-  const { store, remote, links, end, now, lostMs, lostAfterMs, standing } = deps
+  const { store, remote, links, end, now, absentMs, lostMs, lostAfterMs, standing } = deps
   const nowMs = now().getTime()
   for (const run of await remote.ending(SWEPT)) {
     await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
@@ -43,6 +45,7 @@ export async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
   for (const node of await store.all()) {
     const status = statusOf(node, nowMs, lostMs)
     counts[status]++
+    if (!node.signedOff && absentMs(node) <= lostMs) continue
     const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
     if (status === 'lost') await tellLost(deps, node.id, node.tenantId, node.pool)
     if (status === 'lost' || status === 'offline') await handOver(deps, node.id)
@@ -53,6 +56,20 @@ export async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
     }
   }
   for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
+}
+
+/**
+ * For how long nothing was heard of a node while this process looked: a clock that jumps, or that differs from the one of the control
+ * plane which hears the node, makes no node absent.
+ */
+export function absences(monotonic: Clock['monotonic']) {
+  const heard = new Map<string, { lastSeenMs: number | undefined; at: number }>()
+  return ({ id, lastSeenMs }: Pick<NodeRow, 'id' | 'lastSeenMs'>): number => {
+    const known = heard.get(id)
+    if (known && known.lastSeenMs === lastSeenMs) return monotonic() - known.at
+    heard.set(id, { lastSeenMs, at: monotonic() })
+    return 0
+  }
 }
 
 /** Ends what no node came back for in time; what a node could take waits once more. */

@@ -565,6 +565,26 @@ describe('placement', () => {
     )
   })
 
+  it('loses no node, and ends no run of one, where a control plane that it has not dialled has a clock days ahead', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const made = await start('slow', '/call wait {"seconds":60}')
+    await until(async () => (await summary(made.id)).status === 'running', 'the run runs')
+    const clock = { now: () => new Date(Date.now() + 3 * 86_400_000), monotonic: () => performance.now() }
+    const other = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES, clock })
+    try {
+      for (let turn = 0; turn < 3; turn++) {
+        await other.runtime.scheduled()
+        await new Promise(resolve => setTimeout(resolve, TIMES.heartbeatMs))
+      }
+      expect(await summary(made.id)).toMatchObject({ status: 'running' })
+      const { rows } = await control.db.execute('select lost_reported from nodes')
+      expect([one.identity.nodeId, ...rows.map(row => row.lost_reported)]).toEqual([one.identity.nodeId, 0])
+    } finally {
+      await other.close()
+    }
+  })
+
   it('hears at a heartbeat what was decided about a node at another control plane', async () => {
     const one = await node()
     const other = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
