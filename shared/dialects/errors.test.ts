@@ -100,6 +100,9 @@ describe('retry-after', () => {
     [{ 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }, 30_000],
     [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:30 GMT' }, undefined],
     [{ 'retry-after': 'Thu, 01 Jan 2026 02:00:00 GMT' }, undefined],
+    [{ 'retry-after': 'Fri, 02 Jan 2026 09:00:30 GMT', date: 'Fri, 02 Jan 2026 09:00:00 GMT' }, 30_000],
+    [{ 'retry-after': 'Wed, 31 Dec 2025 09:00:30 GMT', date: 'Wed, 31 Dec 2025 09:00:00 GMT' }, 30_000],
+    [{ 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT', date: 'today' }, 30_000],
     [{ 'retry-after': '7', 'retry-after-ms': '250' }, 250],
     [{ 'retry-after': '7', 'retry-after-ms': '99999999' }, undefined],
   ])('of %j is %s ms', (headers, expected) => {

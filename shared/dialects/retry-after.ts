@@ -6,7 +6,7 @@ const NUMBER = /^\d+(\.\d+)?$/
 
 /**
  * How long an upstream asks us to wait; undefined when it does not say or says something absurd (then the caller's default
- * holds). `retry-after-ms` wins over `retry-after`.
+ * holds). `retry-after-ms` wins over `retry-after`. A date there is of the upstream's clock, and so is `date`.
  */
 export function retryAfterMs(header: (name: string) => string | null | undefined, now: Date): number | undefined {
   const exact = header('retry-after-ms')?.trim()
@@ -14,7 +14,9 @@ export function retryAfterMs(header: (name: string) => string | null | undefined
   const value = header('retry-after')?.trim()
   if (value === undefined || value === '') return undefined
   if (NUMBER.test(value)) return believable(Number(value) * 1000)
-  return HTTP_DATE.test(value) ? believable(Date.parse(value) - now.getTime()) : undefined
+  if (!HTTP_DATE.test(value)) return undefined
+  const said = Date.parse(header('date') ?? '')
+  return believable(Date.parse(value) - (Number.isNaN(said) ? now.getTime() : said))
 }
 
 function believable(ms: number): number | undefined {
