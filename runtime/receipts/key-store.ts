@@ -52,11 +52,15 @@ export function keyStore(db: Db) {
       await db.execute(insert(key, fromMs))
     },
 
-    /** The active key is valid until `untilMs`, and `next` from `fromMs` on. A key that is listed already is active again. */
+    /**
+     * The active key is valid until `untilMs`, and `next` from `fromMs` on. A key that is listed already is active again. Where the clock was
+     * ahead when the newest receipts were signed, their key is valid until then.
+     */
     async rotate(next: NewKey, fromMs: number, untilMs: number): Promise<void> {
       await db.write([
         {
-          sql: "update receipt_keys set status = 'retired', not_after_ms = ? where status = 'active' and key_id <> ?",
+          sql: `update receipt_keys set status = 'retired', not_after_ms = max(?, (select coalesce(max(issued_ms), 0) from
+            (select issued_ms from receipts order by run_id desc limit 200))) where status = 'active' and key_id <> ?`,
           args: [untilMs, next.keyId],
         },
         insert(next, fromMs),
