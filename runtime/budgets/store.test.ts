@@ -39,3 +39,18 @@ it('reads a budget once for all who ask at the same moment, after the last of th
   expect(reads).toBe(3)
   db.close()
 })
+
+it('counts a tool of a day on, where another process has its midnight earlier', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'runtime', runtimeSteps)
+  const store = budgetStore(db)
+  let stepId = 0
+  const use = (day: string) => store.useTool({ agentId: 'a', day, tool: 't', runId: 'r', stepId: `s${stepId++}` }, 2)
+  const days = ['2026-01-01', '2026-01-01', '2026-01-02', '2026-01-01', '2026-01-02', '2026-01-02', '2026-01-04']
+  const got: boolean[] = []
+  for (const day of days) got.push(await use(day))
+  expect(got).toEqual([true, true, true, false, true, false, true])
+  const { rows } = await db.execute('select distinct day from tool_uses')
+  expect(rows.map(({ day }) => day)).toEqual(['2026-01-04'])
+  db.close()
+})

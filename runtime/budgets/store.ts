@@ -156,11 +156,11 @@ function callHolds(db: Db) {
   return {
     /**
      * Counts the call of a step against what a day allows; false: there is none left. A step that was counted before, in an
-     * earlier life of its run, is not counted again. Uses of earlier days are let go.
+     * earlier life of its run, is not counted again. Uses from before the day before are let go: another process may not have passed midnight.
      */
     async useTool({ agentId, day, tool, runId, stepId }: ToolUse, limit: number): Promise<boolean> {
       const [, , found] = await db.write([
-        { sql: 'delete from tool_uses where agent_id = ? and day < ?', args: [agentId, day] },
+        { sql: "delete from tool_uses where agent_id = ? and day < date(?, '-1 day')", args: [agentId, day] },
         {
           sql: `insert into tool_uses (agent_id, day, tool, n, run_id, step_id)
             select ?1, ?2, ?3, used.n + 1, ?4, ?5
