@@ -1,10 +1,12 @@
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
 import { sqldAvailable, startSqld } from '../../tests/backends/sqld.ts'
 import { examine } from '../host/examine.ts'
+import { runtimeSteps } from '../schema/steps.ts'
 import { atTerminal, terminalFixture } from './testing/terminal-fixture.ts'
 
 let folder: string
@@ -93,6 +95,19 @@ it('says what is wrong, and what to do', async () => {
   expect(await of('store')).toMatchObject({ is: 'fail', says: expect.stringContaining('newer version') })
 })
 
+it('says of a store that another build made what a start would say', async () => {
+  const db = await openDb(join(folder, 'waybill.db'))
+  await migrate(db, 'runtime', runtimeSteps)
+  await db.execute("update schema_steps set checksum = 'other'")
+  expect(await of('store')).toMatchObject({
+    is: 'fail',
+    says: expect.stringMatching(/another build .*Use that build/s),
+  })
+  await db.execute("update schema_steps set id = 27, name = 'people'")
+  expect(await of('store')).toMatchObject({ is: 'fail', says: expect.stringContaining('before this program') })
+  db.close()
+})
+
 if (await sqldAvailable()) {
   it('says of a libSQL server whether it takes writes, and what a commit means there', async () => {
     const server = await startSqld()
@@ -102,6 +117,10 @@ if (await sqldAvailable()) {
       is: 'warn',
       says: expect.stringContaining('durability_mode to strong'),
     })
+    expect(await of('clock', more)).toMatchObject({ is: 'ok' })
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 })
+    expect(await of('clock', more)).toMatchObject({ is: 'fail', says: expect.stringMatching(/^(59|60) s ahead of/) })
+    vi.useRealTimers()
     await server.down()
     expect(await of('writes', more)).toMatchObject({
       is: 'fail',

@@ -1,4 +1,5 @@
 import { STUCK } from '../../shared/sql/db.ts'
+import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 
@@ -29,6 +30,23 @@ export async function writesOf(env: RuntimeEnv): Promise<Told> {
     return { is: 'fail', says: error instanceof Error ? error.message : String(error) }
   } finally {
     clearTimeout(timer)
+    db.close()
+  }
+}
+
+/** Beyond this a process takes runs from another one that still has them. */
+const MOST_OFF_MS = 30_000
+
+/** How far apart the clocks are: processes of one store go by them. */
+export async function clockOf(env: RuntimeEnv): Promise<Told> {
+  const db = await openStore(env, { create: false })
+  try {
+    const aheadMs = await aheadOfServer(db, () => new Date())
+    const seconds = Math.round(Math.abs(aheadMs) / 1000)
+    if (seconds === 0) return { is: 'ok', says: 'as that of the server' }
+    const says = `${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} that of the server: set both right`
+    return { is: Math.abs(aheadMs) > MOST_OFF_MS ? 'fail' : 'warn', says }
+  } finally {
     db.close()
   }
 }

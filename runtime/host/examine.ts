@@ -7,6 +7,7 @@ import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
+import { nextStep } from '../../shared/sql/migrate.ts'
 import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/readiness.ts'
@@ -15,7 +16,7 @@ import { runtimeSteps } from '../schema/steps.ts'
 import { checkMasterKey } from '../vault/canary.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { vault } from '../vault/vault.ts'
-import { durability, namesServer, type Told, writesOf } from './examine-server.ts'
+import { clockOf, durability, namesServer, type Told, writesOf } from './examine-server.ts'
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore, refuseShards } from './open.ts'
@@ -68,6 +69,7 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
     if (namesServer(one)) {
       await look(about('writes'), () => writesOf(one))
       await look(about('durability'), () => durability(one))
+      await look(about('clock'), () => clockOf(one))
     }
   }
   if (known.PLATFORM_DATABASE_REPLICA_URL !== undefined) await look('replica', () => replica(known))
@@ -129,10 +131,11 @@ async function store(env: RuntimeEnv): Promise<Told> {
         says: `it was made by a newer version (step ${at}, this one knows ${known}): upgrade this program`,
       }
     }
+    const { next } = await nextStep(db, 'runtime', runtimeSteps)
     const check = await db.execute('pragma quick_check(1)')
     const says = rowsOf<{ quick_check: string }>(check)[0]?.quick_check
     if (db.kind !== 'remote' && says !== 'ok') return { is: 'fail', says: `it is damaged (${says}): restore a backup` }
-    return { is: 'ok', says: at < known ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
+    return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()
   }

@@ -1,5 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 import { keyLeases } from './key-leases.ts'
@@ -15,6 +16,8 @@ export interface MasterKeyLeaseDeps {
   log: Log
 }
 
+const CLOCK_OFF =
+  'the clock differs from that of the database server: processes of one store take runs from each other too early or too late; set both right'
 const WITHOUT_TIMERS = 'a host without timers'
 /** Its events come once a minute at least. */
 const WITHOUT_TIMERS_MS = 180_000
@@ -29,6 +32,17 @@ export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log 
     leaseMs: timers ? leaseMs : WITHOUT_TIMERS_MS,
   })
   const failed = (error: unknown) => log.warn('the lease of the master key could not be renewed', { error })
+  let isOff = false
+
+  /** Processes of one store go by their clocks in what they take from each other. */
+  async function compareClocks(): Promise<void> {
+    if (db.kind !== 'remote') return
+    const aheadMs = await aheadOfServer(db, clock.now)
+    const was = isOff
+    isOff = Math.abs(aheadMs) > leaseMs / 2
+    if (isOff && !was) log.error(CLOCK_OFF, { aheadSeconds: Math.round(aheadMs / 1000) })
+  }
+
   const renewals = dueLoop({
     async look() {
       // The loop begins with a look; the lease was taken a moment ago.
@@ -38,6 +52,7 @@ export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log 
       }
       const other = await leases.take('serve')
       if (other) log.error('the master key is being changed while this service runs: stop it now', { by: other.holder })
+      await compareClocks()
       return undefined
     },
     failed,
@@ -52,6 +67,7 @@ export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log 
     /** Refuses while the key is being changed. Where there are timers the lease is renewed until the end, else by calling this again. */
     async take(): Promise<void> {
       await leases.serve()
+      await compareClocks()
       held = true
       if (timers) renewals.start()
     },

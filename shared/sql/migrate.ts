@@ -39,14 +39,9 @@ interface Applied {
  * and the other sees the mark. A database made by a newer program is left exactly as it was.
  */
 export async function migrate(db: Db, part: string, migrations: readonly Migration[]): Promise<string[]> {
-  checkList(part, migrations)
-  const sums = await Promise.all(migrations.map(migration => checksum(migration.sql)))
   const done: string[] = []
   for (;;) {
-    const applied = await readApplied(db, part)
-    compare(part, migrations, sums, applied)
-    const next = migrations[applied.length]
-    const sum = sums[applied.length]
+    const { next, sum } = await nextStep(db, part, migrations)
     if (next === undefined || sum === undefined) return done
     if (db.readOnly) {
       throw new MigrateError(
@@ -58,7 +53,20 @@ export async function migrate(db: Db, part: string, migrations: readonly Migrati
   }
 }
 
-async function readApplied(db: Db, part: string): Promise<readonly Applied[]> {
+/** The first step that a database lacks. It fails, saying why, where the database does not fit this program. */
+export async function nextStep(
+  db: Pick<Db, 'execute'>,
+  part: string,
+  migrations: readonly Migration[],
+): Promise<{ next: Migration | undefined; sum: string | undefined }> {
+  checkList(part, migrations)
+  const sums = await Promise.all(migrations.map(migration => checksum(migration.sql)))
+  const applied = await readApplied(db, part)
+  compare(part, migrations, sums, applied)
+  return { next: migrations[applied.length], sum: sums[applied.length] }
+}
+
+async function readApplied(db: Pick<Db, 'execute'>, part: string): Promise<readonly Applied[]> {
   const known = await retryBusy(() => db.execute("select 1 from sqlite_master where name = 'schema_steps'"))
   if (known.rows.length === 0) return []
   const result = await retryBusy(() =>
@@ -94,7 +102,7 @@ function compare(part: string, migrations: readonly Migration[], sums: readonly 
     if (sums[index] !== step.checksum) {
       throw new MigrateError(
         'changed',
-        `Step ${step.id} "${step.name}" of the ${part} database was applied with other text than this program has: a released step must not be edited; put its old text back and add a new step.`,
+        `Step ${step.id} "${step.name}" of the ${part} database was applied with other text than this program has: it was made by another build of this version. Use that build, or start with a new database; whoever edited a released step puts its old text back and adds a new one.`,
       )
     }
   }
