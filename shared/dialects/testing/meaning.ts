@@ -3,10 +3,23 @@ type Dict = { readonly [key: string]: string | undefined }
 const list = (value: unknown): Dict[] => (Array.isArray(value) ? value : [])
 const dict = (value: unknown): Dict => (typeof value === 'object' && value !== null ? (value as Dict) : {})
 
+/** Calls by their number and results by that of their call: each dialect may name calls in its own way. */
+function linked(turns: readonly unknown[][]): unknown[][] {
+  const open = new Map<unknown, number[]>()
+  let calls = 0
+  return turns.map(turn => {
+    const [kind, id, ...rest] = turn
+    if (kind === 'result') return [kind, open.get(id)?.shift(), ...rest]
+    if (kind !== 'call') return turn
+    open.set(id, [...(open.get(id) ?? []), calls])
+    return [kind, calls++, ...rest]
+  })
+}
+
 export function chatMeaning(request: unknown): unknown {
   const r = dict(request)
   const system: unknown[] = []
-  const turns: unknown[] = []
+  const turns: unknown[][] = []
   for (const message of list(r.messages)) {
     const { role, content } = message
     if (role === 'system' || role === 'developer') system.push(content)
@@ -26,7 +39,7 @@ export function chatMeaning(request: unknown): unknown {
   return {
     model: r.model,
     system: system.join('\n\n'),
-    turns,
+    turns: linked(turns),
     tools: list(r.tools).map(tool => {
       const { name, description, parameters, strict } = dict(tool.function)
       return { name, description, schema: parameters, strict }
@@ -48,16 +61,14 @@ export function chatMeaning(request: unknown): unknown {
 }
 
 /** Whether the last thing that the assistant did is to call tools. */
-const endsInCalls = (turns: readonly unknown[]): boolean =>
-  turns
-    .map(turn => String((turn as readonly unknown[])[0]))
-    .findLast(kind => kind === 'assistant' || kind === 'call') === 'call'
+const endsInCalls = (turns: readonly unknown[][]): boolean =>
+  turns.map(([kind]) => String(kind)).findLast(kind => kind === 'assistant' || kind === 'call') === 'call'
 
 const CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' }
 
 export function messagesMeaning(request: unknown): unknown {
   const r = dict(request)
-  const turns: unknown[] = []
+  const turns: unknown[][] = []
   for (const { role, content } of list(r.messages)) {
     for (const block of typeof content === 'string' ? [{ type: 'text', text: content }] : list(content)) {
       const source = dict(block.source)
@@ -80,7 +91,7 @@ export function messagesMeaning(request: unknown): unknown {
         : list(r.system)
             .map(block => block.text)
             .join('\n\n'),
-    turns,
+    turns: linked(turns),
     tools: list(r.tools).map(({ name, description, input_schema, strict }) => ({
       name,
       description,

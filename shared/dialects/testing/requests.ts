@@ -35,7 +35,9 @@ const exchange: fc.Arbitrary<Exchange> = fc.record({
   assistant: fc
     .record({
       text: fc.oneof(words, fc.constant('')),
-      calls: fc.array(fc.record({ id: name, name, args, result: words }), { maxLength: 2 }),
+      calls: fc.array(fc.record({ id: fc.oneof(name, fc.constant('functions.f:0')), name, args, result: words }), {
+        maxLength: 2,
+      }),
     })
     .filter(({ text, calls }) => text !== '' || calls.length > 0),
 })

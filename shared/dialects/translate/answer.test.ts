@@ -5,6 +5,7 @@ import { chatTokens } from '../chat/usage.ts'
 import { dialects } from '../dialects.ts'
 import { PLAIN_BILLING } from '../estimate.ts'
 import type { JsonObject } from '../json-value.ts'
+import { isCallId } from '../messages/call-ids.ts'
 import { messagesUsage } from '../messages/usage.ts'
 import { someText } from '../testing/answers.ts'
 import { chatUsageOf, messagesUsageOf, translateAnswer } from './answer.ts'
@@ -39,6 +40,15 @@ const refused = (from: Candidate, to: DialectName) => {
 }
 
 describe('an answer for a client of the other dialect', () => {
+  it('has ids of calls that a messages host takes back, and that no other answer has', () => {
+    const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
+    const toolCalls = ['call_0_0', 'functions.f:0', 'call_7', 'call_7'].map(call)
+    const { content } = translated(candidate('chat', { toolCalls, finish: 'tool_calls' }), 'messages')
+    expect((content as unknown as { id: string }[]).map(({ id }) => id)).toEqual([
+      ...['tu_0198aabb_0', 'tu_0198aabb_1', 'call_7', 'tu_0198aabb_3'],
+    ])
+  })
+
   it('has the client’s shape, its own id and the upstream’s model', () => {
     const call = { id: 'call_1', name: 'add', arguments: '{"a": 1.0}' }
     expect(translated(candidate('chat', { text: 'hi', toolCalls: [call], finish: 'tool_calls' }), 'messages')).toEqual({
@@ -188,7 +198,16 @@ describe('an answer for a client of the other dialect', () => {
         const start = candidate(from, { ...said, finish })
         const there = decoded(to, translateAnswer(start, to, options))
         const back = decoded(from, translateAnswer(there, from, options))
-        expect(back.choices).toEqual(start.choices)
+        const idsOf = ({ choices }: Candidate) => choices.flatMap(({ toolCalls }) => toolCalls.map(({ id }) => id))
+        const given = idsOf(start)
+        const ids = idsOf(back)
+        const areTaken = given.every((id, at) => isCallId(id) && given.indexOf(id) === at)
+        expect(ids).toEqual(areTaken ? given : [...new Set(ids)].filter(isCallId))
+        const named = (choice: Candidate['choices'][number]) => ({
+          ...choice,
+          toolCalls: choice.toolCalls.map((call, at) => ({ ...call, id: ids[at] })),
+        })
+        expect(back.choices).toEqual(start.choices.map(named))
       }),
       { numRuns: 300 },
     )

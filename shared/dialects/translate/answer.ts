@@ -3,6 +3,7 @@ import { callId } from '../chat/answer.ts'
 import { atLeast, writtenBytes } from '../estimate.ts'
 import { jsonBytes } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
+import { isCallId } from '../messages/call-ids.ts'
 import { chatFinish, finishKind, messagesStop } from '../stop-reasons.ts'
 import type { Translation } from './ledger.ts'
 import { toolInput } from './to-messages-history.ts'
@@ -32,7 +33,7 @@ export function translateAnswer(candidate: Candidate, to: DialectName, options: 
     return toResponses(choice, dialect, { id, created: options.created, model, usage: responsesUsageOf(tokens) })
   }
   return to === 'messages'
-    ? toMessages(choice, { id: `msg_${id}`, model: candidate.model, usage: messagesUsageOf(tokens) })
+    ? toMessages(choice, { id, model: candidate.model, usage: messagesUsageOf(tokens) })
     : toChat(choice, {
         id: `chatcmpl-${id}`,
         created: options.created,
@@ -41,8 +42,9 @@ export function translateAnswer(candidate: Candidate, to: DialectName, options: 
       })
 }
 
-function toMessages(choice: CandidateChoice, { id, model, usage }: JsonObject): Translation {
+function toMessages(choice: CandidateChoice, { id, model, usage }: Omit<ResponseHead, 'created'>): Translation {
   const { text, refusal, toolCalls, finish, extras } = choice
+  const taken = new Set<string>()
   const refused: string[] = []
   const stop = messagesStop(finish)
   if (stop === undefined) refused.push(`finish_reason: ${finish} has no counterpart`)
@@ -52,11 +54,14 @@ function toMessages(choice: CandidateChoice, { id, model, usage }: JsonObject): 
   toolCalls.forEach((call, i) => {
     const input = toolInput(call.arguments)
     if (input === undefined) refused.push(`tool_calls[${i}].function.arguments: expected the text of a JSON object`)
-    content.push({ type: 'tool_use', id: call.id || callId(0, i), name: call.name, input: input ?? {} })
+    // One that another answer may have, or that the dialect does not take, could not be sent back to a host of it.
+    const isOwn = isCallId(call.id) && call.id !== callId(0, i) && !taken.has(call.id)
+    taken.add(call.id)
+    content.push({ type: 'tool_use', id: isOwn ? call.id : `tu_${id}_${i}`, name: call.name, input: input ?? {} })
   })
   if (refused.length > 0) return { ok: false, refused }
   const body = {
-    id,
+    id: `msg_${id}`,
     type: 'message',
     role: 'assistant',
     model,

@@ -108,6 +108,74 @@ describe('what chat clients send, for a messages host', () => {
       },
     ],
     [
+      'a mark of what is cached of the system text',
+      {
+        messages: [
+          { role: 'system', content: [{ type: 'text', text: 'long', cache_control: { type: 'ephemeral' } }] },
+          { role: 'system', content: 'short' },
+          ...ASK.messages,
+        ],
+      },
+      {
+        body: {
+          system: [
+            { type: 'text', text: 'long', cache_control: { type: 'ephemeral' } },
+            { type: 'text', text: 'short' },
+          ],
+        },
+      },
+    ],
+    [
+      'a mark of what is cached up to the result of a tool, and ids that only other hosts take',
+      {
+        messages: [
+          ...ASK.messages,
+          { role: 'assistant', tool_calls: [{ ...chatCall, id: 'functions.f:0' }] },
+          { role: 'tool', tool_call_id: 'functions.f:0', content: 'one' },
+          {
+            role: 'assistant',
+            tool_calls: [
+              { ...chatCall, id: 'functions.f:0' },
+              { ...chatCall, id: '' },
+            ],
+          },
+          {
+            role: 'tool',
+            tool_call_id: 'functions.f:0',
+            content: [{ type: 'text', text: 'two', cache_control: { type: 'ephemeral' } }],
+          },
+          { role: 'tool', tool_call_id: '', content: 'three' },
+        ],
+      },
+      {
+        body: {
+          messages: [
+            { role: 'user', content: [{ type: 'text', text: 'q' }] },
+            { role: 'assistant', content: [{ type: 'tool_use', id: 'functions_f_0', name: 'f', input: {} }] },
+            { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'functions_f_0', content: 'one' }] },
+            {
+              role: 'assistant',
+              content: [
+                { type: 'tool_use', id: 'functions_f_0_2', name: 'f', input: {} },
+                { type: 'tool_use', id: '_', name: 'f', input: {} },
+              ],
+            },
+            {
+              role: 'user',
+              content: [
+                {
+                  type: 'tool_result',
+                  tool_use_id: 'functions_f_0_2',
+                  content: [{ type: 'text', text: 'two', cache_control: { type: 'ephemeral' } }],
+                },
+                { type: 'tool_result', tool_use_id: '_', content: 'three' },
+              ],
+            },
+          ],
+        },
+      },
+    ],
+    [
       'a system message after the first turn',
       {
         messages: [

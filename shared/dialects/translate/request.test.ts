@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { isCallId } from '../messages/call-ids.ts'
 import { chatMeaning, messagesMeaning } from '../testing/meaning.ts'
 import { chatRequest, messagesRequest } from '../testing/requests.ts'
 import type { Translation } from './ledger.ts'
@@ -29,12 +30,19 @@ const plainChoice = (meaning: unknown) => {
   return { ...(meaning as object), choice: single && choice === 'auto' ? undefined : choice }
 }
 
+const callsOf = ({ messages }: Request): string[] =>
+  (messages as { content: string | { type: string; id: string }[] }[])
+    .flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+    .flatMap(({ type, id }) => (type === 'tool_use' ? [id] : []))
+
 describe('a chat request in the messages dialect', () => {
   it('means the same, and the same again when it is translated back', () => {
     fc.assert(
       fc.property(chatRequest, request => {
         const there = body(toMessages(request))
         expect(plainChoice(messagesMeaning(there))).toEqual(plainChoice(chatMeaning(request)))
+        const ids = callsOf(there)
+        expect(ids.filter((id, at) => !isCallId(id) || ids.indexOf(id) !== at)).toEqual([])
         const back = body(toChat(there))
         expect(plainChoice(chatMeaning(back))).toEqual(plainChoice(chatMeaning(request)))
       }),

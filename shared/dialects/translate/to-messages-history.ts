@@ -1,6 +1,7 @@
 import { verbatim } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject, tryParse } from '../json-value.ts'
+import { type CallIds, callIds } from '../messages/call-ids.ts'
 import type { Ledger } from './ledger.ts'
 import { IMAGE_TYPES, PDF, readDataUrl, UNTITLED_PDF } from './media.ts'
 
@@ -15,9 +16,10 @@ interface Turn {
 export function readChatHistory(
   messages: Json | undefined,
   book: Ledger,
-): { system: string | undefined; turns: Json[] } {
-  const system: string[] = []
+): { system: string | JsonObject[] | undefined; turns: Json[] } {
+  const system: JsonObject[] = []
   const turns: Turn[] = []
+  const ids = callIds()
   if (!isArray(messages)) book.refuse('messages', 'expected a list')
 
   function add(role: Turn['role'], blocks: readonly JsonObject[], path: string): void {
@@ -40,17 +42,17 @@ export function readChatHistory(
       case 'system':
       case 'developer':
         if (turns.length > 0) book.advise(path, 'a system message after the first turn', 'part of the system text')
-        for (const text of readSystem(message, path, book)) system.push(text)
+        for (const block of readSystem(message, path, book)) system.push(block)
         break
       case 'user':
         book.only(message, path, ['role', 'content'])
         add('user', visible(readParts(message.content, path, book, readUserPart), path, book), path)
         break
       case 'assistant':
-        add('assistant', visible(readAssistant(message, path, book), path, book), path)
+        add('assistant', visible(readAssistant(message, path, ids, book), path, book), path)
         break
       case 'tool':
-        add('user', [readToolResult(message, path, book)], path)
+        add('user', [readToolResult(message, path, ids, book)], path)
         break
       default:
         book.refuse(`${path}.role`, 'expected system, developer, user, assistant or tool')
@@ -59,14 +61,20 @@ export function readChatHistory(
   if (turns.length > 0 && turns[0]?.role !== 'user') book.refuse('messages', 'the first turn is not the user’s')
   if (turns.at(-1)?.role === 'assistant')
     book.refuse('messages', 'a last turn of the assistant would be continued, not answered')
-  return { system: system.length === 0 ? undefined : system.join('\n\n'), turns: turns.map(wholeTurn) }
+  return { system: system.length === 0 ? undefined : asText(system, '\n\n'), turns: turns.map(wholeTurn) }
 }
 
 const wholeTurn = ({ role, results, content }: Turn): Json => ({ role, content: [...results, ...content] })
 
-function readSystem(message: JsonObject, path: string, book: Ledger): string[] {
+function readSystem(message: JsonObject, path: string, book: Ledger): JsonObject[] {
   book.only(message, path, ['role', 'content'])
-  return readParts(message.content, path, book, readTextPart).map(block => asString(block.text) ?? '')
+  return readParts(message.content, path, book, readTextPart)
+}
+
+/** Blocks of plain text as one text; what else they are or say of themselves needs them apart. */
+function asText(blocks: JsonObject[], between: string): string | JsonObject[] {
+  const isPlain = blocks.every(({ type, cache_control: hint }) => type === 'text' && hint === undefined)
+  return isPlain ? blocks.map(block => asString(block.text) ?? '').join(between) : blocks
 }
 
 /** A turn must show something: the messages dialect has no empty one. */
@@ -148,7 +156,7 @@ function readFile(part: JsonObject, path: string, book: Ledger): JsonObject | un
   }
 }
 
-function readAssistant(message: JsonObject, path: string, book: Ledger): JsonObject[] {
+function readAssistant(message: JsonObject, path: string, ids: CallIds, book: Ledger): JsonObject[] {
   book.only(message, path, ['role', 'content', 'refusal', 'tool_calls', 'annotations'])
   if (message.annotations !== undefined) book.drop(`${path}.annotations`)
   const blocks = readParts(message.content, path, book, (part, at) => {
@@ -159,12 +167,12 @@ function readAssistant(message: JsonObject, path: string, book: Ledger): JsonObj
   const refusal = asString(message.refusal) ?? ''
   if (refusal !== '') blocks.push({ type: 'text', text: refusal })
   asArray(message.tool_calls).forEach((call, i) => {
-    blocks.push(readToolCall(asObject(call), `${path}.tool_calls[${i}]`, book))
+    blocks.push(readToolCall(asObject(call), `${path}.tool_calls[${i}]`, ids, book))
   })
   return blocks
 }
 
-function readToolCall(call: JsonObject, path: string, book: Ledger): JsonObject {
+function readToolCall(call: JsonObject, path: string, ids: CallIds, book: Ledger): JsonObject {
   const fn = asObject(call.function)
   if (call.type !== 'function') book.refuse(path, 'only calls of functions can be translated')
   // Clients that put an answer back into the history keep the place it had in the stream.
@@ -173,8 +181,9 @@ function readToolCall(call: JsonObject, path: string, book: Ledger): JsonObject 
   book.only(fn, `${path}.function`, ['name', 'arguments'])
   const input = toolInput(asString(fn.arguments) ?? '')
   if (input === undefined) book.refuse(`${path}.function.arguments`, 'expected the text of a JSON object')
-  if (asString(call.id) === null) book.refuse(`${path}.id`, 'expected text')
-  return { type: 'tool_use', id: call.id, name: fn.name, input }
+  const id = asString(call.id)
+  if (id === null) book.refuse(`${path}.id`, 'expected text')
+  return { type: 'tool_use', id: ids.ofCall(id ?? ''), name: fn.name, input }
 }
 
 /** The text of a call's arguments as an input with the same bytes; no text at all means no arguments. */
@@ -183,13 +192,12 @@ export function toolInput(text: string): JsonObject | undefined {
   return isObject(tryParse(text)) ? verbatim(text) : undefined
 }
 
-function readToolResult(message: JsonObject, path: string, book: Ledger): JsonObject {
+function readToolResult(message: JsonObject, path: string, ids: CallIds, book: Ledger): JsonObject {
   book.only(message, path, ['role', 'content', 'tool_call_id'])
-  if (asString(message.tool_call_id) === null) book.refuse(`${path}.tool_call_id`, 'expected text')
+  const id = asString(message.tool_call_id)
+  if (id === null) book.refuse(`${path}.tool_call_id`, 'expected text')
   const readPart = book.lenient ? readUserPart : readTextPart
   const blocks = typeof message.content === 'string' ? [] : readParts(message.content, path, book, readPart)
-  const isText = blocks.every(({ type }) => type === 'text')
-  const joined = isText ? blocks.map(block => asString(block.text) ?? '').join('') : blocks
-  const content = typeof message.content === 'string' ? message.content : joined
-  return { type: 'tool_result', tool_use_id: message.tool_call_id, content }
+  const content = typeof message.content === 'string' ? message.content : asText(blocks, '')
+  return { type: 'tool_result', tool_use_id: ids.ofResult(id ?? ''), content }
 }
