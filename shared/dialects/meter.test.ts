@@ -387,6 +387,12 @@ describe('token classes of the chat dialect', () => {
     expect(reading.tokens).toEqual(tokens(4, 0, 0, 0, 9))
   })
 
+  it('count what calls of free text say', () => {
+    const call = { index: 0, id: 'call_1', type: 'custom', custom: { name: 'sql', input: 'select 1' } }
+    const { textBytes } = metered('chat', [chunk({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })])
+    expect(textBytes).toBe(11)
+  })
+
   it('are null when the stream carried no usage', () => {
     expect(metered('chat', [chunk({ choices: [{ index: 0, delta: { content: 'x' } }] })])).toMatchObject({
       tokens: null,

@@ -72,8 +72,10 @@ function writtenIn(delta: JsonObject): number {
     if (typeof text === 'string') bytes += utf8Bytes(text)
   }
   for (const call of [...asArray(delta.tool_calls), { function: asObject(delta.function_call) }]) {
-    const { name, arguments: args } = asObject(asObject(call).function)
-    for (const text of [name, args]) if (typeof text === 'string') bytes += utf8Bytes(text)
+    const { function: known, custom } = asObject(call)
+    const { name, arguments: args } = asObject(known)
+    const { name: customName, input } = asObject(custom)
+    for (const text of [name, args, customName, input]) if (typeof text === 'string') bytes += utf8Bytes(text)
   }
   return bytes
 }
