@@ -14,10 +14,7 @@ export interface KeyParts {
 }
 
 /** Headers that change what a provider answers, or decide whether it answers at all. */
-const TELLING = new Set([
-  ...['authorization', 'x-api-key', 'anthropic-version', 'anthropic-beta'],
-  ...['openai-organization', 'openai-project'],
-])
+const TELLING = /^(?:authorization|x-api-key|(?:anthropic|openai)-.+)$/
 
 /** Undefined where the client wants no answer that was kept. Who asks with another key asks something else. */
 export function cacheKey({ headers, body, ...named }: KeyParts, sha256: Sha256): string | undefined {
@@ -25,7 +22,7 @@ export function cacheKey({ headers, body, ...named }: KeyParts, sha256: Sha256):
   for (const [name, value] of headers) {
     const low = name.toLowerCase()
     if (low === 'cache-control' && /no-(?:cache|store)/i.test(value)) return undefined
-    if (TELLING.has(low)) telling.push(`${low}:${value}`)
+    if (TELLING.test(low)) telling.push(`${low}:${value}`)
   }
   const { tenantId, configHash, routeIx, profile, target } = named
   const head = JSON.stringify([tenantId, configHash, routeIx, profile, target, telling.sort()])

@@ -91,6 +91,7 @@ describe('answers that passed their gates', () => {
     ['another body', { ...ASK, max_tokens: 99 }, {}],
     ['another key', ASK, { authorization: 'Bearer other' }],
     ['another beta', ASK, { 'anthropic-beta': 'new' }],
+    ['another beta of OpenAI', ASK, { 'openai-beta': 'new' }],
     ['another profile', ASK, { 'x-router-mode': 'cost' }],
     ['a client that wants none of it', ASK, { 'cache-control': 'no-cache' }],
   ])('are not given to %s', async (_, body, headers) => {
