@@ -1,9 +1,10 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
-import { silentLog } from '../shared/log/log.ts'
+import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
 import { type BuiltinPrices, loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
 import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
+import { DamagedRowError } from '../shared/sql/db.ts'
 import { forwardingDb } from '../shared/sql/forwarding-db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { systemClock } from '../shared/time/clock.ts'
@@ -60,7 +61,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const metrics = createMetrics()
   metrics.gauge('router_build_info', 'The running version.').set(1, { version: VERSION })
   if (db !== undefined) await migrate(db, 'router', routerSteps)
-  const hashing: Hashing = { sha256, salt: await saltOf(options) }
+  const hashing: Hashing = { sha256, salt: await saltOf(options, log) }
 
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
   let builtin: BuiltinPrices = { find: () => undefined }
@@ -336,7 +337,13 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
 }
 
 /** The given one, else the one that this store was created with, else one that lives as long as this process. */
-async function saltOf({ promptSalt: given, db }: RouterOptions): Promise<Uint8Array> {
+async function saltOf({ promptSalt: given, db }: RouterOptions, log: Log): Promise<Uint8Array> {
   if (given) return utf8(given)
-  return db ? promptSalt(db) : crypto.getRandomValues(new Uint8Array(32))
+  const ownSalt = () => crypto.getRandomValues(new Uint8Array(32))
+  if (!db) return ownSalt()
+  return promptSalt(db).catch((error: unknown) => {
+    if (!(error instanceof DamagedRowError)) throw error
+    log.error('until it is there again, prompts have other hashes than before', { error })
+    return ownSalt()
+  })
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { type DamagedRowError, type Db, readRows, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { changedSince, type Entry, type EntryRow, readWindow, toEntry } from './calibration-store.ts'
 import type { PairWindow } from './pair-window.ts'
@@ -23,6 +23,8 @@ export type CalibrationCache = ReturnType<typeof calibrationCache>
  */
 export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   const entries = new Map<string, Entry>()
+  /** Routes whose row cannot be read: their thresholds stay where they start, and nothing is learned over the row. */
+  const damaged = new Map<string, DamagedRowError>()
   const windows = new Map<string, PairWindow>()
   // Of what was read from the store, not of what was written: another process's change may lie between two of this one.
   let seen = 0
@@ -34,10 +36,18 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   /** Takes rows of `changedSince(seen)`. */
   function take(rows: readonly EntryRow[]): void {
     readAt = clock.monotonic()
-    for (const row of rows) {
-      const entry = toEntry(row)
+    const read = readRows(rows, toEntry, (error, { tenant_id, route_fp, version }) => {
+      log.error('a calibration is left out', { error })
+      seen = Math.max(seen, Number(version))
+      const key = keyOf(tenant_id, route_fp)
+      damaged.set(key, error)
+      entries.delete(key)
+      windows.delete(key)
+    })
+    for (const entry of read) {
       seen = Math.max(seen, entry.version)
       const key = keyOf(entry.tenantId, entry.routeFp)
+      damaged.delete(key)
       if ((entries.get(key)?.version ?? 0) >= entry.version) continue
       entries.set(key, entry)
       windows.delete(key)
@@ -79,6 +89,13 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
       if (reading === undefined && clock.monotonic() - readAt >= STALE_MS) void caughtUp()
     },
     get: (tenantId: string, routeFp: string): Entry | undefined => entries.get(keyOf(tenantId, routeFp)),
+    /** For who would write it: fails where the row is damaged. */
+    toLearn(tenantId: string, routeFp: string): Entry | undefined {
+      const key = keyOf(tenantId, routeFp)
+      const wrong = damaged.get(key)
+      if (wrong) throw wrong
+      return entries.get(key)
+    },
     all: (): Iterable<Entry> => entries.values(),
     async window({ tenantId, routeFp, kept }: Entry, size: number): Promise<PairWindow> {
       const key = keyOf(tenantId, routeFp)

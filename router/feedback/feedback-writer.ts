@@ -65,7 +65,7 @@ export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = po
     into: Map<string, { entry: Entry; window: PairWindow }>,
   ): Promise<void> {
     if (routeFp === undefined || into.has(routeKey(tenantId, routeFp))) return
-    const entry = book.get(tenantId, routeFp)
+    const entry = book.toLearn(tenantId, routeFp)
     const fresh = { tenantId, routeFp, version: 0, kept: newStored({ window: size, ...rest }) }
     const window = entry === undefined ? new PairWindow(size) : await book.window(entry, size)
     into.set(routeKey(tenantId, routeFp), { entry: entry ?? fresh, window })
@@ -110,6 +110,9 @@ export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = po
   return {
     /** Resolves when the report is kept. */
     async append(report: Report): Promise<Taken> {
+      const { tenantId, served } = report.subject
+      // Before it shares a commit with reports that can be taken.
+      if (served) book.toLearn(tenantId, served.route.fingerprint)
       if (monotonic() - committedAt < BUSY_MS && held + group.pending < MAX_PENDING) {
         gathering ??= pause(GATHER_MS).then(() => {
           gathering = undefined

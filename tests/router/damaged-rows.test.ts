@@ -96,6 +96,12 @@ it('a record that cannot be read takes no other from a list, and is named where 
 it.each([
   ['a checkpoint', "update checkpoints set body = '{' where tenant_id = 'acme'"],
   ['what was learned', "insert into router_meta (key, value) values ('learning/acme/x', '{')"],
+  [
+    'a calibration',
+    `insert into calibration (tenant_id, route_fp, previous, state, t, n, k, updated_at, version)
+      values ('beta', 'x', 0, '{', 0.5, 1, 0, '', 1)`,
+  ],
+  ['the salt of prompt hashes', "update router_meta set value = 'x' where key = 'prompt_salt'"],
   ['a budget', `insert into router_budgets values ('x', 9223372036854775807, '${new Date().toISOString()}')`],
 ])('%s that cannot be read holds up no call, receipt or list', async (_, sql) => {
   const { serve, edit } = await stored()
