@@ -174,6 +174,43 @@ if (hasChromium()) {
       expect(await browser.run('return document.querySelector("#filter [name=session]").value')).toBe('session-1')
     })
 
+    it('shows the figures of the time that is chosen, whichever answer comes last', async () => {
+      await browser.goto(panel())
+      await loaded()
+      // Of the longest time the answers are held back until those of the next choice are shown.
+      await browser.run(`const { fetch } = window
+        window.fetch = async (url, ...more) => {
+          const answer = await fetch(url, ...more)
+          const { searchParams } = new URL(url, document.baseURI)
+          if (window.held === undefined && String(url).includes('savings')) {
+            window.held = searchParams.get('since')
+            await new Promise(resolve => { window.release = resolve })
+          }
+          return answer
+        }`)
+      const choose = (days: string) =>
+        browser.run(
+          `const it = document.querySelector('#window'); it.value = arguments[0]; it.dispatchEvent(new Event('change'))`,
+          days,
+        )
+      const bars = 'return document.querySelectorAll("#savings .chart rect").length'
+      await choose('90')
+      await eventually(async () => expect(await browser.run('return typeof window.release')).toBe('function'))
+      await choose('7')
+      await eventually(async () => expect(await browser.run(bars)).not.toBe(12))
+      const shown = await browser.run(bars)
+      await browser.run('window.release()')
+      await browser.run('return new Promise(resolve => setTimeout(resolve, 200))')
+      expect(await browser.run(bars)).toBe(shown)
+      // The way back leads to what was shown first, and to the time that it was of.
+      await browser.run('history.go(-2)')
+      await eventually(async () => {
+        expect(await browser.run('return location.search')).toBe('')
+        expect(await browser.run('return document.querySelector("#window").value')).toBe('30')
+        expect(await browser.run(bars)).toBe(12)
+      })
+    })
+
     it('shows a trace within 300 ms of its commit, above the others, and asks nothing while nothing comes', async () => {
       const own = await store.open('tailed.db')
       const followed = await serveRouter(vars('tailed.db'))

@@ -96,13 +96,18 @@ function since(): string | undefined {
   return new Date(Date.now() - (Number(period.value) - 1) * DAY_MS).toISOString().slice(0, 10)
 }
 
+/** Of a time or a key that was left meanwhile nothing is shown. */
+let figuresAsked = 0
+
 async function showFigures(): Promise<void> {
+  const turn = ++figuresAsked
   const window = { since: since() }
   const [evals, savings, { providers }] = await Promise.all([
     api.evals(window),
     api.savings({ ...window, group: 'day' }),
     api.capabilities(),
   ])
+  if (turn !== figuresAsked) return
   bodyOf('health').replaceChildren(...healthView(evals, savings))
   bodyOf('providers').replaceChildren(...providersView(providers))
   bodyOf('savings').replaceChildren(...savingsView(savings))
@@ -153,6 +158,7 @@ async function load(): Promise<void> {
 
 /** Nothing that another key has shown stays on the page. */
 function useKey(value: string | undefined): void {
+  figuresAsked++
   tail.stop()
   key.set(value)
   keyText.value = ''
@@ -185,7 +191,7 @@ part('#find').addEventListener('submit', event => {
 function arrive(): void {
   place = placeOf(location)
   list.fill(place.filters)
-  if (place.days !== undefined) period.value = place.days
+  period.value = place.days ?? '30'
   if (period.selectedIndex < 0) period.value = '30'
   if (place.trace === undefined) detail.close()
   else void detail.open(place.trace)

@@ -26,6 +26,7 @@ export function traceDetail({ api, failed, closed }: DetailView) {
       dialog.replaceChildren(...content(detail, why))
       if (!dialog.open) dialog.showModal()
     } catch (error) {
+      if (wanted !== id) return
       if (dialog.open) dialog.close()
       else closed()
       failed(error)
