@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { genesis, type JournalEntry, sealEvent } from '../execution/journal/event.ts'
-import { copiedSteps, firstFailedStep } from './fork.ts'
+import { copiedSteps, retriedStep } from './fork.ts'
 
 /** `+a` starts a step, `-a` completes it, `!a` fails it. */
 function journal(...said: string[]): JournalEntry[] {
@@ -13,7 +13,7 @@ function journal(...said: string[]): JournalEntry[] {
     return entry
   })
 }
-const copied = (source: JournalEntry[], from: string) =>
+const copied = (source: JournalEntry[], from: string | undefined) =>
   copiedSteps(source, from, 'new', { at: new Date(0), sha256 })?.map(({ entry }) => `${entry.kind}:${entry.stepId}`)
 
 describe('a fork of a program', () => {
@@ -28,10 +28,18 @@ describe('a fork of a program', () => {
   })
 })
 
-it.each<[string[], string | undefined]>([
-  [['+entrypoint', '+a', '-a', '+b', '!b', '!entrypoint'], 'b'],
-  [['+entrypoint', '+a', '-a', '!entrypoint'], 'entrypoint'],
-  [['+a', '-a'], undefined],
-])('a retry of %j begins at %s', (said, from) => {
-  expect(firstFailedStep(journal(...said))).toBe(from)
+it.each<[string[], string | undefined, string | undefined]>([
+  [['+entrypoint', '+a', '-a', '+b', '!b', '!entrypoint'], 'b', 'b'],
+  [['+entrypoint', '+a', '-a', '!entrypoint'], undefined, 'entrypoint'],
+  [['+a', '-a', '+b', '-b'], 'b', 'b'],
+  [['+a', '-a'], 'gone', undefined],
+  [['+a', '-a'], undefined, undefined],
+])('a retry of %j, which failed at %s, begins at %s', (said, failedAt, from) => {
+  expect(retriedStep(journal(...said), failedAt)).toBe(from)
+})
+
+it('keeps every step that is done where none is to be done again', () => {
+  const source = journal('+a', '-a', '+b', '-b')
+  const done = ['a', 'b'].flatMap(id => [`step_started:${id}`, `step_completed:${id}`])
+  expect(copied(source, undefined)).toEqual(done)
 })

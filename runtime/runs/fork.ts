@@ -10,19 +10,19 @@ interface CopyOptions {
 }
 
 /**
- * The beginning of a forked run's journal: the completed steps that started before `fromStepId`, marked as copied and
+ * The beginning of a forked run's journal: the completed steps that started before `fromStepId`, or all of them, marked as copied and
  * without their cost, which was paid once. Undefined when there is no such step.
  */
 export function copiedSteps(
   source: readonly JournalEntry[],
-  fromStepId: string,
+  fromStepId: string | undefined,
   runId: string,
   { at, sha256, keepsTools = true }: CopyOptions,
 ): SealedEvent[] | undefined {
   const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)
-  if (!from) return undefined
+  if (!from && fromStepId !== undefined) return undefined
   // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
-  const before = fromStepId === ENTRYPOINT_STEP ? Number.POSITIVE_INFINITY : from.seq
+  const before = from && fromStepId !== ENTRYPOINT_STEP ? from.seq : Number.POSITIVE_INFINITY
   const started = new Map<string, JournalEntry>()
   const completed = new Map<string, JournalEntry>()
   for (const event of source) {
@@ -80,9 +80,14 @@ export function unfinishedBefore(source: readonly JournalEntry[], fromStepId: st
   return source.find(({ kind, seq, stepId }) => kind === 'step_started' && seq < from && !completed.has(stepId))?.stepId
 }
 
-/** Where a retry begins: the first step that failed, or the first that never ended. */
-export function firstFailedStep(source: readonly JournalEntry[]): string | undefined {
+/**
+ * Where a retry begins: the first step that failed or never ended, else the one at which the run failed, such as an answer that did not fit.
+ * Undefined: every step is done, and none has to be done again.
+ */
+export function retriedStep(source: readonly JournalEntry[], failedAt: string | undefined): string | undefined {
   const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
-  const open = source.filter(event => event.kind === 'step_started' && !completed.has(event.stepId))
-  return (open.find(event => event.stepId !== ENTRYPOINT_STEP) ?? open[0])?.stepId
+  const started = source.filter(event => event.kind === 'step_started')
+  const open = started.filter(event => !completed.has(event.stepId))
+  const first = open.find(event => event.stepId !== ENTRYPOINT_STEP) ?? open[0]
+  return (first ?? started.find(event => event.stepId === failedAt))?.stepId
 }

@@ -9,7 +9,7 @@ import { canonicalBody } from '../http/idempotent.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { newRun, refuseUnfitInput } from './created-run.ts'
-import { copiedSteps, firstFailedStep, unfinishedBefore } from './fork.ts'
+import { copiedSteps, retriedStep, unfinishedBefore } from './fork.ts'
 import { asLongAs } from './sealed-input.ts'
 import type { NewRun, RunStore } from './store.ts'
 
@@ -53,6 +53,9 @@ type Creation = Omit<
   'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName' | 'agentLabels'
 >
 
+/** Without a step all that is on record is kept. */
+type Fork = Omit<RunFork, 'fromStepId'> & { fromStepId: string | undefined }
+
 /** What the caller's transaction adds to a creation. */
 export type Also = (runId: string) => InStatement[]
 
@@ -92,21 +95,12 @@ export function runService(deps: RunServiceDeps) {
           `run ${source.id} is ${source.status}: only a failed or cancelled one is retried`,
         )
       }
-      const from = firstFailedStep(await runs.events(source.id, 1, MAX_EVENTS))
+      const journal = await runs.events(source.id, 1, MAX_EVENTS)
       const { onlyStep = false, stepId } = source.forkedFrom ?? {}
-      if (from !== undefined) {
-        const fromStepId = onlyStep && stepId !== undefined ? stepId : from
-        return forkRun(deps, source, { fromStepId, onlyStep }, also)
-      }
-      // It ended before its first step: there is nothing to copy.
-      const again = {
-        tenantId: source.tenantId,
-        input: canonicalBody(inputOf(source)),
-        labels: canonicalBody(source.labels),
-      }
-      const version = await versionOf(deps, source)
-      refuseDropped(source, version)
-      return createRun(deps, { ...again, trigger: { kind: 'fork', ref: source.id } }, version, also)
+      const isBegun = journal.some(event => isStart(event) && event.stepId === stepId)
+      const trial = isBegun ? stepId : undefined
+      const fromStepId = onlyStep ? trial : retriedStep(journal, source.error?.stepId)
+      return forkRun(deps, source, { fromStepId, onlyStep }, also)
     },
 
     /** Ends the run and its children; the answer shows it cancelled. */
@@ -194,11 +188,11 @@ async function versionFor(
   return version
 }
 
-/** A new run that begins with copies of the steps before `fromStepId`. */
+/** A new run that begins with copies of the steps before `fromStepId`, or of all where there is none. */
 async function forkRun(
   deps: RunServiceDeps,
   source: Run,
-  { fromStepId, input, versionId = source.agentVersionId, onlyStep }: RunFork,
+  { fromStepId, input, versionId = source.agentVersionId, onlyStep }: Fork,
   also: Also,
 ): Promise<Run> {
   const own = await versionOf(deps, source)
@@ -218,8 +212,9 @@ async function forkRun(
     sha256: deps.sha256 ?? portableSha256,
     keepsTools: !isOther,
   })
-  if (!events) throw notFound('step', fromStepId)
-  if (onlyStep) refuseTrial(source, version, fromStepId, unfinishedBefore(journal, fromStepId))
+  if (!events) throw notFound('step', String(fromStepId))
+  const at = fromStepId ?? (onlyStep ? source.forkedFrom?.stepId : journal.findLast(isStart)?.stepId)
+  if (onlyStep && at !== undefined) refuseTrial(source, version, at, unfinishedBefore(journal, at))
   const copies = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
       select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
@@ -232,8 +227,8 @@ async function forkRun(
     also: [copies],
     input: canonicalBody(input ?? inputOf(source)),
     trigger: { kind: 'fork' as const, ref: source.id },
-    forkedFrom: { runId: source.id, stepId: fromStepId },
-    ...(onlyStep && { onlyStep: fromStepId }),
+    ...(at !== undefined && { forkedFrom: { runId: source.id, stepId: at } }),
+    ...(onlyStep && at !== undefined && { onlyStep: at }),
   }
   return createRun(deps, copy, version, also, id)
 }
@@ -249,6 +244,8 @@ async function cancelTree(deps: RunServiceDeps, id: string, reason: string | und
   for (const child of await deps.runs.children(id)) await cancelTree(deps, child, reason)
   return ended
 }
+
+const isStart = ({ kind }: { kind: string }) => kind === 'step_started'
 
 /** A run has at most 2,000 steps of a few events each. */
 const MAX_EVENTS = 100_000

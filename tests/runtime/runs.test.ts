@@ -224,6 +224,35 @@ describe('an end, a fork, a retry', () => {
     expect((await it.call('POST', `/v1/runs/${id}/retry`, {})).status).toBe(409)
   })
 
+  it('retries a run whose steps are all done from the one that it failed at, and does none of the others again', async () => {
+    const outputSchema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
+    const it = await started({ tools: ['wait'], outputSchema, outputRepairs: 0 })
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait {"seconds":0}'))
+    expect((await ended(it, id)).error).toMatchObject({ code: 'output_invalid', stepId: 'model-2' })
+    const again = await it.json<Run>(201, 'POST', `/v1/runs/${id}/retry`, {})
+    expect((await ended(it, again.id)).forkedFrom).toEqual({ runId: id, stepId: 'model-2' })
+    const steps = await it.json<Step[]>(200, 'GET', `/v1/runs/${again.id}/steps`)
+    expect(steps.map(step => [step.stepId, step.copied])).toEqual([
+      ...[
+        ['model-1', true],
+        ['timer-1-1', true],
+        ['model-2', false],
+      ],
+    ])
+  })
+
+  it('retries a run that met its limit with all that it has done', async () => {
+    const it = await started({ tools: ['wait'], limits: { maxTurns: 2 } })
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call*3 wait {"seconds":0}'))
+    expect((await ended(it, id)).error?.code).toBe('limit_exceeded')
+    const again = await it.json<Run>(201, 'POST', `/v1/runs/${id}/retry`, {})
+    expect((await ended(it, again.id)).error?.code).toBe('limit_exceeded')
+    const steps = await it.json<Step[]>(200, 'GET', `/v1/runs/${again.id}/steps`)
+    expect(steps.map(({ stepId, copied }) => `${stepId} ${copied}`)).toEqual([
+      ...['model-1 true', 'timer-1-1 true', 'model-2 true', 'timer-2-1 true'],
+    ])
+  })
+
   it('deletes only what has ended, and an agent’s open runs end with it', async () => {
     const it = await started()
     const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait_signal {"name":"go"}'))
