@@ -132,6 +132,7 @@ function movedUnit({ runId, epoch, status, atMs }: Moved): Unit {
   return {
     runId,
     epoch,
+    seq: 0,
     atMs,
     ranMs: 0,
     events: [],

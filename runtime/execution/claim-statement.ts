@@ -80,6 +80,7 @@ export const RETURNED = [
   'tokens_in',
   'tokens_out',
   'cost_nano',
+  'event_count',
 ] as const
 
 /** How far its journal goes stands beside them. */

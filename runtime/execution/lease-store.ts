@@ -376,6 +376,12 @@ function toClaimed(row: ClaimedRow, { input, events, head, damage }: StoredRun, 
 function damageOf(row: ClaimedRow): DamagedRowError | undefined {
   try {
     readRow(`run ${row.id}`, row, () => undefined)
+    const { id, event_count: known, last_seq: last } = row
+    // What was recorded behind it is gone.
+    if (known !== null && last < known) {
+      const cause = new Error(`it ends at event ${last} of ${known}`)
+      throw new DamagedRowError(`the journal of run ${id}`, { cause })
+    }
     return undefined
   } catch (error) {
     return error as DamagedRowError

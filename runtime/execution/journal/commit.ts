@@ -88,6 +88,8 @@ export interface Blob {
 export interface Unit {
   runId: string
   epoch: number
+  /** Of the last event of the run, in this unit or before it. */
+  seq: number
   atMs: number
   ranMs: number
   events: readonly SealedEvent[]

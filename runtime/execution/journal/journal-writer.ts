@@ -56,7 +56,8 @@ const COUNT = `update runs set
   isolation_used = coalesce(n.value ->> 8, isolation_used), input_nano = ${nanoPlus('input_nano', '(n.value ->> 9)')},
   cache_read_nano = ${nanoPlus('cache_read_nano', '(n.value ->> 10)')}, cache_write_nano = ${nanoPlus('cache_write_nano', '(n.value ->> 11)')},
   output_nano = ${nanoPlus('output_nano', '(n.value ->> 12)')}, cache_read_tokens = cache_read_tokens + (n.value ->> 13),
-  cache_write_tokens = cache_write_tokens + (n.value ->> 14), unpriced_calls = unpriced_calls + (n.value ->> 15)
+  cache_write_tokens = cache_write_tokens + (n.value ->> 14), unpriced_calls = unpriced_calls + (n.value ->> 15),
+  event_count = n.value ->> 16
 from json_each(?) as n
 where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
 
@@ -208,10 +209,10 @@ async function commit(
     statements.push({
       sql: COUNT,
       args: [
-        json(counted, ({ runId, epoch, spent, parts, ranMs, atMs, model, isolationUsed }) => [
+        json(counted, ({ runId, epoch, spent, parts, ranMs, atMs, model, isolationUsed, seq }) => [
           ...[runId, epoch, spent.tokensIn, spent.tokensOut, spent.costNano, Math.round(ranMs), atMs],
           ...[model ?? null, isolationUsed ?? null, parts.inputNano, parts.cacheReadNano, parts.cacheWriteNano],
-          ...[parts.outputNano, parts.cacheReadTokens, parts.cacheWriteTokens, parts.unpricedCalls],
+          ...[parts.outputNano, parts.cacheReadTokens, parts.cacheWriteTokens, parts.unpricedCalls, seq],
         ]),
       ],
     })
@@ -270,10 +271,10 @@ async function commit(
     statements.push({
       sql: MOVE,
       args: [
-        json(moved, ({ runId, epoch, atMs, transition: { status, dueMs, parked, finished } }) => [
+        json(moved, ({ runId, epoch, seq, atMs, transition: { status, dueMs, parked, finished } }) => [
           ...[runId, epoch, status, dueMs, parked?.reason ?? null, parked?.untilMs ?? null, atMs],
           ...[finished ? atMs : null, finished?.error?.code ?? null, finished?.error?.stepId ?? null],
-          ...[finished?.eventCount ?? null, finished?.head ?? null, finished?.reason ?? null],
+          ...[seq, finished?.head ?? null, finished?.reason ?? null],
         ]),
       ],
     })

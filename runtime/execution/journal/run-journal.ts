@@ -115,6 +115,7 @@ export function runJournal(
     const unit: Unit = {
       runId,
       epoch,
+      seq: head.seq,
       events,
       ...rest,
       atMs,
