@@ -86,6 +86,8 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     const message = `the prompt of agent ${name} is sealed to pool ${found.sealed.pool}, and its parent runs elsewhere`
     throw new ApiError('isolation_unavailable', message)
   }
+  const cancel = (id: string, reason: string | undefined) =>
+    engine.end(id, { code: 'cancelled', ...(reason !== undefined && { reason }) })
   const engine: Engine = createEngine({
     ...deps,
     ...deps.turns,
@@ -101,7 +103,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     },
     children:
       deps.childrenOf?.(own) ??
-      (parent => childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now }, parent)),
+      (parent => childRuns({ runs: own, cancel, admit, dayOf, findAgent: findChild, now: clock.now }, parent)),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({

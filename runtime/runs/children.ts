@@ -6,7 +6,9 @@ import type { Admit } from './service.ts'
 import type { RunStore } from './store.ts'
 
 export interface ChildRunsDeps {
-  runs: Pick<RunStore, 'create' | 'get'>
+  runs: Pick<RunStore, 'create' | 'get' | 'summary'>
+  /** Cancels a run. */
+  cancel: (id: string, reason: string | undefined) => Promise<unknown>
   admit: Admit
   dayOf: (ms: number) => string
   /** The current version of an agent of that tenant. */
@@ -19,7 +21,7 @@ export interface ChildRunsDeps {
 
 /** The runs that one run starts: of its own tenant, one level deeper. */
 export function childRuns(
-  { runs, findAgent, admit, dayOf, now }: ChildRunsDeps,
+  { runs, cancel, findAgent, admit, dayOf, now }: ChildRunsDeps,
   parent: { id: string; tenantId: string; depth: number },
 ): ChildRuns {
   return {
@@ -56,6 +58,9 @@ export function childRuns(
           also: statements,
         }),
       )
+      // Who cancelled its parent meanwhile did not see it.
+      const above = await runs.summary(parent.id)
+      if (above?.status === 'cancelled') await cancel(id, above.cancelReason)
       return 'started'
     },
     async look(id) {

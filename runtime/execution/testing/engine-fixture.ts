@@ -101,6 +101,7 @@ export async function engineFixture({
       childRuns(
         {
           runs,
+          cancel: id => engine.end(id, { code: 'cancelled' }),
           async findAgent(_tenant, name) {
             const found = manifests.get(name)
             return found && { agentId: name, versionId: name, manifest: found }
