@@ -136,6 +136,35 @@ if (hasChromium()) {
       expect(await page.locator('.typing').count()).toBe(0)
     })
 
+    it('keeps what is said in the chat while the turn before is still being read back', async () => {
+      const { id } = await fixture.call<Session>('POST', '/v1/sessions', { agentName: 'clerk', title: 'Two at once' })
+      await page.goto(at(`sessions/${id}`))
+      const read = Promise.withResolvers<void>()
+      const sent = Promise.withResolvers<void>()
+      await page.route(at(`sessions/${id}`), async route => {
+        await read.promise
+        await route.continue()
+      })
+      await page.fill('#say textarea', 'first words')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('#pending .assistant small')
+      await page.route('**/messages', async route => {
+        await sent.promise
+        await route.continue()
+      })
+      await page.fill('#say textarea', 'second words')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('#pending >> text=second words')
+      read.resolve()
+      await page.waitForSelector('#talk >> text=You said: first words')
+      await eventually(async () => expect(await page.textContent('#pending')).not.toContain('first words'))
+      expect(await page.textContent('#pending')).toContain('second words')
+      sent.resolve()
+      await page.waitForSelector('#talk >> text=You said: second words')
+      await eventually(async () => expect(await page.textContent('#pending')).toBe(''))
+      await page.unrouteAll()
+    })
+
     it('starts a run by a form of the schema of its input, and says beside the field what does not fit', async () => {
       const inputSchema = {
         type: 'object',
@@ -192,7 +221,15 @@ if (hasChromium()) {
       await shot('runs-views')
       await page.click('.view a')
       await page.waitForURL(url => url.searchParams.get('label') === 'customer:acme-42')
+      // Another tab keeps one more meanwhile, which this one has not drawn.
+      await page.evaluate(() => {
+        const key = Object.keys(localStorage).find(one => one.startsWith('waybill-views '))!
+        const views = JSON.parse(localStorage.getItem(key)!) as object[]
+        localStorage.setItem(key, JSON.stringify([...views, { name: 'Other', query: 'q=other' }]))
+      })
       await page.click('[aria-label="Forget the view Acme"]')
+      expect(await page.locator('.view a').allTextContents()).toEqual(['Other'])
+      await page.click('[aria-label="Forget the view Other"]')
       expect(await page.locator('.view').count()).toBe(0)
       await page.goto(at('runs?q=nothinglikethis'))
       await page.waitForSelector('text=No run matches.')

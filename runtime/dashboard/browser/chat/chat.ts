@@ -10,6 +10,7 @@ const pending = part('#pending')
 const form = document.querySelector<HTMLFormElement>('#say')
 
 interface Reply {
+  turnId: string
   status: string
 }
 
@@ -40,34 +41,38 @@ function listen(): void {
     const { turnId, text, usage, finish } = end
     const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
     answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${cut}`))
-    void done()
+    void recorded(turnId)
   })
   on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
     answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
   })
   on('session_stopped', () => {
     stream.close()
-    void done()
+    void refresh().then(() => pending.replaceChildren())
   })
 }
 
-/** The conversation as it is recorded takes the place of what was shown while it was written. */
-async function done(): Promise<void> {
+/** The turn as it is recorded takes the place of what was shown up to its end. What came meanwhile is of the next turn, and stays. */
+async function recorded(turnId: string): Promise<void> {
   await refresh()
-  pending.replaceChildren()
-  writing.clear()
+  const text = writing.get(turnId)
+  while (text?.previousElementSibling) text.previousElementSibling.remove()
+  text?.remove()
+  writing.delete(turnId)
 }
 
-/** What was sent, until the conversation as it is recorded has it: it stands once. */
-let unrecorded: { own: HTMLElement; after: string | undefined } | undefined
+const recordedTurns = (): string[] =>
+  [...document.querySelectorAll<HTMLElement>('#talk li.user')].map(({ dataset }) => dataset.turn ?? '')
 
-const lastTurn = (): string | undefined =>
-  [...document.querySelectorAll<HTMLElement>('#talk li.user')].at(-1)?.dataset.turn
+/** What was sent, until the conversation as it is recorded has it: it stands once. */
+const unrecorded: HTMLElement[] = []
+let turns = recordedTurns()
 
 document.addEventListener('refreshed', () => {
-  if (unrecorded === undefined || lastTurn() === unrecorded.after) return
-  unrecorded.own.remove()
-  unrecorded = undefined
+  const now = recordedTurns()
+  const more = now.filter(turn => !turns.includes(turn)).length
+  for (const own of unrecorded.splice(0, more)) own.remove()
+  turns = now
 })
 
 form?.addEventListener('submit', async event => {
@@ -79,18 +84,19 @@ form?.addEventListener('submit', async event => {
   said.replaceChildren()
   const own = el('li', { class: 'user' }, textView(content))
   pending.append(own)
-  unrecorded = { own, after: lastTurn() }
+  unrecorded.push(own)
   field.value = ''
   delete field.dataset.typed
   try {
-    const { status } = await send<Reply>('POST', `${at}/messages`, { content })
-    if (status === 'completed') await done()
+    const { status, turnId } = await send<Reply>('POST', `${at}/messages`, { content })
+    if (status === 'completed') await recorded(turnId)
     else await refresh()
   } catch (error) {
     // Taken back: it was not said.
     own.remove()
-    unrecorded = undefined
-    field.value = content
+    if (unrecorded.includes(own)) unrecorded.splice(unrecorded.indexOf(own), 1)
+    // What was typed meanwhile stays behind it.
+    field.value = field.value === '' ? content : `${content}\n${field.value}`
     said.replaceChildren(
       el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
     )

@@ -37,8 +37,8 @@ export function savedViews(): void {
     const links = views.map(view => {
       const remove = el('button', { type: 'button', class: 'copy', 'aria-label': `Forget the view ${view.name}` }, '×')
       remove.addEventListener('click', () => {
-        keep(views.filter(one => one !== view))
-        toast(`The view ${visible(view.name)} is forgotten.`, () => keep(views))
+        keep(without(view))
+        toast(`The view ${visible(view.name)} is forgotten.`, () => keep([...without(view), view]))
       })
       const link = el(
         'a',
@@ -48,10 +48,10 @@ export function savedViews(): void {
       return el('span', { class: 'view' }, link, remove)
     })
     const isNew = box?.dataset.savable !== undefined && !views.some(({ query }) => query === now) && views.length < MOST
-    box?.replaceChildren(...links, ...(isNew ? [saveForm(views)] : []))
+    box?.replaceChildren(...links, ...(isNew ? [saveForm()] : []))
   }
 
-  function saveForm(views: readonly View[]): HTMLElement {
+  function saveForm(): HTMLElement {
     const name = el('input', {
       required: true,
       maxlength: 60,
@@ -61,10 +61,14 @@ export function savedViews(): void {
     const form = el('form', { class: 'inline' }, name, el('button', {}, 'Save view'))
     form.addEventListener('submit', event => {
       event.preventDefault()
-      keep([...views.filter(view => view.name !== name.value), { name: name.value, query: now }])
+      const view = { name: name.value, query: now }
+      keep([...without(view), view])
     })
     return form
   }
+
+  /** As they are now: another tab may have changed them since they were drawn. */
+  const without = ({ name }: View): View[] => stored().filter(one => one.name !== name)
 
   function keep(views: readonly View[]): void {
     localStorage.setItem(key(), JSON.stringify(views))
