@@ -122,11 +122,15 @@ function auditReads(db: Db, sha256?: Sha256) {
         sql: 'select seq, hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
         args: [tenantId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return readPage(page, rowsOf<Pick<Entry, 'seq' | 'hash' | 'body'>>(found), row =>
-        readRow(`entry ${row.seq} of the audit log`, row, () => ({
-          ...objectIn<AuditEntry>(row.body),
-          hash: row.hash,
-        })),
+      return readPage(
+        page,
+        rowsOf<Pick<Entry, 'seq' | 'hash' | 'body'>>(found),
+        row =>
+          readRow(`entry ${row.seq} of the audit log`, row, () => ({
+            ...objectIn<AuditEntry>(row.body),
+            hash: row.hash,
+          })),
+        ({ seq }) => ({ at: seq, id: String(seq) }),
       )
     },
 

@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
-import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
+import { type CustomId, connectorIds } from '../../shared/wire/runtime/catalog.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { connectorApis, connectors } from '../schema/tables.ts'
 import { type Install, toInstall } from './install.ts'
@@ -14,6 +14,7 @@ type Stored = RowOf<typeof connectors>
 
 /** As many as the catalogue shows. */
 const MOST_CUSTOM = 200
+const IS_CUSTOM = "(connector_id >= 'http-' and connector_id < 'http.')"
 
 export type ConnectorStore = ReturnType<typeof connectorStore>
 
@@ -60,8 +61,10 @@ returning *`,
 
     async list(tenantId: string, page: PageOf): Promise<Install[]> {
       const { where, order, args } = pageSql(page)
-      const sql = `select * from connectors where tenant_id = ? ${where} ${order}`
-      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] }))
+      // Those that this version knows, so that a page is full where others follow it.
+      const sql = `select * from connectors where tenant_id = ?
+and (connector_id in (select value from json_each(?)) or ${IS_CUSTOM}) ${where} ${order}`
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId, JSON.stringify(connectorIds), ...args] }))
       return readPage(page, rows, toInstall).filter(row => row !== undefined)
     },
 
@@ -81,7 +84,7 @@ on conflict (tenant_id, connector_id) do update set api = excluded.api`,
 
     /** Those of a tenant that are its own, by name. */
     async customs(tenantId: string): Promise<Install[]> {
-      const sql = `select * from connectors where tenant_id = ? and connector_id >= 'http-' and connector_id < 'http.'
+      const sql = `select * from connectors where tenant_id = ? and ${IS_CUSTOM}
 order by connector_id limit ${MOST_CUSTOM}`
       return rowsOf<Stored>(await db.execute({ sql, args: [tenantId] })).flatMap(row => toInstall(row) ?? [])
     },

@@ -8,16 +8,27 @@ import { type Position, readCursor, writeCursor } from './cursor.ts'
 export interface PageOf {
   limit: number
   after: Position | undefined
-  /** Told of each row that the page leaves out. */
-  damaged?: (error: DamagedRowError) => void
+  /** Told of each row that the page leaves out, and where it stands. */
+  damaged?: (error: DamagedRowError, place?: Position) => void
 }
 
 /** What `read` makes of the rows of a page: one that cannot be read does not take the others away. */
-export function readPage<R, T>({ damaged }: PageOf, rows: readonly R[], read: (row: R) => T): T[] {
-  return readRows(rows, read, error => {
+export function readPage<R extends object, T>(
+  { damaged }: PageOf,
+  rows: readonly R[],
+  read: (row: R) => T,
+  placeOf: (row: R) => Position | undefined = placeByCreation,
+): T[] {
+  return readRows(rows, read, (error, row) => {
     if (!damaged) throw error
-    damaged(error)
+    damaged(error, placeOf(row))
   })
+}
+
+/** For tables with `created_ms` and `id`. */
+function placeByCreation(row: { created_ms?: unknown; id?: unknown }): Position | undefined {
+  const { created_ms: at, id } = row
+  return typeof at === 'number' && typeof id === 'string' ? { at, id } : undefined
 }
 
 export interface Page extends PageOf {
@@ -35,14 +46,20 @@ interface ListCall {
 /** Counts the rows that the answer of a list leaves out, and has them logged. */
 export function leftOut(context: Context) {
   const errors: DamagedRowError[] = []
+  let last: Position | undefined
   return {
-    damaged(error: DamagedRowError): void {
+    damaged(error: DamagedRowError, place?: Position): void {
       errors.push(error)
+      if (place !== undefined && Number.isSafeInteger(place.at) && place.at >= 0) last = place
       context.set('damaged', errors)
       context.header(DAMAGED_ROWS, String(errors.length))
     },
     get count() {
       return errors.length
+    },
+    /** Where the last of them stands. */
+    get last() {
+      return last
     },
   }
 }
@@ -67,8 +84,10 @@ export function pageOf({ endpoint, principal, query, context }: ListCall): Page 
     cut(rows, position) {
       const page = rows.slice(0, limit)
       const last = page.at(-1)
-      if (rows.length + left.count > limit && last !== undefined) {
-        context.header('link', nextLink(new URL(context.req.url), limit, writeCursor(position(last), list)))
+      // Behind a page whose rows are all left out there may be others.
+      const end = last === undefined ? left.last : position(last)
+      if (rows.length + left.count > limit && end !== undefined) {
+        context.header('link', nextLink(new URL(context.req.url), limit, writeCursor(end, list)))
       }
       return page
     },

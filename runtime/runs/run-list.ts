@@ -3,7 +3,7 @@ import { readLabel } from '../../shared/wire/runtime/conventions.ts'
 import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Position } from '../http/cursor.ts'
 import type { PageOf } from '../http/page.ts'
-import { RUN_COLUMNS } from './run-row.ts'
+import { RUN_COLUMNS, type RunRow } from './run-row.ts'
 import { matchExpression } from './search/match-expression.ts'
 import { DOCS_OF_MS, docNumber, factsAsked } from './search/search-facts.ts'
 
@@ -16,6 +16,14 @@ const SORTED_BY = {
   costUsd: 'cost_nano',
   durationMs: 'max(0, finished_ms - coalesce(started_ms, finished_ms))',
 } as const
+
+/** Where the row of a run stands in its list. */
+export function placeOfRow(row: RunRow, sort: RunListQuery['sort']): Position {
+  const { id, created_ms, started_ms, finished_ms, cost_nano } = row
+  if (sort === undefined) return { at: created_ms, id }
+  if (sort === 'costUsd') return { at: cost_nano, id }
+  return { at: Math.max(0, (finished_ms ?? 0) - (started_ms ?? finished_ms ?? 0)), id }
+}
 
 interface Conditions {
   sql: string

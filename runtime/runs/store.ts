@@ -12,7 +12,7 @@ import type { NewlyMade } from '../execution/lease-store.ts'
 import { type PageOf, readPage } from '../http/page.ts'
 import type { blobs, events, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
-import { countStatement, listStatement } from './run-list.ts'
+import { countStatement, listStatement, placeOfRow } from './run-list.ts'
 import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, TITLE_COLUMNS, toRun } from './run-row.ts'
 import { keptAbove } from './run-tree.ts'
 import type { SealedInput } from './sealed-input.ts'
@@ -156,14 +156,15 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
 
     async list(tenantId: string, query: RunListQuery, page: PageOf): Promise<Run[]> {
       const rows = rowsOf<RunRow>(await db.execute(listStatement(tenantId, query, page)))
-      if (query.fields === 'summary') return readPage(page, rows, row => toRun(row))
+      const place = (row: RunRow) => placeOfRow(row, query.sort)
+      if (query.fields === 'summary') return readPage(page, rows, row => toRun(row), place)
       const data = await db.execute({
         sql: `select ${query.fields === 'title' ? TITLE_COLUMNS : DATA_COLUMNS} from run_data
           where run_id in (select value from json_each(?))`,
         args: [JSON.stringify(rows.map(row => row.id))],
       })
       const byRun = new Map(rowsOf<DataRow>(data).map(row => [row.run_id, row]))
-      return readPage(page, rows, row => toRun(row, records, byRun.get(row.id)))
+      return readPage(page, rows, row => toRun(row, records, byRun.get(row.id)), place)
     },
 
     /** How many runs a list has, up to one more than MOST_COUNTED. */

@@ -134,7 +134,10 @@ function fireStore(db: Db) {
         sql: `select * from schedule_fires where schedule_id = ? and window_ms < ? order by window_ms desc limit ?`,
         args: [scheduleId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return readPage(page, rowsOf<RowOf<typeof scheduleFires>>(found), toFire)
+      return readPage(page, rowsOf<RowOf<typeof scheduleFires>>(found), toFire, row => ({
+        at: row.window_ms,
+        id: scheduleId,
+      }))
     },
 
     /** Forgets windows that were handled before a moment, at most so many at once. */

@@ -85,6 +85,25 @@ async function outbox({ db: given, clock = manualClock(START), fetch, deadlineMs
 const ok = async () => new Response('thanks')
 
 describe('the outbox', () => {
+  it('keeps what came of a delivery that began anew while an earlier attempt of it was under way', async () => {
+    const { db, store, clock, add, say, list } = await outbox({ fetch: ok })
+    const id = await add('https://a.example')
+    await say()
+    const room = { most: 9, except: [] }
+    const take = async () => {
+      const taking = { nowMs: clock.now().getTime(), leaseMs: 60_000, most: 9, ofWebhook: room, ofTenant: room }
+      return (await store.take(taking))[0]!
+    }
+    const first = await take()
+    clock.advance(1000)
+    await store.redeliver(id, first.eventId, clock.now().getTime())
+    const second = await take()
+    await store.settle(second, { outcome: 'delivered', status: 200, error: undefined, dueMs: undefined })
+    await store.settle(first, { outcome: 'retrying', status: 503, error: 'answered 503', dueMs: 1 })
+    expect(await list(id)).toMatchObject([{ outcome: 'delivered', status: 200, dueMs: undefined }])
+    db.close()
+  })
+
   it('is filled for webhooks of the tenant that are on and want the event', async () => {
     const { db, add, say, list } = await outbox({ fetch: ok })
     await db.execute("insert into tenants values ('other', '\"o\"', 0)")

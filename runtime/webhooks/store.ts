@@ -131,17 +131,17 @@ function deliveryStore(db: Db) {
       return taken
     },
 
-    /** Writes how an attempt went, unless a later one is under way. */
+    /** Writes how an attempt went, unless a later one is under way: it may have the same number, where the delivery began anew. */
     async settle(
-      { webhookId, eventId, attempt }: DeliveryRow,
+      { webhookId, eventId, attempt, dueMs: leaseMs }: DeliveryRow,
       { outcome, status, error, dueMs }: Settling,
     ): Promise<void> {
       await db.execute({
         sql: `update webhook_deliveries set outcome = ?, status = ?, error = ?, due_ms = ?
-where webhook_id = ? and event_id = ? and attempt = ?`,
+where webhook_id = ? and event_id = ? and attempt = ? and due_ms is ?`,
         args: [
           ...[outcome, status ?? null, error === undefined ? null : JSON.stringify(error), dueMs ?? null],
-          ...[webhookId, eventId, attempt],
+          ...[webhookId, eventId, attempt, leaseMs ?? null],
         ],
       })
     },
@@ -179,7 +179,7 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
       }
       sql += ' order by created_ms desc, event_id desc limit ?'
       const rows = rowsOf<StoredDelivery>(await db.execute({ sql, args: [...args, limit + 1] }))
-      return readPage(page, rows, toDeliveryRow)
+      return readPage(page, rows, toDeliveryRow, row => ({ at: row.created_ms, id: row.event_id }))
     },
 
     /** Sends one again from the start, whatever became of it; undefined when there is none. */

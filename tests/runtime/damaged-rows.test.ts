@@ -83,6 +83,56 @@ describe('one damaged row of a list', () => {
   })
 })
 
+it('a page whose rows are all damaged leads on to the next one', async () => {
+  const on = await service()
+  for (const name of ['a', 'b', 'c', 'd']) await agentNamed(on, name)
+  await on.db.execute("update agents set labels = '{' where name in ('c', 'd')")
+  const names: string[][] = []
+  for (let path: string | undefined = '/v1/agents?limit=1'; path !== undefined; ) {
+    const answer = await on.call('GET', path)
+    names.push(((await answer.json()) as { name: string }[]).map(({ name }) => name))
+    path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+  expect(names).toEqual([[], ['b'], ['a']])
+})
+
+it.each(['', '&sort=costUsd', '&sort=durationMs'])('so does one of runs: %s', async sort => {
+  const on = await service()
+  await agentNamed(on, 'worker')
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) ids.push((await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })).id)
+  const list = () => on.json<Run[]>(200, 'GET', '/v1/runs?status=succeeded')
+  await eventually(async () => expect(await list()).toHaveLength(4))
+  for (const [n, id] of ids.entries())
+    await on.db.execute({
+      sql: 'update runs set cost_nano = ?2, finished_ms = started_ms + ?2, labels = ?3 where id = ?1',
+      args: [id, n + 1, n < 2 ? '{}' : '{'],
+    })
+  const seen: string[] = []
+  for (let path: string | undefined = `/v1/runs?limit=1${sort}`; path !== undefined; ) {
+    const answer = await on.call('GET', path)
+    seen.push(...((await answer.json()) as Run[]).map(({ id }) => id))
+    path = /<([^>]*)>/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+  expect(seen).toEqual(ids.slice(0, 2).toReversed())
+})
+
+it('a page of connectors is full where this version does not know some of them', async () => {
+  const on = await service()
+  for (const [n, name] of ['github', 'of-next-year', 'another-one', 'slack'].entries())
+    await on.db.execute({
+      sql: `insert into connectors (tenant_id, connector_id, id, display_name, auth_method, status, config, missing, sealed, revision, created_ms, updated_ms)
+        values ('default', ?1, ?2, '"x"', 'api_key', 'installed', '{}', '[]', '', 1, ?3, ?3)`,
+      args: [name, crypto.randomUUID(), n],
+    })
+  const first = await on.call('GET', '/v1/connectors?limit=1')
+  const ids = async (answer: Response) =>
+    ((await answer.json()) as { connectorId: string }[]).map(({ connectorId }) => connectorId)
+  expect(await ids(first)).toEqual(['slack'])
+  const next = /<([^>]*)>/.exec(first.headers.get('link') ?? '')?.[1]
+  expect(await ids(await on.call('GET', next!))).toEqual(['github'])
+})
+
 describe('an agent whose published manifest was edited', () => {
   it('starts nothing', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'damaged-'))
@@ -108,6 +158,10 @@ describe('a run under way that is damaged', () => {
     ['an event that cannot be read', "update events set body = '{' where run_id = ? and seq = 2"],
     ['what a step gave', "update events set body = replace(body, 'waitedUntil', 'waitedUnti1') where run_id = ?"],
     ['an event is gone', 'delete from events where run_id = ? and seq = 2'],
+    [
+      'its last events are gone',
+      'delete from events where run_id = ?1 and seq >= (select max(seq) - 1 from events where run_id = ?1)',
+    ],
     ['a hash', "update events set hash = replace(hash, substr(hash, 1, 1), 'x') where run_id = ? and seq = 2"],
     ['a number beyond 2^53', 'update runs set ran_ms = 9007199254740993 where id = ?'],
   ]

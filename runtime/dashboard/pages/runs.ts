@@ -96,7 +96,8 @@ interface Listing {
 
 function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
   const { since: _, ...filters } = given
-  if (runs.items.length > 0) {
+  // A page whose rows are all damaged is empty, and there are others behind it.
+  if (runs.items.length > 0 || runs.next !== undefined) {
     const sortHref = (sort: string | undefined) => {
       const next = Object.entries({ ...given, sort }).filter(
         (entry): entry is [string, string] => entry[1] !== undefined,
