@@ -7,6 +7,7 @@ import { RunFailure } from '../execution/failure.ts'
 import type { Spent } from '../execution/journal/commit.ts'
 import type { Claimed } from '../execution/lease-store.ts'
 import type { FoundModel, ModelRequest, Models } from '../execution/models/model.ts'
+import { IMAGE_TOKENS } from '../execution/models/result-images.ts'
 import type { RunCandidate } from '../runs/service.ts'
 import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
@@ -342,7 +343,9 @@ export function mostTokensIn({ system, messages, tools, outputSchema }: ModelReq
   for (const message of messages) {
     if (message.role === 'tool') {
       pieces += message.results.length
-      for (const { content, name } of message.results) bytes += utf8Bytes(content) + name.length
+      for (const { content, name, images = [] } of message.results) {
+        bytes += utf8Bytes(content) + name.length + images.length * IMAGE_TOKENS * BYTES_PER_TOKEN
+      }
       continue
     }
     bytes += utf8Bytes(message.text)

@@ -1,5 +1,6 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { RequestMessage, StepRequest } from '../../shared/wire/runtime/step-request.ts'
+import { charactersOf } from '../execution/harness/conversation.ts'
 import type { Message, ModelRequest } from '../execution/models/model.ts'
 
 /** Characters of one text, of the messages of a page, and of the definitions of tools. */
@@ -33,11 +34,7 @@ export function requestPage(
   }: { exact: boolean; before?: number | undefined; origins: Origins },
 ): Page {
   const { system, messages, tools, maxOutputTokens, temperature, outputSchema } = request
-  const sizes = [
-    tools.length === 0 ? 0 : canonicalize(tools).length,
-    system.length,
-    ...messages.map(message => canonicalize(message).length),
-  ]
+  const sizes = [tools.length === 0 ? 0 : canonicalize(tools).length, system.length, ...messages.map(charactersOf)]
   const weights = weigh(sizes, usage)
   const to = Math.min(before, messages.length)
   const from = firstOfPage(sizes.slice(2), to)

@@ -54,6 +54,18 @@ describe('a call', () => {
     })
   })
 
+  it('that gives an image gives the model a word and the image', async () => {
+    const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const on = await fixture(remote => {
+      remote.onCall = () => ({ content: [{ type: 'image', data, mimeType: 'image/png' }] })
+    })
+    expect((await on.run()).run.status).toBe('succeeded')
+    const results = on.asked[1]?.messages.flatMap(one => (one.role === 'tool' ? one.results : [])) ?? []
+    expect(results.map(({ images }) => images)).toEqual(Array(2).fill([{ mediaType: 'image/png', base64: data }]))
+    const word = { content: [{ type: 'image', mimeType: 'image/png', bytes: 70 }] }
+    expect(on.told(1).map(({ content }) => content)).toEqual([word, word])
+  })
+
   it('is told to the model when the tool says no', async () => {
     const on = await fixture(remote => {
       remote.onCall = ({ name }) => ({ ...text(`${name}: no such thing`), isError: true })

@@ -2,8 +2,10 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
+import { textAlone } from '../models/result-images.ts'
 import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
 import { circling, watch } from './anomalies.ts'
+import { charactersOf } from './conversation.ts'
 import { gate } from './gate.ts'
 import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
@@ -100,7 +102,7 @@ async function compact(loop: Loop, turn: number): Promise<void> {
   if (talk.tokens <= most || talk.messages.length < 3) return
   const keep = keptFrom(talk.messages, most)
   const older = talk.messages.slice(0, talk.messages.length - keep)
-  const text = older.map(message => canonicalize(message)).join('\n')
+  const text = older.map(message => canonicalize(textAlone(message).message)).join('\n')
   const messages: Message[] = [
     {
       role: 'user',
@@ -126,7 +128,7 @@ function keptFrom(messages: readonly Message[], tokens: number): number {
   let keep = 0
   let characters = 0
   for (const message of messages.slice(-KEPT_MESSAGES).toReversed()) {
-    characters += canonicalize(message).length
+    characters += charactersOf(message)
     if (characters / 4 > tokens / 2) break
     keep++
   }

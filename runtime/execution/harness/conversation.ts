@@ -1,6 +1,15 @@
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Message } from '../models/model.ts'
+import { IMAGE_TOKENS, textAlone } from '../models/result-images.ts'
+
+/** As many characters of JSON as a message has tokens for. */
+export function charactersOf(message: Message): number {
+  const { message: text, images } = textAlone(message)
+  return canonicalize(text).length + images * IMAGE_TOKENS * CHARACTERS_PER_TOKEN
+}
+
+const CHARACTERS_PER_TOKEN = 4
 
 /** What a model is sent, with a digest and a size that cost as much as the new message and not as the history. */
 export function conversation(seed: string, sha256: Sha256) {
@@ -11,7 +20,7 @@ export function conversation(seed: string, sha256: Sha256) {
   function add(message: Message): void {
     const text = canonicalize(message)
     digest = sha256Hex(digest + text, sha256)
-    characters += text.length
+    characters += charactersOf(message)
     messages.push(message)
   }
 
@@ -32,7 +41,7 @@ export function conversation(seed: string, sha256: Sha256) {
     },
     /** About four characters of JSON to a token. */
     get tokens() {
-      return Math.ceil(characters / 4)
+      return Math.ceil(characters / CHARACTERS_PER_TOKEN)
     },
   }
 }

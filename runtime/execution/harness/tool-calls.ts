@@ -3,6 +3,7 @@ import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { inexactProblem } from '../inexact-problem.ts'
 import type { Message, ToolCall, ToolResult } from '../models/model.ts'
+import { withoutImages } from '../models/result-images.ts'
 import { writtenArguments } from '../models/tool-arguments.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
@@ -21,8 +22,12 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
   const settled = await Promise.allSettled(
     calls.map(async (call, at) => {
       const called = await callTool(loop, turn, at + 1, call, before)
-      const stepId = `${loop.tools.get(call.name)?.kind}-${turn}-${at + 1}`
-      return asResult(loop, stepId, call, called, roomOf(loop.model.contextTokens, calls.length))
+      const kind = loop.tools.get(call.name)?.kind
+      const { output, images } = kind === 'mcp' && !called.failed ? withoutImages(called.output) : NO_IMAGES
+      const stepId = `${kind}-${turn}-${at + 1}`
+      const text = images.length === 0 ? called : { failed: false as const, output }
+      const result = asResult(loop, stepId, call, text, roomOf(loop.model.contextTokens, calls.length))
+      return images.length === 0 ? result : { ...result, images }
     }),
   )
   const results: ToolResult[] = []
@@ -38,6 +43,8 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
   if (parked.length > 0) throw new AllSuspended(parked)
   return results
 }
+
+const NO_IMAGES: ReturnType<typeof withoutImages> = { output: undefined, images: [] }
 
 export type Called =
   | { failed: false; output: unknown }

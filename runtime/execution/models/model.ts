@@ -17,10 +17,18 @@ export interface ToolCall {
   arguments: Record<string, unknown>
 }
 
+/** An image that a tool gave, of a kind that every provider of images takes. */
+export interface ResultImage {
+  mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
+  base64: string
+}
+
 export interface ToolResult {
   callId: string
   name: string
   content: string
+  /** Shown to models that take images. */
+  images?: readonly ResultImage[]
   failed: boolean
 }
 

@@ -1,9 +1,8 @@
 import type { Billing, DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import { atLeast, tokensOfBytes } from '../../../shared/dialects/estimate.ts'
+import { atLeast } from '../../../shared/dialects/estimate.ts'
 import type { SseFrame } from '../../../shared/http/sse-read.ts'
 import { inputTokens } from '../../../shared/prices/price.ts'
-import { utf8 } from '../../../shared/sign/bytes.ts'
 
 /** How far a call came: what was never sent or was refused costs nothing. */
 type Stage = 'unsent' | 'sent' | 'refused'
@@ -24,7 +23,7 @@ export interface AnswerMeter {
 const NOTHING: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 
 /** Reads along with an answer, so that a call that is cut off is not taken for free. */
-export function answerMeter(dialect: DialectName, sent: string): AnswerMeter {
+export function answerMeter(dialect: DialectName, sentTokens: () => number): AnswerMeter {
   const meter = dialects[dialect].meter()
   let stage: Stage = 'unsent'
   let plainBytes = 0
@@ -57,7 +56,7 @@ export function answerMeter(dialect: DialectName, sent: string): AnswerMeter {
       if (stage !== 'sent') return { tokens: NOTHING, estimated: false }
       const { tokens: seen, textBytes, complete } = reading()
       const counted = seen !== null && inputTokens(seen) > 0 ? seen : null
-      const base = counted ?? { ...NOTHING, uncached: tokensOfBytes(utf8(sent).length), output: seen?.output ?? 0 }
+      const base = counted ?? { ...NOTHING, uncached: sentTokens(), output: seen?.output ?? 0 }
       return { tokens: atLeast(base, Math.max(textBytes, plainBytes)), estimated: counted === null || !complete }
     },
   }

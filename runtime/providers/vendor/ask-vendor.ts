@@ -10,7 +10,8 @@ import { inputTokens } from '../../../shared/prices/price.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { responseHeaders } from '../../../shared/wire/router/headers.ts'
-import type { AskModel, ModelAnswer, ModelCall, ModelRequest } from '../../execution/models/model.ts'
+import type { AskModel, ModelAnswer, ModelCall, ModelRequest, ResultImage } from '../../execution/models/model.ts'
+import { IMAGE_TOKENS, newestImages } from '../../execution/models/result-images.ts'
 import { readArguments, writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Connection } from '../directory.ts'
 import type { CostOf } from '../price-of-call.ts'
@@ -20,6 +21,7 @@ import { type Deadlines, watchSilence } from './deadlines.ts'
 import { readAnswer } from './read-answer.ts'
 import { requestBody } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
+import { takesImages } from './takes-images.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
 import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
 
@@ -43,8 +45,10 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const dialect = dialectOf(vendor, model)
     const names = toolNames(request)
     const output = outputOf(request, { provider, dialect, model })
-    const body = requestBody(dialect, request, { model, names, vendor, output })
-    const meter = answerMeter(dialect, body)
+    const images = takesImages(provider, model) ? newestImages(request.messages) : NO_IMAGES
+    const body = requestBody(dialect, request, { model, names, vendor, output, images })
+    const sentTokens = () => tokensSent(body, images)
+    const meter = answerMeter(dialect, sentTokens)
     call.metered?.(async () => {
       const { tokens, estimated } = meter.tokens()
       const answered = meter.model ?? model
@@ -63,7 +67,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const { candidate } = decoded
     const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
     const answered = candidate.model || model
-    const tokens = candidate.tokens ?? estimated(body, candidate)
+    const tokens = candidate.tokens ?? estimated(sentTokens(), candidate)
     const routed = provider === 'router' ? routerSays(headers) : {}
     const priced =
       routed.costNano === undefined
@@ -222,9 +226,16 @@ function blocksOf(body: Uint8Array): readonly unknown[] {
 }
 
 /** Where a host counts nothing: about four bytes to a token, which is better than calling it free. */
-function estimated(body: string, candidate: Candidate): Tokens {
+function estimated(sentTokens: number, candidate: Candidate): Tokens {
   const none = { cache_write_5m: 0, cache_write_1h: 0, cache_read: 0 }
-  return { ...none, uncached: tokensOfBytes(utf8(body).length), output: tokensOfBytes(writtenBytes(candidate)) }
+  return { ...none, uncached: sentTokens, output: tokensOfBytes(writtenBytes(candidate)) }
+}
+
+const NO_IMAGES: ReadonlySet<ResultImage> = new Set()
+
+function tokensSent(body: string, images: ReadonlySet<ResultImage>): number {
+  const ofImages = [...images].reduce((sum, { base64 }) => sum + base64.length, 0)
+  return tokensOfBytes(utf8(body).length - ofImages) + images.size * IMAGE_TOKENS
 }
 
 function routerSays(headers: Headers): { costNano?: number; traceId?: string } {

@@ -1,5 +1,6 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import type { Message, ModelRequest, ModelTool } from '../../execution/models/model.ts'
+import { type CallIds, callIds } from '../../../shared/dialects/messages/call-ids.ts'
+import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
 import { writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Vendor } from '../vendors.ts'
 import { ANSWER_TOOL_DESCRIPTION, answerToolName, type OutputRequest } from './structured-output.ts'
@@ -14,14 +15,14 @@ export function requestBody(dialect: DialectName, request: ModelRequest, options
 
 function chatBody(
   { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names, vendor, output }: BodyOptions,
+  { model, names, vendor, output, images }: BodyOptions,
 ) {
   const offered = offeredTools(tools, names, output)
   return {
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...messages.flatMap(message => chatMessages(message, names)),
+      ...messages.flatMap(message => chatMessages(message, names, images)),
     ],
     ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
     ...(output?.by === 'tool' && {
@@ -40,7 +41,7 @@ function chatBody(
   }
 }
 
-function chatMessages(message: Message, names: ToolNames): object[] {
+function chatMessages(message: Message, names: ToolNames, images: Images): object[] {
   switch (message.role) {
     case 'user':
       return [{ role: 'user', content: message.text }]
@@ -59,8 +60,39 @@ function chatMessages(message: Message, names: ToolNames): object[] {
         },
       ]
     case 'tool':
-      return message.results.map(({ callId, content }) => ({ role: 'tool', tool_call_id: callId, content }))
+      return [
+        ...message.results.map(result => ({
+          role: 'tool',
+          tool_call_id: result.callId,
+          content: result.content + unshown(result, images),
+        })),
+        ...shownByUser(message.results, images),
+      ]
   }
+}
+
+type Images = ReadonlySet<ResultImage>
+
+const shownOf = ({ images = [] }: ToolResult, sent: Images) => images.filter(image => sent.has(image))
+
+/** What the text says of images that are not sent. */
+function unshown(result: ToolResult, sent: Images): string {
+  const left = (result.images?.length ?? 0) - shownOf(result, sent).length
+  if (left === 0) return ''
+  return `\n${left === 1 ? 'One image of this result is' : `${left} images of this result are`} not shown here.`
+}
+
+/** A result of a tool is text in this dialect, so its images follow from the user, behind all results of the turn. */
+function shownByUser(results: readonly ToolResult[], sent: Images): object[] {
+  const parts = results.flatMap(result =>
+    shownOf(result, sent).map(({ mediaType, base64 }) => ({
+      type: 'image_url',
+      image_url: { url: `data:${mediaType};base64,${base64}`, detail: 'high' },
+    })),
+  )
+  if (parts.length === 0) return []
+  const words = 'The images of the results above, in their order:'
+  return [{ role: 'user', content: [{ type: 'text', text: words }, ...parts] }]
 }
 
 type Block = Record<string, unknown>
@@ -75,12 +107,13 @@ const CACHED = { cache_control: { type: 'ephemeral' } }
  */
 function messagesBody(
   { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names, output }: Pick<BodyOptions, 'model' | 'names' | 'output'>,
+  { model, names, output, images }: Omit<BodyOptions, 'vendor'>,
 ) {
   const offered = offeredTools(tools, names, output)
   // A question that is asked once would pay more for being kept than it saves.
   const caches = tools.length > 0 || messages.length > 1
-  const turns = messages.map(message => messagesTurn(message, names))
+  const ids = callIds()
+  const turns = messages.map(message => messagesTurn(message, { names, ids, images }))
   const ends = messages.flatMap(({ role }, at) => (role === 'assistant' ? [] : [at])).slice(-2)
   return {
     model,
@@ -124,7 +157,10 @@ interface Turn {
   content: readonly Block[]
 }
 
-function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
+function messagesTurn(
+  message: Message,
+  { names, ids, images }: Pick<BodyOptions, 'names' | 'images'> & { ids: CallIds },
+): Turn {
   switch (message.role) {
     case 'user':
       return { role: 'user', content: [said(message.text)] }
@@ -134,7 +170,7 @@ function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
       if (toolCalls.length === 0) return { role: 'assistant', content: [said(text)] }
       const calls = toolCalls.map(({ id, name, arguments: input }) => ({
         type: 'tool_use',
-        id: idOf(id),
+        id: ids.ofCall(id),
         name: names.toWire(name),
         input,
       }))
@@ -143,25 +179,35 @@ function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
     case 'tool':
       return {
         role: 'user',
-        content: message.results.map(({ callId, content, failed }) => ({
+        content: message.results.map(result => ({
           type: 'tool_result',
-          tool_use_id: idOf(callId),
-          content,
-          ...(failed && { is_error: true }),
+          tool_use_id: ids.ofResult(result.callId),
+          content: resultContent(result, images),
+          ...(result.failed && { is_error: true }),
         })),
       }
   }
 }
 
-/** The id of a call that another provider made, in the characters that this dialect takes. */
-function idOf(id: string): string {
-  return id.replace(/[^A-Za-z0-9_-]/g, '_') || '_'
+function resultContent(result: ToolResult, sent: Images): unknown {
+  const text = result.content + unshown(result, sent)
+  const shown = shownOf(result, sent)
+  if (shown.length === 0) return text
+  return [
+    said(text),
+    ...shown.map(({ mediaType, base64 }) => ({
+      type: 'image',
+      source: { type: 'base64', media_type: mediaType, data: base64 },
+    })),
+  ]
 }
 
 interface BodyOptions {
   model: string
   names: ToolNames
   vendor: Pick<Vendor, 'maxTokens'>
+  /** Of all images of the conversation, those that are sent. */
+  images: Images
   /** How an answer of a form is asked for. */
   output?: OutputRequest | undefined
 }

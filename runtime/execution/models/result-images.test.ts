@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { newestImages, withoutImages } from './result-images.ts'
+
+/** The first bytes of a PNG of that size, which is all that is looked at. */
+function png(width: number, height: number): string {
+  const bytes = new Uint8Array(33)
+  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52])
+  const view = new DataView(bytes.buffer)
+  view.setUint32(16, width)
+  view.setUint32(20, height)
+  return btoa(String.fromCharCode(...bytes))
+}
+const PNG = png(20, 10)
+
+describe('an image in what a tool gave', () => {
+  it('is taken out, of the kind that its bytes say, and has a word in its place', () => {
+    const jpeg = btoa('\xff\xd8\xff\xe0 and more, in all')
+    const { output, images } = withoutImages({
+      content: [
+        { type: 'text', text: 'see' },
+        { type: 'image', data: PNG, mimeType: 'image/gif' },
+        { type: 'resource', resource: { uri: 'file:///a.jpg', blob: jpeg, mimeType: 'image/jpeg' } },
+      ],
+      structuredContent: { a: 1 },
+    })
+    expect(images).toEqual([
+      { mediaType: 'image/png', base64: PNG },
+      { mediaType: 'image/jpeg', base64: jpeg },
+    ])
+    expect(output).toEqual({
+      content: [
+        { type: 'text', text: 'see' },
+        { type: 'image', mimeType: 'image/png', bytes: 33 },
+        { type: 'image', mimeType: 'image/jpeg', bytes: atob(jpeg).length },
+      ],
+      structuredContent: { a: 1 },
+    })
+  })
+
+  it.each<[string, unknown]>([
+    ['no image by its bytes', { type: 'image', data: btoa('GIF is what I am not'), mimeType: 'image/gif' }],
+    ['no base64', { type: 'image', data: `${PNG.slice(0, -8)}[phone]=`, mimeType: 'image/png' }],
+    ['too large for a provider', { type: 'image', data: png(8001, 10), mimeType: 'image/png' }],
+    ['too long', { type: 'image', data: PNG + 'A'.repeat(5_000_000), mimeType: 'image/png' }],
+    ['a sound', { type: 'audio', data: PNG, mimeType: 'audio/wav' }],
+    ['another resource', { type: 'resource', resource: { uri: 'x:y', text: 'words' } }],
+    ['nothing', null],
+  ])('stays what it is where it is %s', (_, item) => {
+    const output = { content: [item] }
+    expect(withoutImages(output)).toEqual({ output, images: [] })
+  })
+
+  it.each([undefined, null, 'text', { content: 'text' }])('is not looked for in %j', output => {
+    expect(withoutImages(output)).toEqual({ output, images: [] })
+  })
+})
+
+it('sends the newest images of a conversation', () => {
+  const images = Array.from({ length: 25 }, () => ({ mediaType: 'image/png' as const, base64: PNG }))
+  const results = images.map(image => ({ callId: 'c', name: 'f', content: '', failed: false, images: [image] }))
+  const sent = newestImages([
+    { role: 'user', text: 'q' },
+    { role: 'tool', results },
+  ])
+  expect(images.map(image => sent.has(image))).toEqual([...Array(5).fill(false), ...Array(20).fill(true)])
+})

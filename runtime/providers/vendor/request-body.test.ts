@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest'
+import type { Message, ResultImage } from '../../execution/models/model.ts'
+import { newestImages } from '../../execution/models/result-images.ts'
+import { requestBody } from './request-body.ts'
+import { takesImages } from './takes-images.ts'
+import { toolNames } from './tool-names.ts'
+
+const image: ResultImage = { mediaType: 'image/png', base64: 'AAAA' }
+const call = (id: string) => ({ id, name: 'look', arguments: {} })
+const result = (callId: string, images?: ResultImage[]) => ({
+  callId,
+  name: 'look',
+  content: `of ${callId}`,
+  failed: false,
+  ...(images && { images }),
+})
+const messages: Message[] = [
+  { role: 'user', text: 'q' },
+  { role: 'assistant', text: '', toolCalls: [call('a'), call('b')] },
+  { role: 'tool', results: [result('a', [image]), result('b')] },
+]
+
+function body(dialect: 'chat' | 'messages', said: Message[], shown: boolean) {
+  const request = { system: '', messages: said, tools: [], maxOutputTokens: 9 }
+  const images = shown ? newestImages(said) : new Set<ResultImage>()
+  const options = { model: 'm', names: toolNames(request), vendor: { maxTokens: 'max_tokens' as const }, images }
+  return JSON.parse(requestBody(dialect, request, options)) as { messages: { content: unknown }[] }
+}
+
+it('puts an image into the result of its call where the dialect has a place for it', () => {
+  expect(body('messages', messages, true).messages[2]).toEqual({
+    role: 'user',
+    content: [
+      {
+        type: 'tool_result',
+        tool_use_id: 'a',
+        content: [
+          { type: 'text', text: 'of a' },
+          { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+        ],
+      },
+      { type: 'tool_result', tool_use_id: 'b', content: 'of b', cache_control: { type: 'ephemeral' } },
+    ],
+  })
+})
+
+it('shows it behind all results of the turn where results are text', () => {
+  expect(body('chat', messages, true).messages.slice(2)).toEqual([
+    { role: 'tool', tool_call_id: 'a', content: 'of a' },
+    { role: 'tool', tool_call_id: 'b', content: 'of b' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'The images of the results above, in their order:' },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'high' } },
+      ],
+    },
+  ])
+})
+
+it.each(['chat', 'messages'] as const)('says so to a model that takes none, in %s', dialect => {
+  const text = JSON.stringify(body(dialect, messages, false))
+  expect(text).toContain('of a\\nOne image of this result is not shown here.')
+  expect(text).not.toContain('AAAA')
+})
+
+it.each<[string, string, boolean]>([
+  ['anthropic', 'claude-sonnet-5', true],
+  ['anthropic', 'claude-3-5-haiku-latest', true],
+  ['anthropic', 'claude-2.1', false],
+  ['openai', 'gpt-5.5', true],
+  ['openai', 'gpt-4o', true],
+  ['openai', 'gpt-4o-mini', false],
+  ['openai', 'gpt-4o-audio-preview', false],
+  ['openai', 'o3-mini', false],
+  ['openai', 'gpt-3.5-turbo', false],
+  ['router', 'anthropic/claude-opus-5', true],
+  ['router', 'auto', false],
+  ['custom', 'claude-opus-5', false],
+])('%s/%s takes images: %s', (provider, model, takes) => {
+  expect(takesImages(provider as Parameters<typeof takesImages>[0], model)).toBe(takes)
+})
+
+it('gives the messages dialect ids of calls that it takes, each once', () => {
+  const turn: Message[] = [
+    { role: 'assistant', text: '', toolCalls: [call('functions.look:0')] },
+    { role: 'tool', results: [result('functions.look:0')] },
+  ]
+  const text = JSON.stringify(body('messages', [{ role: 'user', text: 'q' }, ...turn, ...turn], false))
+  const ids = [...text.matchAll(/"(?:id|tool_use_id)":"([^"]*)"/g)].map(([, id]) => id)
+  expect(ids).toEqual(['functions_look_0', 'functions_look_0', 'functions_look_0_2', 'functions_look_0_2'])
+})
