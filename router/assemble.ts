@@ -257,6 +257,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     gates: () => Object.keys(holder.get().config.gates),
     isGateDisabled: gate =>
       errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
+    host: options.host,
     inFlight: options.inFlight,
   })
   const submit = feedback && shards ? reportAnywhere(feedback.submit, shards.submit) : feedback?.submit

@@ -1,4 +1,5 @@
 import type { Log } from '../shared/log/log.ts'
+import type { HostFacts } from '../shared/metrics/host-metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
@@ -46,6 +47,8 @@ export interface RouterOptions {
   cut?: (request: Request) => void
   /** Requests being answered, where the host counts them. */
   inFlight?: () => number
+  /** What this host knows of its process, for /metrics. */
+  host?: HostFacts
   /** Where this is one of several processes of a service. */
   others?: OtherProcesses
 }

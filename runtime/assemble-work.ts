@@ -25,7 +25,7 @@ export function assembleRemote(
   { work }: Pick<Later, 'work'>,
 ): Nodes {
   const { sandboxes = noSandboxes, embeddedNode = true } = options
-  const ended = core.metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere.')
+  const ended = core.metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere, by status.')
   return assembleNodes({
     ...core,
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,

@@ -1,6 +1,7 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 
-export type BudgetScope = 'request' | 'session' | 'day' | 'tenant_day' | 'route_day' | 'route_tenant_day'
+export const budgetScopes = ['request', 'session', 'day', 'tenant_day', 'route_day', 'route_tenant_day'] as const
+export type BudgetScope = (typeof budgetScopes)[number]
 
 /** The smallest cap that applies in each scope; null where there is none. */
 export type Caps = Readonly<Record<BudgetScope, NanoUsd | null>>

@@ -1,11 +1,12 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { hostFacts } from '../../shared/host/host-facts.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { cutConnection, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../shared/log/log.ts'
-import { routerEnv } from '../env.ts'
+import { type RouterEnv, routerEnv } from '../env.ts'
 import type { RouterOptions } from '../options.ts'
 import { readAccess } from './access.ts'
 import { sayAnchorFault } from './anchor-file.ts'
@@ -67,6 +68,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     readFile: besideConfig(configFile),
     access,
     inFlight: calls.inFlight,
+    host: hostFacts(folderOf(env)),
     cut: cutConnection,
     log,
     transport,
@@ -109,6 +111,11 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
       await regexRunner.close()
     },
   }
+}
+
+/** Where the store is a file. */
+function folderOf({ ROUTER_DB: db, ROUTER_DIRECTORY_URL: directory }: RouterEnv): string | undefined {
+  return directory !== undefined || db === ':memory:' || /^[a-z]+:\/\//.test(db) ? undefined : dirname(resolve(db.replace(/^file:/, '')))
 }
 
 async function oneStore(...given: Parameters<typeof openRouter>): Promise<ServedRouter> {

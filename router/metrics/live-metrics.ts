@@ -1,7 +1,8 @@
+import { type HostFacts, hostMetrics } from '../../shared/metrics/host-metrics.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { pause } from '../../shared/sql/db-fault.ts'
 import { type FeedbackResult, verdicts } from '../../shared/wire/router/feedback.ts'
-import type { BudgetRefusal } from '../budget/ledger.ts'
+import { type BudgetRefusal, budgetScopes } from '../budget/ledger.ts'
 import type { CalibrationFigures } from '../calibrate/calibration-reads.ts'
 
 export interface LiveState {
@@ -13,6 +14,8 @@ export interface LiveState {
   breakerOf: (provider: string) => 'closed' | 'half_open' | 'open'
   gates: () => readonly string[]
   isGateDisabled: (gate: string) => boolean
+  /** What the host knows of its process; undefined where it says nothing. */
+  host: HostFacts | undefined
   /** Undefined where the host does not count them. */
   inFlight: (() => number) | undefined
 }
@@ -24,19 +27,20 @@ const BREAKER = { closed: 0, half_open: 1, open: 2 } as const
 /** Gauges that are read when the page is asked for. */
 export function liveMetrics(
   metrics: Metrics,
-  { counted, calibration, providers, breakerOf, gates, isGateDisabled, inFlight }: LiveState,
+  { counted, calibration, providers, breakerOf, gates, isGateDisabled, host, inFlight }: LiveState,
 ) {
   const breaker = metrics.gauge('router_breaker_state', '0 closed, 1 half open, 2 open.')
   const disabled = metrics.gauge(
     'router_gate_disabled',
     '1 while a gate is switched off by its error budget, for any tenant.',
   )
+  const onHost = host && hostMetrics(metrics, 'router', host)
   if (inFlight) metrics.gauge('router_in_flight_requests', 'Requests being answered.').read(inFlight)
   return {
     async text(): Promise<string> {
       // A page must come also while the thread that counts is held up by its store.
       if (counted) await Promise.race([counted(), pause(COUNT_MS)])
-      await calibration()
+      await Promise.all([calibration(), onHost?.()])
       for (const provider of providers()) breaker.set(BREAKER[breakerOf(provider)], { provider })
       for (const gate_id of gates()) disabled.set(isGateDisabled(gate_id) ? 1 : 0, { gate_id })
       return metrics.text()
@@ -46,9 +50,14 @@ export function liveMetrics(
 
 /** Counts what was not done for want of room or of money (docs/spec/router.md §2.7). */
 export function refusalMetrics(metrics: Metrics) {
-  const refuseWhenFull = metrics.counter('router_shed_total', 'Calls refused because too many were being answered.')
-  const budget = metrics.counter('router_budget_refusals_total', 'Calls not made because a budget did not cover them.')
-  refuseWhenFull.add(0, { reason: 'concurrency' })
+  const refuseWhenFull = metrics.counter('router_shed_total', 'Calls refused because too many were being answered.', [
+    { reason: 'concurrency' },
+  ])
+  const budget = metrics.counter(
+    'router_budget_refusals_total',
+    'Calls not made because a budget did not cover them.',
+    budgetScopes.map(scope => ({ scope })),
+  )
   return {
     refuseWhenFull: (reason: 'concurrency') => refuseWhenFull.add(1, { reason }),
     budgetRefused: (scope: BudgetRefusal['scope']) => budget.add(1, { scope }),
@@ -66,12 +75,18 @@ export function calibrationMetrics(metrics: Metrics) {
     '1 while what a route serves is certified: the served failures stay below alpha, best attempts included.',
   )
   const pairs = metrics.gauge('router_route_calibration_n', 'Scored answers with an outcome.')
-  const feedback = metrics.counter('router_feedback_total', 'Outcomes taken.')
-  const outcomes = metrics.counter('router_outcomes_total', 'Outcomes taken that said something new, by verdict.')
+  const feedback = metrics.counter('router_feedback_total', 'Outcomes taken.', [
+    { status: 'recorded' },
+    { status: 'updated' },
+    { status: 'duplicate' },
+  ])
+  const outcomes = metrics.counter(
+    'router_outcomes_total',
+    'Outcomes taken that said something new, by verdict.',
+    verdicts.map(verdict => ({ verdict })),
+  )
   threshold.set(0)
   failure.set(0)
-  for (const status of ['recorded', 'updated', 'duplicate']) feedback.add(0, { status })
-  for (const verdict of verdicts) outcomes.add(0, { verdict })
   return {
     counted({ status, verdict }: FeedbackResult): void {
       feedback.add(1, { status })

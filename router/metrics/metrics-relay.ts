@@ -120,7 +120,7 @@ export function relayedMetrics(into: Metrics): { metrics: Metrics; apply(deltas:
   }
   return {
     metrics: {
-      counter: (name, help) => once(counters, name, () => into.counter(name, help)),
+      counter: (name, help, from) => once(counters, name, () => into.counter(name, help, from)),
       gauge: (name, help) => once(gauges, name, () => into.gauge(name, help)),
       histogram: (name, help, buckets) => once(histograms, name, () => into.histogram(name, help, buckets)),
       text: () => into.text(),

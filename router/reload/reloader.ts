@@ -16,8 +16,10 @@ export interface ReloaderDeps {
 /** Swaps the routing config whole, or not at all: what is wrong with the new one is thrown, logged and counted. */
 export function reloader({ holder, activate, readConfig, metrics, log }: ReloaderDeps) {
   const started = holder.get().config
-  const reloads = metrics.counter('router_config_reloads_total', 'Reloads of the routing config.')
-  for (const result of ['ok', 'error']) reloads.add(0, { result })
+  const reloads = metrics.counter('router_config_reloads_total', 'Reloads of the routing config.', [
+    { result: 'ok' },
+    { result: 'error' },
+  ])
 
   async function readAgain(): Promise<ConfigSource> {
     if (readConfig) return readConfig()

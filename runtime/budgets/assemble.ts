@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { budgetDimension } from '../../shared/wire/runtime/error.ts'
 import type { Models } from '../execution/models/model.ts'
 import type { DayOf } from './day.ts'
 import { type Ledger, ledger } from './ledger.ts'
@@ -29,6 +30,7 @@ export interface Budgets {
 /** Budgets over one store. */
 export function assembleBudgets({ db, metrics, newId, log, ...rest }: BudgetsOptions): Budgets {
   const store = budgetStore(db)
+  const dimensions = budgetDimension.options.map(dimension => ({ dimension }))
   const notices = budgetNotices({ write: store.write, newId, now: rest.now })
   return {
     store,
@@ -47,8 +49,9 @@ export function assembleBudgets({ db, metrics, newId, log, ...rest }: BudgetsOpt
       refused: metrics.counter(
         'waybill_budget_refusals_total',
         'Runs and calls that a hard limit refused, by dimension.',
+        dimensions,
       ),
-      softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.'),
+      softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.', dimensions),
     }),
   }
 }

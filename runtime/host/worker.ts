@@ -181,7 +181,7 @@ export function lastingMetrics(): Metrics {
   const histograms = new Map<string, Histogram>()
   return {
     ...metrics,
-    counter: (name, help) => known(counters, name, () => metrics.counter(name, help)),
+    counter: (name, help, from) => known(counters, name, () => metrics.counter(name, help, from)),
     gauge: (name, help) => known(gauges, name, () => metrics.gauge(name, help)),
     histogram: (name, help, buckets) => known(histograms, name, () => metrics.histogram(name, help, buckets)),
   }

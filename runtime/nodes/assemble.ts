@@ -121,8 +121,9 @@ export function assembleNodes(options: NodesOptions) {
   const setAside = metrics.counter(
     'waybill_remote_runs_set_aside_total',
     'Runs that nodes elsewhere have set aside: the process of their node ended whenever it took them up.',
+    [{}],
   )
-  const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
+  const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.', [{}])
   const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
   const siblings = options.peer?.siblings
   let isEngaged = false

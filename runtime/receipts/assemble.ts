@@ -41,6 +41,6 @@ export function assembleReceipts({
     ...rest,
     store: receiptStore(db, records, sha256),
     signing: signingKeys({ keys, sealing, signer: curveKeys.signer, clock, seed }),
-    issued: metrics.counter('waybill_receipts_issued_total', 'Receipts that were signed.'),
+    issued: metrics.counter('waybill_receipts_issued_total', 'Receipts that were signed.', [{}]),
   })
 }

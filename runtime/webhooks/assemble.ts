@@ -31,6 +31,9 @@ export interface Webhooks {
 /** What keeps a tenant from being deleted. */
 export const WEBHOOK_HOLDINGS = [{ what: 'webhooks', rows: 'select 1 from webhooks where tenant_id = ?1' }]
 
+/** What an attempt may come to. */
+const OUTCOMES = ['delivered', 'retrying', 'failed'].map(outcome => ({ outcome }))
+
 const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
   problem: async () => undefined,
@@ -84,7 +87,7 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
       clock,
       random,
       log,
-      deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.'),
+      deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.', OUTCOMES),
     }),
   }
 }

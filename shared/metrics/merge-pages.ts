@@ -19,7 +19,7 @@ interface Family {
   series: Map<string, number>
 }
 
-const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})?) (\S+)$/
+const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})?) (\S+)$/s
 
 export function pageMerger({ summed, lasting = [] }: MergedGauges): PageMerger {
   const isSummed = new Set(summed)

@@ -52,6 +52,21 @@ describe('metrics', () => {
     expect(metrics.text()).toContain(`z_total{model="${'m'.repeat(200)}"} 2\n`)
   })
 
+  it('gives two names that UTF-8 writes alike one series', () => {
+    const metrics = createMetrics()
+    const counter = metrics.counter('z_total', 'Z.')
+    for (const half of ['\ud83d', '\ud83e']) counter.add(1, { model: half })
+    expect(metrics.text()).toContain('z_total{model="\ufffd"} 2\n')
+  })
+
+  it('shows a counter from the start where its series are known', () => {
+    const metrics = createMetrics()
+    metrics.counter('a_total', 'A.', [{}])
+    metrics.counter('b_total', 'B.', [{ outcome: 'failed' }]).add(1, { outcome: 'failed' })
+    expect(metrics.text()).toContain('\na_total 0\n')
+    expect(metrics.text()).toContain('\nb_total{outcome="failed"} 1\n')
+  })
+
   it('counts the 501st value of a label as other', () => {
     const metrics = createMetrics()
     const seen = metrics.counter('y_total', 'Y.')

@@ -45,8 +45,10 @@ export function createMetrics() {
   }
 
   return {
-    counter(name: string, help: string): Counter {
+    /** `from` are the series that stand at 0 from the start: what is counted for the first time is then seen as an increase. */
+    counter(name: string, help: string, from: readonly Labels[] = []): Counter {
       const series = seriesMap(() => ({ value: 0 }))
+      for (const labels of from) series.at(labels)
       register({
         name,
         help,
@@ -148,8 +150,11 @@ function seriesMap<T>(create: () => T) {
 
   function find(labels: Labels): T {
     let key = ''
-    for (const label of Object.keys(labels).sort())
-      key = withLabel(key, label, bounded(label, String(labels[label]).slice(0, MAX_LABEL_CHARACTERS)))
+    for (const label of Object.keys(labels).sort()) {
+      // Half a surrogate pair is written as U+FFFD: two series must not get one name by that.
+      const value = String(labels[label]).slice(0, MAX_LABEL_CHARACTERS).toWellFormed()
+      key = withLabel(key, label, bounded(label, value))
+    }
     const found = series.get(key)
     if (found !== undefined) return found
     const made = create()
