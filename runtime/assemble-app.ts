@@ -1,4 +1,5 @@
 import type { ChangeFeed } from '../shared/http/change-feed.ts'
+import { hostMetrics } from '../shared/metrics/host-metrics.ts'
 import { rowsOf } from '../shared/sql/db.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'
@@ -141,18 +142,35 @@ function assembleSessionRoutes(
   }
 }
 
+/** A store that does not answer must not take the page with it: those who look after it read it then. */
+const LONGEST_LOOK_MS = 2000
+
 /** What /metrics looks up when it is asked. */
-function refreshGauges({ db, metrics }: Core, { replica }: RuntimeOptions): () => Promise<void> {
+function refreshGauges({ db, metrics }: Core, { replica, host }: RuntimeOptions): () => Promise<void> {
+  const storeUp = metrics.gauge('waybill_store_up', '1 where the store answered this page.')
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
+  const onHost = host && hostMetrics(metrics, 'waybill', host)
   const lag =
     replica &&
     metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
+  const sql = "select count(*) as pending from approvals where status = 'pending'"
+  const countPending = async () => rowsOf<{ pending: number }>(await db.execute(sql))[0]?.pending ?? 0
+  const lagSeconds = async () => (replica ? (await replicaLag(db, replica)).ms / 1000 : Number.NaN)
   return async () => {
-    const sql = "select count(*) as pending from approvals where status = 'pending'"
-    approvalsPending.set(rowsOf<{ pending: number }>(await db.execute(sql))[0]?.pending ?? 0)
-    if (!replica) return
-    // A replica that is away, or has nothing, must not take the page with it.
-    const { ms } = await replicaLag(db, replica).catch(() => ({ ms: Number.NaN }))
-    lag?.set(Number.isFinite(ms) ? ms / 1000 : Number.NaN)
+    const [pending, behind] = await Promise.all([inTime(countPending()), inTime(lagSeconds()), onHost?.()])
+    storeUp.set(Number.isNaN(pending) ? 0 : 1)
+    approvalsPending.set(pending)
+    lag?.set(Number.isFinite(behind) ? behind : Number.NaN)
   }
+}
+
+/** Not a number where it fails or takes too long. */
+async function inTime(figure: Promise<number>): Promise<number> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<number>(resolve => {
+    timer = setTimeout(resolve, LONGEST_LOOK_MS, Number.NaN)
+  })
+  const found = await Promise.race([figure.catch(() => Number.NaN), late])
+  clearTimeout(timer)
+  return found
 }

@@ -48,11 +48,10 @@ interface StoreKeys {
 
 /** A server that takes no writes any more has to be restarted, which only its operator can do. */
 function tellStuckWrites({ writes }: Db, log: Log, metrics: Metrics): void {
-  if (writes === undefined) return
   metrics
     .gauge('waybill_store_stuck', '1 where the database server answers reads and takes no writes.')
-    .read(() => (writes.stuck ? 1 : 0))
-  writes.onChange(stuck => {
+    .read(() => (writes?.stuck ? 1 : 0))
+  writes?.onChange(stuck => {
     if (stuck) log.error(STUCK, { code: 'store_stuck' })
     else log.warn('the database server takes writes again')
   })

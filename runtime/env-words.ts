@@ -104,9 +104,9 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       unset: 'a setup link is printed',
     },
     PLATFORM_METRICS_TOKEN: {
-      about: 'The bearer token of `/metrics` on an address beyond loopback.',
+      about: 'The bearer token of `/metrics`.',
       form: '16 or more characters, secret',
-      unset: 'closed there',
+      unset: 'open on loopback, closed on other addresses',
     },
   },
   'What it may reach': {

@@ -1,5 +1,6 @@
 import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import type { Log } from '../shared/log/log.ts'
+import type { HostFacts } from '../shared/metrics/host-metrics.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { CurveKeys } from '../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
@@ -43,6 +44,8 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** Where a host makes many runtimes one after the other: what they count together. Default: a registry of its own. */
   metrics?: Metrics
+  /** What this host knows of its process, for /metrics. */
+  host?: HostFacts
   /** The same of tries to log in. */
   loginTries?: Throttle | undefined
   /** What another runtime on this store found out at its start, so that this one need not ask again. */

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { hostFacts } from '../../shared/host/host-facts.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
@@ -95,7 +96,9 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
-    metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
+    metricsAccess:
+      open && env.PLATFORM_METRICS_TOKEN === undefined ? { open } : { open: false, token: env.PLATFORM_METRICS_TOKEN },
+    host: hostFacts(env.PLATFORM_DATA_DIR),
     masterKey,
     cipher: nativeCipher,
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,

@@ -144,8 +144,9 @@ function answersOfAll(shards: () => readonly ShardService[]) {
       const refusal = answers.find(({ answer }) => !answer.ok)?.answer
       if (refusal) return refusal
       const pages = await Promise.all(answers.map(async ({ shard, answer }) => ({ shard, value: await answer.text() })))
+      const away = shards().flatMap(({ name: shard, open }) => (open ? [] : [{ shard, value: STORE_DOWN }]))
       const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
-      return new Response(metricsOfAll(pages), { headers })
+      return new Response(metricsOfAll([...pages, ...away]), { headers })
     },
 
     async receiptKeys(request: Request, connection: Connection): Promise<Response> {
@@ -180,7 +181,10 @@ function readinessOfAll(all: readonly OfShard<Readyz>[]): Readyz {
   return { status: status ?? 'failing', checks }
 }
 
-const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? (.*)$/
+/** The page of a shard that has not been opened yet. */
+const STORE_DOWN = '# TYPE waybill_store_up gauge\nwaybill_store_up 0\n'
+
+const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{.*\})? (.*)$/s
 
 /** The pages of several registries as one, each sample with the name of its shard. */
 function metricsOfAll(pages: readonly OfShard<string>[]): string {

@@ -1,7 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { serveRuntime } from '../../runtime/host/node.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { stream } from '../upstream/scripted.ts'
+import { api } from './api.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 let on: ProviderFixture
@@ -92,4 +98,37 @@ it('has every name of the contract, and each moves with what it counts', async (
   expect((await on.call('POST', '/v1/runs', { agentName: 'asker' })).status).toBe(402)
   expect(sum(await page(), 'budget_refusals_total', 'dimension="runsPerDay"')).toBe(1)
   for (const line of (await page()).split('\n')) expect(line).not.toMatch(/tenant=|agent=|runId=|asker|worker/)
+})
+
+it.each([
+  ['refuses', () => Promise.reject(new Error('fetch failed'))],
+  ['never answers', () => new Promise<never>(() => undefined)],
+])('is there while the store %s, and says so', async (_, answer) => {
+  const db = await openDb(':memory:')
+  let away = false
+  const other = await api({ db: { ...db, execute: sql => (away ? answer() : db.execute(sql)) } })
+  const read = async () => (await other.call('GET', '/metrics')).text()
+  expect(sum(await read(), 'store_up')).toBe(1)
+  away = true
+  const metrics = await read()
+  away = false
+  await other.close()
+  expect(metrics).toContain('\nwaybill_store_up 0\n')
+  expect(metrics).toContain('\nwaybill_approvals_pending NaN\n')
+  expect(metrics).toMatch(/^waybill_runs_total\{status="failed"\} 0$/m)
+})
+
+it('asks for the token where there is one, also on loopback', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-metrics-'))
+  const token = 'a-token-of-the-scraper'
+  const service = await serveRuntime({
+    PLATFORM_BIND: '127.0.0.1:0',
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_LOG_LEVEL: 'off',
+    PLATFORM_METRICS_TOKEN: token,
+  })
+  const ask = async (headers: Record<string, string>) => (await fetch(`${service.origin}/metrics`, { headers })).status
+  expect([await ask({}), await ask({ authorization: `Bearer ${token}` })]).toEqual([401, 200])
+  await service.close()
+  await rm(folder, { recursive: true, force: true })
 })

@@ -138,10 +138,15 @@ describe.runIf(here)('two shards on two libSQL servers, behind one origin', () =
       expect((await ran(inA)).status).toBe('succeeded')
       const ready = await callAt<Readyz>(origin, 'GET', '/readyz')
       expect([ready.status, ready.body.checks.database]).toEqual([200, expect.stringMatching(/^shard b: /)])
+      const storesUp = async (at: string) =>
+        (await callAt<string>(at, 'GET', '/metrics')).body.match(/^waybill_store_up.*$/gm)?.toSorted()
+      const oneAway = ['waybill_store_up{shard="a"} 1', 'waybill_store_up{shard="b"} 0']
+      expect(await storesUp(origin)).toEqual(oneAway)
       // One that starts now serves what it can reach, and the rest once it is back.
       const late = await serveHere(stores)
       try {
         expect((await callAt(late.origin, 'GET', '/v1/runs', { key: inA.key })).status).toBe(200)
+        expect(await storesUp(late.origin)).toEqual(oneAway)
         await stores.servers.get('b')!.back()
         await expect
           .poll(async () => (await callAt(late.origin, 'GET', '/v1/runs', { key: inB.key })).status, {
