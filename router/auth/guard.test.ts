@@ -89,6 +89,12 @@ describe('with keys', () => {
     const metrics = async (key: string, known = keys) =>
       (await ask({ keys: known }, '/metrics', { 'x-router-key': key })).status
     expect([await metrics(ACME), await metrics(OPS)]).toEqual([403, 200])
+    // As Prometheus sends it; elsewhere a bearer token is the provider's.
+    const bearer = { authorization: `Bearer ${OPS}` }
+    expect((await ask({ keys }, '/metrics', bearer)).status).toBe(200)
+    for (const path of ['/-/traces', '/-/reload', '/v1/messages']) {
+      expect((await ask({ keys }, path, bearer)).status, path).toBe(401)
+    }
     expect(await metrics(ACME, parseKeys(`acme:${ACME}`, sha256))).toBe(200)
   })
 

@@ -6,12 +6,15 @@ import type { CallerEnv } from './access.ts'
 import { type CallersDeps, createCallers, pathClassOf } from './callers.ts'
 import { isOwnPage } from './pages.ts'
 
-/** Decides who is calling before anything else looks at the request. Only `x-router-key` is read: other keys are the provider's. */
+/**
+ * Decides who is calling before anything else looks at the request. Only `x-router-key` is read, since other keys are the provider's; on
+ * `/metrics`, which goes to no provider, also a bearer token: Prometheus sends no other header before its version 3.
+ */
 export function guard(deps: CallersDeps) {
   const callers = createCallers(deps)
   return createMiddleware<CallerEnv>(async (c, next) => {
     const room = pathClassOf(c.req.path)
-    const key = c.req.header(requestHeaders.key)
+    const key = c.req.header(requestHeaders.key) ?? (room === 'metrics' ? bearerOf(c) : undefined)
     if (room === 'provider') {
       const sender = { host: hostOf(c), origin: c.req.header('origin'), site: c.req.header('sec-fetch-site') }
       c.set('caller', callers.ofCall(sender, key))
@@ -22,6 +25,8 @@ export function guard(deps: CallersDeps) {
     await next()
   })
 }
+
+const bearerOf = (c: Context) => /^Bearer (.+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
 
 /** A web page can aim its own name at this machine; what it then sends still carries that name. */
 function refuseForeignPages(c: Context): void {
