@@ -36,28 +36,38 @@ export interface Refusal {
   headers?: Readonly<Record<string, string>> | undefined
 }
 
+/** What the log says of a request beside its error: the id is one that its caller has. */
+interface At {
+  method: string
+  path: string
+  /** The client left. */
+  gone: boolean
+  trace_id?: string
+  request_id?: string
+}
+
 /** The one place that says what an error means: a refusal in its own words, anything unknown in brief and logged in full. */
-export function refusalOf(error: unknown, at: { method: string; path: string; gone: boolean }, log: Log): Refusal {
-  const { method, path, gone } = at
+export function refusalOf(error: unknown, at: At, log: Log): Refusal {
+  const { gone, ...call } = at
   if (error instanceof ApiError) {
     const name = toCase(error.code)
-    if (name === 'upstream') log.warn(error.message, { cause: error.cause })
+    if (name === 'upstream') log.warn(error.message, { cause: error.cause, ...call })
     if (name !== undefined) return { name, message: error.message, headers: error.headers }
   }
   // This answer has no reader: the client left, and its call was given up.
   if (gone) return { name: 'upstream', message: 'the client went away' }
   if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
   if (isStoreUnavailable(error)) {
-    log.warn('the store was not reached', { error, method, path })
+    log.warn('the store was not reached', { error, ...call })
     const message = 'the store does not answer: try again in a moment'
     return { name: 'overloaded', message, headers: { 'retry-after': '5' } }
   }
   const fault = storeFault(error)
   if (fault !== undefined) {
-    log.error('the store refused a statement', { error, method, path })
+    log.error('the store refused a statement', { error, ...call })
     return { name: 'overloaded', message: fault, headers: { 'retry-after': '30' } }
   }
-  log.error('request failed', { error, method, path })
+  log.error('request failed', { error, ...call })
   if (error instanceof DamagedRowError) return { name: 'internal', message: error.message }
   return { name: 'internal', message: 'internal error' }
 }
@@ -66,7 +76,7 @@ export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<Router
   return (error, c) => {
     const { method, path } = c.req
     const gone = c.req.raw.signal.aborted
-    const { name, message, headers } = refusalOf(error, { method, path, gone }, log)
+    const { name, message, headers } = refusalOf(error, { method, path, gone, request_id: c.get('requestId') }, log)
     return refusing(outHeaders)(c, name, message, headers)
   }
 }

@@ -2,19 +2,25 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
+import { rateLimitedLog } from '../shared/log/rate-limited-log.ts'
 import { DamagedRowError } from '../shared/sql/db.ts'
 import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/db-fault.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
+import { systemClock } from '../shared/time/clock.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 import { VaultError } from './vault/vault.ts'
 
 const UNOPENED =
   'a sealed text of the store does not open: it was changed, or sealed under another master key (runtime doctor tells); save it again, or restore a backup'
 
+const ONCE = 'further calls for which this holds within a minute are not logged'
+
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
-export function answerErrors(log: Log): ErrorHandler {
+export function answerErrors(log: Log, clock = systemClock): ErrorHandler {
+  const once = rateLimitedLog(clock)
   return (error, c) => {
+    const at = { error, method: c.req.method, path: c.req.path, requestId: c.get('requestId') }
     if (error instanceof ApiError && isCode(error.code)) return refusal(c, error, error.code)
     if (error instanceof HTTPException && error.status < 500) {
       return refusal(c, new ApiError('validation_failed', error.message), 'validation_failed')
@@ -25,16 +31,16 @@ export function answerErrors(log: Log): ErrorHandler {
       return refusal(c, moves, 'store_unavailable')
     }
     if (isStoreUnavailable(error)) {
-      log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
+      // Every call fails while it is away.
+      once('away', () => log.warn(`the store was not reached; ${ONCE}`, at))
       return refusal(c, storeAway(error), 'store_unavailable')
     }
     const fault = storeFault(error)
     if (fault !== undefined) {
-      log.error('the store refused a statement', { error, method: c.req.method, path: c.req.path })
+      once(fault, () => log.error(`the store refused a statement; ${ONCE}`, at))
       const refused = new ApiError('store_unavailable', fault, { headers: { 'retry-after': '30' }, cause: error })
       return refusal(c, refused, 'store_unavailable')
     }
-    const at = { error, method: c.req.method, path: c.req.path }
     if (error instanceof DamagedRowError || error instanceof VaultError) {
       log.error('something stored cannot be read', at)
       const says = error instanceof DamagedRowError ? error.message : UNOPENED

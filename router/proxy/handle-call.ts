@@ -152,7 +152,7 @@ function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, d
     exchange.cut(error)
     return
   }
-  const { name, message, headers: more } = refusalOf(error, { method, path, gone: isGone }, deps.log)
+  const { name, message, headers: more } = refusalOf(error, { method, path, gone: isGone, trace_id: traceId }, deps.log)
   answerRefusal(exchange, { name, message, headers: more }, { path, traceId, outHeaders: deps.outHeaders, isObserved })
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/time/clock.ts'
+import type { Clock } from '../time/clock.ts'
 
 const MINUTE_MS = 60_000
 
