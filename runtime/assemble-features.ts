@@ -19,6 +19,7 @@ import { disableSchedules } from './schedules/store.ts'
 import { assembleSessions } from './sessions/assemble.ts'
 import { stopSessions } from './sessions/store.ts'
 import { assembleTracing } from './telemetry/assemble.ts'
+import { traceparentOf } from './telemetry/telemetry.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { assembleWebhooks, WEBHOOK_HOLDINGS } from './webhooks/assemble.ts'
 import { runEvents } from './webhooks/run-events.ts'
@@ -49,6 +50,7 @@ export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, w
     demo: options.demo,
     environment: options.providers,
     deadlines: options.providerDeadlines,
+    traceparent: options.telemetry && (key => traceparentOf(key, sha256)),
   })
   const { models = provided.models } = options
   const budgets = assembleBudgets({ ...core, models, now: clock.now, log: log.target('runtime.budgets') })

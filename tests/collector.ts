@@ -66,6 +66,7 @@ export async function collector() {
   const resources: Record<string, unknown>[] = []
   const problems: string[] = []
   let status = 200
+  let more: { headers?: Record<string, string>; body?: object } = {}
   let held: Promise<void> | undefined
   let heard = () => {}
   const server = createServer(async (request, response) => {
@@ -104,7 +105,8 @@ export async function collector() {
         }
       }
     }
-    response.writeHead(problems.length > 0 ? 400 : status, { 'content-type': 'application/json' }).end('{}')
+    response.writeHead(problems.length > 0 ? 400 : status, { 'content-type': 'application/json', ...more.headers })
+    response.end(JSON.stringify(more.body ?? {}))
     heard()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -116,8 +118,9 @@ export async function collector() {
     resources,
     problems,
     endpoint: `http://127.0.0.1:${port}`,
-    answer(next: number) {
+    answer(next: number, also: typeof more = {}) {
       status = next
+      more = also
     },
     /** Gives no answer until the promise resolves. */
     hold(until: Promise<void>) {

@@ -8,9 +8,6 @@ import { VERSION } from '../../shared/version.ts'
 import type { Attempt, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { CallContext } from '../receipt/unhashed.ts'
 
-/** A collector that does not answer holds up the end of a router no longer than this. */
-const CLOSE_MS = 2000
-
 /** Receipts as traces, on their way to a collector. */
 export function callTracing(
   { url, headers, serviceName }: CollectorPlace,
@@ -29,14 +26,7 @@ export function callTracing(
     add(record: UnsealedTrace, context: CallContext | undefined): void {
       for (const span of callSpans(record, context, sha256)) sending.add(span)
     },
-    async close(): Promise<void> {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const late = new Promise<void>(resolve => {
-        timer = setTimeout(resolve, CLOSE_MS)
-      })
-      await Promise.race([sending.close(), late])
-      clearTimeout(timer)
-    },
+    close: sending.close,
   }
 }
 

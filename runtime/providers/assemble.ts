@@ -26,6 +26,8 @@ export interface ProvidingOptions {
   routerFetch?: ((request: Request) => Promise<Response>) | undefined
   demo?: boolean | undefined
   deadlines?: Partial<Deadlines> | undefined
+  /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
+  traceparent?: ((key: string) => string) | undefined
 }
 
 export interface Providing {
@@ -62,7 +64,7 @@ export function assembleProviders(options: ProvidingOptions): Providing {
   const router = routerFetch && toRouter(routerFetch, egress.fetch)
   const fetch: EgressClient['fetch'] = (url, init) => (router ?? egress.fetch)(url, init)
   const listPrices = async () => (await import('../../shared/prices/builtin.ts')).loadBuiltinPrices()
-  const models = providerModels({ directory, settings, fetch, listPrices, now, deadlines, demo })
+  const models = providerModels({ directory, settings, fetch, listPrices, now, deadlines, demo, traceparent: options.traceparent })
   return {
     models,
     providers: {

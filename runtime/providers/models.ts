@@ -11,7 +11,7 @@ import { firstAnswer } from './first-answer.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
 import { onlyModel } from './only-model.ts'
 import { costOfTokens, pricing, windowOf } from './price-of-call.ts'
-import { askVendor } from './vendor/ask-vendor.ts'
+import { type AskDeps, askVendor } from './vendor/ask-vendor.ts'
 import type { Deadlines } from './vendor/deadlines.ts'
 import { dialectOf, vendorOf } from './vendors.ts'
 
@@ -24,6 +24,7 @@ export interface ModelsDeps {
   deadlines: Deadlines
   /** Whether the demo may stand in for a model at all. */
   demo: boolean
+  traceparent: AskDeps['traceparent']
 }
 
 export interface ProviderModels extends Models {
@@ -33,7 +34,7 @@ export interface ProviderModels extends Models {
 
 /** Finds the model of a manifest among what a tenant has configured (docs/spec/runtime.md §3, "Model values"). */
 export function providerModels(deps: ModelsDeps): ProviderModels {
-  const { directory, settings, fetch, now, deadlines, demo } = deps
+  const { directory, settings, fetch, now, deadlines, demo, traceparent } = deps
 
   const onlyOf = onlyModel({ open: directory.open, fetch, now })
 
@@ -44,7 +45,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
     const open = () => opened(directory, tenantId, provider)
     return {
       id: `${provider}/${model}`,
-      ask: askVendor({ fetch, now, deadlines, costOf }, model, open),
+      ask: askVendor({ fetch, now, deadlines, costOf, traceparent }, model, open),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)
         const price = await priceOf({ provider, asked: model, answered: model, dialect })

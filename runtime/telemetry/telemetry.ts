@@ -46,6 +46,12 @@ function spanIdOf(runId: string, stepId: string, attempt: number, sha256: Sha256
   return sha256Hex(utf8(`${runId}:${stepId}:${attempt}`), sha256).slice(0, 16)
 }
 
+/** For whoever goes on with the trace below an attempt of a step, by the key of that attempt: `runId:stepId:attempt`. */
+export function traceparentOf(key: string, sha256: Sha256): string {
+  const [runId = '', stepId = '', attempt] = key.split(':')
+  return `00-${traceIdOf(runId)}-${spanIdOf(runId, stepId, Number(attempt), sha256)}-01`
+}
+
 const rootOf = (runId: string, sha256: Sha256) => spanIdOf(runId, '', 0, sha256)
 
 /** The end of an attempt of a step as a span, in the words of the GenAI conventions; undefined for any other event. */

@@ -1,5 +1,9 @@
+import { z } from 'zod'
+import { retryAfterMs } from '../dialects/retry-after.ts'
+import { readAtMost } from '../http/outbound/bounded-body.ts'
+import { readJson } from '../json/read-json.ts'
 import type { Log } from '../log/log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Counter, Metrics } from '../metrics/metrics.ts'
 
 export interface ExporterOptions {
   /** Where the spans go: the whole address. */
@@ -15,20 +19,45 @@ export interface ExporterOptions {
 }
 
 /** A collector that is slow or away costs memory up to here, and spans beyond it. */
-const LIMITS = { queued: 4096, batch: 512, everyMs: 2000, timeoutMs: 10_000, tries: 3, pauseMs: 1000 }
+const LIMITS = { queued: 4096, batch: 512, everyMs: 2000, timeoutMs: 10_000, tries: 3, pauseMs: 1000, closeMs: 2000 }
+
+/** A collector may ask for any pause. */
+const LONGEST_PAUSE_MS = 30_000
+
+/** Of what a collector answers. */
+const MAX_ANSWER_BYTES = 65_536
+
+const REASONS = ['queue_full', 'refused', 'unreachable'] as const
+type Reason = (typeof REASONS)[number]
+
+/** What came of a request: how many spans were refused of those that arrived, or why none did. */
+type Answer = { refused: number; says: string } | { says: string; again: boolean; afterMs: number | undefined }
+
+/** What an exporter counts. */
+export function spanCounters(metrics: Metrics): { exported: Counter; dropped: Counter } {
+  return {
+    exported: metrics.counter('waybill_telemetry_spans_total', 'Spans that a collector took.', [{}]),
+    dropped: metrics.counter(
+      'waybill_telemetry_dropped_total',
+      'Spans that no collector took, by reason.',
+      REASONS.map(reason => ({ reason })),
+    ),
+  }
+}
 
 export type Exporter = ReturnType<typeof exporter>
 
 /** Sends spans in batches, one request at a time. Whatever the collector does, nothing waits for it. */
 export function exporter({ url, headers, fetch, resource, scope, metrics, log, limits }: ExporterOptions) {
-  const { queued, batch, everyMs, timeoutMs, tries, pauseMs } = { ...LIMITS, ...limits }
-  const exported = metrics.counter('waybill_telemetry_spans_total', 'Spans that a collector took.')
-  const dropped = metrics.counter('waybill_telemetry_dropped_total', 'Spans that no collector took, by reason.')
+  const { queued, batch, everyMs, timeoutMs, tries, pauseMs, closeMs } = { ...LIMITS, ...limits }
+  const { exported, dropped } = spanCounters(metrics)
   let queue: Span[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let sending: Promise<void> | undefined
   let closing = false
   let told = false
+  let endPause = () => {}
+  const ended = new AbortController()
 
   function soon(): void {
     if (sending || timer !== undefined) return
@@ -56,38 +85,54 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
   async function send(spans: Span[]): Promise<void> {
     const body = JSON.stringify(traceRequest(resource, scope, spans))
     for (let tried = 1; ; tried++) {
-      const problem = await post(body)
-      if (problem === undefined) {
-        exported.add(spans.length)
-        told = false
+      const answer = await post(body)
+      if ('refused' in answer) {
+        const refused = Math.min(answer.refused, spans.length)
+        exported.add(spans.length - refused)
+        if (refused > 0) drop(refused, 'refused', answer.says)
+        else told = false
         return
       }
-      if (!problem.again || tried >= tries || closing) {
-        dropped.add(spans.length, { reason: problem.again ? 'unreachable' : 'refused' })
-        // Once, until one gets through again: a collector that is away must not fill the log.
-        if (!told) log.warn('spans could not be sent to the collector', { url, problem: problem.says })
-        told = true
+      if (!answer.again || tried >= tries || closing) {
+        drop(spans.length, answer.again ? 'unreachable' : 'refused', answer.says)
         return
       }
-      await new Promise(resolve => setTimeout(resolve, pauseMs * tried))
+      await pause(Math.min(answer.afterMs ?? pauseMs * tried, LONGEST_PAUSE_MS))
     }
   }
 
-  async function post(body: string): Promise<{ says: string; again: boolean } | undefined> {
+  function drop(number: number, reason: Reason, problem: string): void {
+    dropped.add(number, { reason })
+    // Once, until all of a batch get through again: a collector that is away must not fill the log.
+    if (!told) log.warn('spans could not be sent to the collector', { url, problem })
+    told = true
+  }
+
+  /** Ends early where the service does. */
+  async function pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    endPause = resolve
+    const waiting = setTimeout(resolve, ms)
+    await promise
+    clearTimeout(waiting)
+  }
+
+  async function post(body: string): Promise<Answer> {
     try {
       const answer = await fetch(url, {
         method: 'POST',
         body,
         redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ended.signal]),
         headers: { ...headers, 'content-type': 'application/json' },
       })
-      await answer.body?.cancel()
-      if (answer.ok) return undefined
+      const { body: said } = await readAtMost(answer, MAX_ANSWER_BYTES)
+      if (answer.ok) return partialSuccess(said)
       // The statuses of the OTLP specification that a sender may try again.
-      return { says: `status ${answer.status}`, again: [429, 502, 503, 504].includes(answer.status) }
+      const again = [429, 502, 503, 504].includes(answer.status)
+      return { says: `status ${answer.status}`, again, afterMs: retryAfterMs(name => answer.headers.get(name), new Date()) }
     } catch (error) {
-      return { says: reasonOf(error), again: true }
+      return { says: reasonOf(error), again: true, afterMs: undefined }
     }
   }
 
@@ -104,13 +149,35 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
       }
       soon()
     },
-    /** Sends what is left, once. */
+    /** Sends what is left, once. A collector that does not answer holds up the end of a service for `closeMs`. */
     async close(): Promise<void> {
       closing = true
+      endPause()
+      const late = setTimeout(() => ended.abort(new Error('the service ended')), closeMs)
       await sending
       await flush()
+      clearTimeout(late)
     },
   }
+}
+
+const PARTIAL = z.object({
+  partialSuccess: z
+    .object({ rejectedSpans: z.coerce.number().int().min(0).catch(0), errorMessage: z.string().catch('') })
+    .partial()
+    .optional(),
+})
+
+/** An answer that says yes may still refuse some of the spans, and is not asked again. */
+function partialSuccess(body: Uint8Array): Extract<Answer, { refused: number }> {
+  let read: unknown
+  try {
+    read = readJson(new TextDecoder().decode(body))
+  } catch {
+    // The specification lets nobody answer in another form; that the spans were taken is what counts.
+  }
+  const { rejectedSpans = 0, errorMessage = '' } = PARTIAL.safeParse(read).data?.partialSuccess ?? {}
+  return { refused: rejectedSpans, says: errorMessage || 'it refused some of them' }
 }
 
 /** The innermost words: `fetch failed` says less than what it wraps. */

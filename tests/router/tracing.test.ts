@@ -11,7 +11,7 @@ import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scr
 let upstream: ScriptedUpstream
 let spans: Awaited<ReturnType<typeof collector>>
 let folder: string
-const open: { close(): Promise<void> }[] = []
+const open: { origin: string; close(): Promise<void> }[] = []
 beforeEach(async () => {
   upstream = await scriptedUpstream()
   spans = await collector()
@@ -120,6 +120,9 @@ describe('traces of calls', () => {
     expect(spans.problems).toEqual([])
     expect(spans.bodies.join()).not.toContain(CANARY)
     expect(spans.resources[0]).toMatchObject({ 'service.name': 'waybill-router' })
+    const page = async () => (await fetch(`${open.at(-1)!.origin}/metrics`)).text()
+    await expect.poll(page).toContain('\nwaybill_telemetry_spans_total 3\n')
+    expect(await page()).toContain('\nwaybill_telemetry_dropped_total{reason="unreachable"} 0\n')
     // On its way the header is what the client sent.
     for (const { rawHeaders } of upstream.seen) {
       expect(rawHeaders[rawHeaders.findIndex(name => name.toLowerCase() === 'traceparent') + 1]).toBe(PARENT)

@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { runtimeEnv } from '../../runtime/env.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { createLog, silentLog } from '../../shared/log/log.ts'
+import { createLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { collectorOf } from '../../shared/telemetry/collector.ts'
 import { exporter, type Span } from '../../shared/telemetry/exporter.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { collector } from '../collector.ts'
+import { chatAnswer } from '../upstream/answers.ts'
 import { type Api, api } from './api.ts'
 
 const PROMPT = 'prompt-canary-77aa12'
@@ -103,6 +104,21 @@ describe('traces', () => {
     for (const body of remote.bodies) expect(body).not.toContain(PROMPT)
   })
 
+  it('go on in the router: a call to it is below the span of its step', async () => {
+    const parents: (string | null)[] = []
+    const { remote, on } = await started({
+      async routerFetch(request) {
+        parents.push(request.headers.get('traceparent'))
+        return Response.json(chatAnswer('Routed.'))
+      },
+    })
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'auto' } })
+    const run = await ran(on, 'worker', 'hello')
+    await remote.until(() => remote.spans.some(span => span.name === 'invoke_agent worker'))
+    const chat = remote.spans.find(span => span.kind === 3)
+    expect(parents).toEqual([`00-${trace(run.id)}-${chat?.spanId}-01`])
+  })
+
   it('hold up no run and cost no memory while the collector does not answer, and what was dropped is counted', async () => {
     const remote = await collector()
     open.push(remote)
@@ -157,17 +173,19 @@ describe('the exporter', () => {
     const remote = await collector()
     open.push(remote)
     const metrics = createMetrics()
+    const lines: string[] = []
+    const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => void lines.push(line) })
     const made = exporter({
       url: `${remote.endpoint}/v1/traces`,
       fetch: (url, init) => fetch(url, init),
       resource: [],
       metrics,
       scope: { name: 'waybill', version: '1' },
-      log: silentLog(),
+      log,
       limits: { pauseMs: 1, everyMs: 1, ...limits },
     })
     const count = (name: string) => new RegExp(`^waybill_telemetry_${name} (\\d+)$`, 'm').exec(metrics.text())?.[1]
-    return { remote, made, metrics, count }
+    return { remote, made, count, lines }
   }
 
   it('sends many at once, each once and in order', async () => {
@@ -191,6 +209,38 @@ describe('the exporter', () => {
     const kept = remote.spans.length
     expect(kept).toBeLessThanOrEqual(70)
     expect(count('dropped_total{reason="queue_full"}'.replace(/[{}]/g, '\\$&'))).toBe(String(200 - kept))
+  })
+
+  it('waits as long as the collector asks', async () => {
+    const { remote, made } = await sending({})
+    remote.answer(429, { headers: { 'retry-after': '1' } })
+    const from = performance.now()
+    made.add(span(1))
+    await remote.until(() => remote.bodies.length === 1)
+    remote.answer(200)
+    await remote.until(() => remote.spans.length === 1)
+    expect(performance.now() - from).toBeGreaterThan(950)
+    await made.close()
+  })
+
+  it('counts what a collector refuses of a request that it takes, and says why', async () => {
+    const { remote, made, count, lines } = await sending({})
+    remote.answer(200, { body: { partialSuccess: { rejectedSpans: '2', errorMessage: 'too old' } } })
+    for (let at = 0; at < 5; at++) made.add(span(at))
+    await made.close()
+    expect([count('spans_total'), count('dropped_total\\{reason="refused"\\}')]).toEqual(['3', '2'])
+    expect(remote.bodies).toHaveLength(1)
+    expect(lines.join()).toContain('"problem":"too old"')
+  })
+
+  it('ends in time with a collector that takes a request and never answers, and counts every span', async () => {
+    const { remote, made, count } = await sending({ batch: 10, closeMs: 200 })
+    remote.hold(new Promise(() => undefined))
+    for (let at = 0; at < 95; at++) made.add(span(at))
+    const from = performance.now()
+    await made.close()
+    expect(performance.now() - from).toBeLessThan(2000)
+    expect([count('spans_total'), count('dropped_total\\{reason="unreachable"\\}')]).toEqual(['0', '95'])
   })
 
   it('tries again where it is told to, and not where it is refused', async () => {

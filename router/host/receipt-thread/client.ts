@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
 import { writeProxy } from '../../../shared/sql/forwarding-db.ts'
+import { spanCounters } from '../../../shared/telemetry/exporter.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { MetricDelta } from '../../metrics/metrics-relay.ts'
 import { traceMetrics } from '../../metrics/trace-metrics.ts'
@@ -12,7 +13,7 @@ import type { RecordSettings } from '../../observe/record-maker.ts'
 import { packRecords } from '../../receipt/packed-records.ts'
 import { bytesToHash, finished, idOf, type Recorded, type Unhashed } from '../../receipt/unhashed.ts'
 import type { Receipts, ReceiptsDeps, StoredHere } from '../../receipts.ts'
-import { rateLimitedLog } from '../../traces/rate-limited-log.ts'
+import { rateLimitedLog } from '../../../shared/log/rate-limited-log.ts'
 import { writerLimits } from '../../traces/writer-limits.ts'
 import { writerMetrics } from '../../traces/writer-metrics.ts'
 import { inFlightBytes } from './in-flight.ts'
@@ -57,6 +58,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
     spillBytes: () => latest.spillBytes,
   })
   traceMetrics(deps.metrics)
+  if (receiptStorage.collector) spanCounters(deps.metrics)
 
   let waiting: ({ observed: Observation } | { make: () => Unhashed })[] = []
   const waits = new Map<string, Wait>()

@@ -30,6 +30,8 @@ export interface AskDeps {
   now: () => Date
   deadlines: Deadlines
   costOf: CostOf
+  /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
+  traceparent: ((key: string) => string) | undefined
 }
 
 const MAX_ERROR_BYTES = 64 * 1024
@@ -87,7 +89,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
 }
 
 async function exchange(
-  { fetch, now, deadlines }: AskDeps,
+  { fetch, now, deadlines, traceparent }: AskDeps,
   connection: Connection,
   { dialect, body, meter }: { dialect: DialectName; body: string; meter: AnswerMeter },
   { key, signal, onDelta, onResponseId }: ModelCall,
@@ -97,7 +99,7 @@ async function exchange(
   const silence = watchSilence(signal, deadlines, who)
   try {
     const url = callUrl(connection.baseUrl, dialect)
-    const headers = { ...(who === 'router' && stepOf(key)), ...callHeaders(connection, dialect, key) }
+    const headers = { ...(who === 'router' && stepOf(key, traceparent)), ...callHeaders(connection, dialect, key) }
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
@@ -131,14 +133,18 @@ async function exchange(
   }
 }
 
-/** The headers that say who is calling; `key` makes a repeated call recognisable. */
 /** For the router beside this service: which step of which run calls, so that its trace leads back to it. */
-function stepOf(key: string | undefined): Record<string, string> {
+function stepOf(key: string | undefined, traceparent: AskDeps['traceparent']): Record<string, string> {
   const [runId, stepId] = key?.split(':') ?? []
+  if (key === undefined || !runId || !stepId) return {}
   const id = `${runId}.${stepId}`
-  return runId && stepId && /^[\w.-]{1,64}$/.test(id) ? { 'x-request-id': id } : {}
+  return {
+    ...(/^[\w.-]{1,64}$/.test(id) && { 'x-request-id': id }),
+    ...(traceparent && { traceparent: traceparent(key) }),
+  }
 }
 
+/** The headers that say who is calling; `key` makes a repeated call recognisable. */
 export function callHeaders(
   { apiKey, headers }: Connection,
   dialect: DialectName,
