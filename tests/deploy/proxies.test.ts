@@ -59,7 +59,7 @@ const atOurPorts = (config: string) =>
 
 async function startNginx(port: number): Promise<ChildProcess> {
   const config = atOurPorts(await readFile(join(docs, 'nginx.conf'), 'utf8'))
-    .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
+    .replace('listen 443 ssl http2', `listen 127.0.0.1:${port} ssl http2`)
     .replace('/etc/waybill/tls/cert.pem', join(folder, 'cert.pem'))
     .replace('/etc/waybill/tls/key.pem', join(folder, 'key.pem'))
     .replace('/run/nginx.pid', join(folder, 'nginx.pid'))
@@ -176,6 +176,13 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     }
     const past = await fetch(`${runtime.origin}/internal/peer`, { method: 'POST', body: '{}' })
     expect(past.status).toBe(401)
+  })
+
+  it('metrics are asked past the proxy', async () => {
+    for (const path of ['/agents/metrics', '/agents//metrics', '/agents/%6detrics', '/llm/metrics', '/llm/v1/../metrics']) {
+      const { status, text } = await call('GET', path)
+      expect([path, status, text.includes('# TYPE')]).toEqual([path, 404, false])
+    }
   })
 
   it('model streams arrive frame by frame', async () => {
