@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { listen } from '../shared/host/serve.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import { createLog, parseLogFilter } from '../shared/log/log.ts'
+import { markUnavailable } from '../shared/sql/db-fault.ts'
 import { StoreServerError } from '../shared/sql/hrana/server-error.ts'
 import { eventually } from '../tests/eventually.ts'
 import { answerErrors } from './errors.ts'
@@ -53,7 +54,8 @@ it('a store that is away is said once a minute, however many calls fail by it', 
   const log = createLog({ filter: parseLogFilter('info')!, write: line => lines.push(line) })
   let ms = 0
   const clock = { now: () => new Date(ms), monotonic: () => ms }
-  const away = () => Promise.reject(new StoreServerError('connection refused', 'SERVER_NOT_REACHED'))
+  const away = () =>
+    markUnavailable(() => Promise.reject(new StoreServerError('connection refused', 'SERVER_NOT_REACHED')))
   const app = new Hono<RuntimeHttpEnv>().get('/', away)
   app.onError(answerErrors(log, clock))
   for (let n = 0; n < 200; n++) expect((await app.request('/')).status).toBe(503)

@@ -1,10 +1,10 @@
 import type { Log } from '../../shared/log/log.ts'
+import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { sumNano, toUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { DroppedRung } from '../../shared/wire/router/trace.ts'
 import type { Model } from '../config/model.ts'
-import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
 import type { RefusedCall } from './call-upstream.ts'
 import type { CascadeLog } from './receipt.ts'
 

@@ -115,7 +115,9 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
 
 /** Where the store is a file. */
 function folderOf({ ROUTER_DB: db, ROUTER_DIRECTORY_URL: directory }: RouterEnv): string | undefined {
-  return directory !== undefined || db === ':memory:' || /^[a-z]+:\/\//.test(db) ? undefined : dirname(resolve(db.replace(/^file:/, '')))
+  return directory !== undefined || db === ':memory:' || /^[a-z]+:\/\//.test(db)
+    ? undefined
+    : dirname(resolve(db.replace(/^file:/, '')))
 }
 
 async function oneStore(...given: Parameters<typeof openRouter>): Promise<ServedRouter> {

@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
-import type { Clock } from '../../shared/time/clock.ts'
 import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 
 export type Breakers = ReturnType<typeof breakers>
 

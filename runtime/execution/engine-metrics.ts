@@ -25,11 +25,17 @@ export function engineMetrics(metrics: Metrics): EngineMetrics {
       'Runs that ended, by status.',
       terminalStatuses.map(status => ({ status })),
     ),
-    runSeconds: metrics.histogram('waybill_run_duration_seconds', 'Time from the making of a run to its end.', RUN_BUCKETS),
+    runSeconds: metrics.histogram(
+      'waybill_run_duration_seconds',
+      'Time from the making of a run to its end.',
+      RUN_BUCKETS,
+    ),
     steps: metrics.counter('waybill_steps_total', 'Steps that ended, by kind and outcome.'),
     replayed: metrics.counter('waybill_steps_replayed_total', 'Recorded results used again after a claim.', [{}]),
     recoveries: metrics.counter('waybill_recoveries_total', 'Runs taken over from an owner that did not let go.', [{}]),
-    setAside: metrics.counter('waybill_runs_set_aside_total', 'Runs whose process ended whenever it took them up.', [{}]),
+    setAside: metrics.counter('waybill_runs_set_aside_total', 'Runs whose process ended whenever it took them up.', [
+      {},
+    ]),
     leaseLost: metrics.counter('waybill_lease_lost_total', 'Runs whose owner here was superseded.', [{}]),
     sweepSeconds: metrics.histogram('waybill_sweep_duration_seconds', 'Time of one recovery sweep.'),
     appendSeconds: metrics.histogram(

@@ -64,7 +64,16 @@ export function assembleProviders(options: ProvidingOptions): Providing {
   const router = routerFetch && toRouter(routerFetch, egress.fetch)
   const fetch: EgressClient['fetch'] = (url, init) => (router ?? egress.fetch)(url, init)
   const listPrices = async () => (await import('../../shared/prices/builtin.ts')).loadBuiltinPrices()
-  const models = providerModels({ directory, settings, fetch, listPrices, now, deadlines, demo, traceparent: options.traceparent })
+  const models = providerModels({
+    directory,
+    settings,
+    fetch,
+    listPrices,
+    now,
+    deadlines,
+    demo,
+    traceparent: options.traceparent,
+  })
   return {
     models,
     providers: {

@@ -46,7 +46,7 @@ function spanIdOf(runId: string, stepId: string, attempt: number, sha256: Sha256
   return sha256Hex(utf8(`${runId}:${stepId}:${attempt}`), sha256).slice(0, 16)
 }
 
-/** For whoever goes on with the trace below an attempt of a step, by the key of that attempt: `runId:stepId:attempt`. */
+/** For the service that goes on with the trace below an attempt of a step, by the key of that attempt: `runId:stepId:attempt`. */
 export function traceparentOf(key: string, sha256: Sha256): string {
   const [runId = '', stepId = '', attempt] = key.split(':')
   return `00-${traceIdOf(runId)}-${spanIdOf(runId, stepId, Number(attempt), sha256)}-01`

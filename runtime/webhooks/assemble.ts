@@ -87,7 +87,11 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
       clock,
       random,
       log,
-      deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.', OUTCOMES),
+      deliveries: metrics.counter(
+        'waybill_webhook_deliveries_total',
+        'Attempts to deliver an event, by outcome.',
+        OUTCOMES,
+      ),
     }),
   }
 }

@@ -33,7 +33,16 @@ it('the pages of several processes are the page of one that did it all', () => {
   const did = fc.record({
     calls: fc.nat(1000),
     took: fc.nat(20).map(eighths => eighths / 8),
-    model: fc.constantFrom('a', 'b/c', 'with space', 'with "quotes"', 'back\\slash', 'new\nline', 'a\rreturn', 'a\u2028separator'),
+    model: fc.constantFrom(
+      'a',
+      'b/c',
+      'with space',
+      'with "quotes"',
+      'back\\slash',
+      'new\nline',
+      'a\rreturn',
+      'a\u2028separator',
+    ),
   })
   fc.assert(
     fc.property(fc.array(fc.array(did, { maxLength: 6 }), { minLength: 1, maxLength: 5 }), processes => {

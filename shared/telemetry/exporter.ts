@@ -130,7 +130,11 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
       if (answer.ok) return partialSuccess(said)
       // The statuses of the OTLP specification that a sender may try again.
       const again = [429, 502, 503, 504].includes(answer.status)
-      return { says: `status ${answer.status}`, again, afterMs: retryAfterMs(name => answer.headers.get(name), new Date()) }
+      return {
+        says: `status ${answer.status}`,
+        again,
+        afterMs: retryAfterMs(name => answer.headers.get(name), new Date()),
+      }
     } catch (error) {
       return { says: reasonOf(error), again: true, afterMs: undefined }
     }
@@ -174,7 +178,7 @@ function partialSuccess(body: Uint8Array): Extract<Answer, { refused: number }> 
   try {
     read = readJson(new TextDecoder().decode(body))
   } catch {
-    // The specification lets nobody answer in another form; that the spans were taken is what counts.
+    // In another form than the specification has; that the spans were taken is what counts.
   }
   const { rejectedSpans = 0, errorMessage = '' } = PARTIAL.safeParse(read).data?.partialSuccess ?? {}
   return { refused: rejectedSpans, says: errorMessage || 'it refused some of them' }

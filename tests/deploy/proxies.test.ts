@@ -179,7 +179,13 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
   })
 
   it('metrics are asked past the proxy', async () => {
-    for (const path of ['/agents/metrics', '/agents//metrics', '/agents/%6detrics', '/llm/metrics', '/llm/v1/../metrics']) {
+    for (const path of [
+      '/agents/metrics',
+      '/agents//metrics',
+      '/agents/%6detrics',
+      '/llm/metrics',
+      '/llm/v1/../metrics',
+    ]) {
       const { status, text } = await call('GET', path)
       expect([path, status, text.includes('# TYPE')]).toEqual([path, 404, false])
     }

@@ -34,7 +34,12 @@ const dashboard = z
   .object({ panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).min(1) })) })
   .parse(JSON.parse(await read('deploy/grafana.json')))
 
-const SETTINGS = { PLATFORM_LOG_LEVEL: 'off', PLATFORM_BIND: '127.0.0.1:0', ROUTER_LOG: 'off', ROUTER_BIND: '127.0.0.1:0' }
+const SETTINGS = {
+  PLATFORM_LOG_LEVEL: 'off',
+  PLATFORM_BIND: '127.0.0.1:0',
+  ROUTER_LOG: 'off',
+  ROUTER_BIND: '127.0.0.1:0',
+}
 
 let folder: string
 let pages: Record<'runtime' | 'router', string>
@@ -65,14 +70,20 @@ function exists(name: string): boolean {
 }
 
 describe('what is watched', () => {
-  it.each(rules.map(rule => [rule.alert, rule] as const))('%s names metrics and a place that exist', async (_, rule) => {
-    for (const name of namesIn(rule.expr)) expect(exists(name), name).toBe(true)
-    const [, page = '', anchor = ''] = /^docs\/(.*\.md)#(.*)$/.exec(rule.annotations.runbook) ?? []
-    const anchors = [...(await read(page)).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-      title.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'),
-    )
-    expect(anchors, rule.annotations.runbook).toContain(anchor)
-  })
+  it.each(rules.map(rule => [rule.alert, rule] as const))(
+    '%s names metrics and a place that exist',
+    async (_, rule) => {
+      for (const name of namesIn(rule.expr)) expect(exists(name), name).toBe(true)
+      const [, page = '', anchor = ''] = /^docs\/(.*\.md)#(.*)$/.exec(rule.annotations.runbook) ?? []
+      const anchors = [...(await read(page)).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+        title
+          .toLowerCase()
+          .replace(/[^\w -]/g, '')
+          .replaceAll(' ', '-'),
+      )
+      expect(anchors, rule.annotations.runbook).toContain(anchor)
+    },
+  )
 
   it('each query of the dashboard names metrics that exist', () => {
     for (const { title, targets } of dashboard.panels) {
@@ -91,7 +102,11 @@ describe('what is watched', () => {
   })
 })
 
-const promtool = requireBackend('promtool', spawnSync('promtool', ['--version']).status === 0, 'apt-get install prometheus')
+const promtool = requireBackend(
+  'promtool',
+  spawnSync('promtool', ['--version']).status === 0,
+  'apt-get install prometheus',
+)
 describe.runIf(promtool)('as Prometheus reads it', () => {
   const run = (args: string[], input?: string) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' })

@@ -100,11 +100,11 @@ it('has every name of the contract, and each moves with what it counts', async (
   for (const line of (await page()).split('\n')) expect(line).not.toMatch(/tenant=|agent=|runId=|asker|worker/)
 })
 
-it.each([
-  ['refuses', () => Promise.reject(new Error('fetch failed'))],
-  ['never answers', () => new Promise<never>(() => undefined)],
-])('is there while the store %s, and says so', async (_, answer) => {
+it.each(['refuses', 'does not answer'] as const)('is there while the store %s, and says so', async how => {
   const db = await openDb(':memory:')
+  const held = Promise.withResolvers<never>()
+  held.promise.catch(() => undefined)
+  const answer = () => (how === 'refuses' ? Promise.reject(new Error('fetch failed')) : held.promise)
   let away = false
   const other = await api({ db: { ...db, execute: sql => (away ? answer() : db.execute(sql)) } })
   const read = async () => (await other.call('GET', '/metrics')).text()
@@ -112,6 +112,7 @@ it.each([
   away = true
   const metrics = await read()
   away = false
+  held.reject(new Error('fetch failed'))
   await other.close()
   expect(metrics).toContain('\nwaybill_store_up 0\n')
   expect(metrics).toContain('\nwaybill_approvals_pending NaN\n')

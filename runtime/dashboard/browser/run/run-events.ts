@@ -28,7 +28,19 @@ export function followRun(id: string, { over, begun, failed, event, resumed, end
     return
   }
   let broken = false
-  let source = open()
+  let isOver = false
+  let source: EventSource | undefined
+  // As in dashboard.ts: a page behind others keeps no connection.
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) source?.close()
+    else follow()
+  })
+  follow()
+
+  function follow(): void {
+    if (document.hidden || isOver || (source !== undefined && source.readyState !== EventSource.CLOSED)) return
+    source = open()
+  }
 
   function open(): EventSource {
     const stream = new EventSource(`${at}/events`)
@@ -46,10 +58,11 @@ export function followRun(id: string, { over, begun, failed, event, resumed, end
       const run = answer?.ok ? ((await answer.json()) as { status: string }) : undefined
       if (run !== undefined && ENDED.has(run.status)) {
         stream.close()
+        isOver = true
         ended()
       } else if (stream.readyState === EventSource.CLOSED && stream === source) {
         setTimeout(() => {
-          source = open()
+          if (source === stream) follow()
         }, 3000)
       }
     })

@@ -38,17 +38,24 @@ async function renew(): Promise<void> {
   restUntil = now + Math.min(REST * (now - began), LONGEST_REST_MS)
 }
 
-/** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
+let line: EventSource | undefined
+
+/**
+ * Tells this page of changes for as long as it is seen; the browser comes back by itself when the line breaks. A page behind others has
+ * none: by HTTP/1.1 a browser has six connections to an address, and the seventh page would wait for one of them.
+ */
 function listen(): void {
-  if (document.querySelector('[data-live]') === null) return
-  const line = part('#live')
+  if (line !== undefined || document.hidden || document.querySelector('[data-live]') === null) return
+  const state = part('#live')
   const changes = new EventSource(`${root}ui/live`)
-  changes.addEventListener('open', () => line.replaceChildren('● live'))
+  line = changes
+  changes.addEventListener('open', () => state.replaceChildren('● live'))
   changes.addEventListener('changed', lookSoon)
   changes.addEventListener('error', () => {
-    line.replaceChildren('○ the line is broken; connecting again …')
+    state.replaceChildren('○ the line is broken; connecting again …')
     // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
-    if (changes.readyState !== EventSource.CLOSED) return
+    if (changes.readyState !== EventSource.CLOSED || line !== changes) return
+    line = undefined
     setTimeout(async () => {
       const me = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
       if (me?.status === 401 && !(await logInAgain())) return
@@ -60,7 +67,13 @@ function listen(): void {
 
 // What came while the page was hidden was not shown.
 document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) void refresh()
+  if (document.hidden) {
+    line?.close()
+    line = undefined
+    return
+  }
+  listen()
+  void refresh()
 })
 // On a phone the menu is one line, wider than the screen.
 document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
