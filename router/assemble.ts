@@ -1,5 +1,6 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
+import { rateLimitedLog } from '../shared/log/rate-limited-log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
 import { type BuiltinPrices, loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
@@ -24,7 +25,7 @@ import { reportsElsewhere } from './cache/reports-elsewhere.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
 import { findPrice } from './config/prices.ts'
-import { droppedRungs, refusalLines } from './enforce/call-log.ts'
+import { droppedRungs, failureLines } from './enforce/call-log.ts'
 import type { EnforceDeps } from './enforce/enforce.ts'
 import { heldResponses } from './enforce/held-responses.ts'
 import { sessions } from './enforce/sessions.ts'
@@ -197,7 +198,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     signer: cloudSigner({ transport, clock, env, host: options.credentialHost }),
     log: log.target('router.upstream'),
     callLog,
-    refusals: refusalLines(log.target('router.upstream'), clock),
+    failures: failureLines(log.target('router.upstream'), clock),
     budgetRefused: counts.budgetRefused,
     dropped: droppedRungs(metrics, log.target('router.policy')),
     record: receipts?.record ?? (async () => undefined),
@@ -221,6 +222,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     log: log.target('router.http'),
     callLog,
     callers: createCallers({ access, tenantId, sha256 }),
+    once: rateLimitedLog(clock),
     refuseWhenFull: counts.refuseWhenFull,
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({

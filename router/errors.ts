@@ -5,9 +5,11 @@ import { ApiError } from '../shared/http/api-error.ts'
 import { wantsHtml } from '../shared/http/wants-html.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
+import { ONCE, type RateLimited, rateLimitedLog } from '../shared/log/rate-limited-log.ts'
 import { DamagedRowError } from '../shared/sql/db.ts'
 import { isStoreUnavailable } from '../shared/sql/db-fault.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
+import { systemClock } from '../shared/time/clock.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
@@ -47,24 +49,25 @@ interface At {
 }
 
 /** The one place that says what an error means: a refusal in its own words, anything unknown in brief and logged in full. */
-export function refusalOf(error: unknown, at: At, log: Log): Refusal {
+export function refusalOf(error: unknown, at: At, log: Log, once: RateLimited): Refusal {
   const { gone, ...call } = at
   if (error instanceof ApiError) {
     const name = toCase(error.code)
-    if (name === 'upstream') log.warn(error.message, { cause: error.cause, ...call })
+    if (name === 'upstream')
+      once(error.message, () => log.warn(`${error.message}; ${ONCE}`, { cause: error.cause, ...call }))
     if (name !== undefined) return { name, message: error.message, headers: error.headers }
   }
   // This answer has no reader: the client left, and its call was given up.
   if (gone) return { name: 'upstream', message: 'the client went away' }
   if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
   if (isStoreUnavailable(error)) {
-    log.warn('the store was not reached', { error, ...call })
+    once('away', () => log.warn(`the store was not reached; ${ONCE}`, { error, ...call }))
     const message = 'the store does not answer: try again in a moment'
     return { name: 'overloaded', message, headers: { 'retry-after': '5' } }
   }
   const fault = storeFault(error)
   if (fault !== undefined) {
-    log.error('the store refused a statement', { error, ...call })
+    once(fault, () => log.error(`the store refused a statement; ${ONCE}`, { error, ...call }))
     return { name: 'overloaded', message: fault, headers: { 'retry-after': '30' } }
   }
   log.error('request failed', { error, ...call })
@@ -73,10 +76,16 @@ export function refusalOf(error: unknown, at: At, log: Log): Refusal {
 }
 
 export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<RouterHttpEnv> {
+  const once = rateLimitedLog(systemClock)
   return (error, c) => {
     const { method, path } = c.req
     const gone = c.req.raw.signal.aborted
-    const { name, message, headers } = refusalOf(error, { method, path, gone, request_id: c.get('requestId') }, log)
+    const { name, message, headers } = refusalOf(
+      error,
+      { method, path, gone, request_id: c.get('requestId') },
+      log,
+      once,
+    )
     return refusing(outHeaders)(c, name, message, headers)
   }
 }

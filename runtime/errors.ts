@@ -2,7 +2,7 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
-import { rateLimitedLog } from '../shared/log/rate-limited-log.ts'
+import { ONCE, rateLimitedLog } from '../shared/log/rate-limited-log.ts'
 import { DamagedRowError } from '../shared/sql/db.ts'
 import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/db-fault.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
@@ -13,8 +13,6 @@ import { VaultError } from './vault/vault.ts'
 
 const UNOPENED =
   'a sealed text of the store does not open: it was changed, or sealed under another master key (runtime doctor tells); save it again, or restore a backup'
-
-const ONCE = 'further calls for which this holds within a minute are not logged'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
 export function answerErrors(log: Log, clock = systemClock): ErrorHandler {

@@ -1,11 +1,11 @@
 import type { Log } from '../../shared/log/log.ts'
-import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
+import { ONCE, rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { sumNano, toUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { DroppedRung } from '../../shared/wire/router/trace.ts'
 import type { Model } from '../config/model.ts'
-import type { RefusedCall } from './call-upstream.ts'
+import type { BrokenCall, RefusedCall } from './call-upstream.ts'
 import type { CascadeLog } from './receipt.ts'
 
 /** The line of a routed call: whose, what served it, how it ended and what it cost, and nothing of what was said. */
@@ -33,20 +33,27 @@ export function sayRouted(
 }
 
 /**
- * Says that an upstream refuses: what its operator should know (limits, keys, outages) as a warning once a minute for each model, what
+ * Says that an upstream fails or refuses: what its operator should know (limits, keys, outages) as a warning once a minute for each model, what
  * is about one request as a line of debugging.
  */
-export function refusalLines(log: Log, clock: Clock): (model: Model, call: RefusedCall) => void {
+export function failureLines(log: Log, clock: Clock): (model: Model, call: RefusedCall | BrokenCall) => void {
   const once = rateLimitedLog(clock)
-  return ({ provider, model }, { status, errorClass: error_class, upstreamRequestId }) => {
+  return ({ provider, model }, call) => {
+    const { errorClass: error_class } = call
+    if (call.kind === 'broken') {
+      // A client that left is no fault, and of an open breaker there is a line of its own.
+      if (error_class === 'client_abort' || error_class === 'breaker_open') return
+      const fields = { provider, model, error_class, detail: call.detail }
+      once(`${model} ${error_class}`, () => log.warn(`an upstream call failed; ${ONCE}`, fields))
+      return
+    }
+    const { status, upstreamRequestId } = call
     const fields = { provider, model, status, error_class, upstream_request_id: upstreamRequestId }
     if (error_class === 'upstream_4xx' || error_class === 'context_overflow' || error_class === 'thinking_mismatch') {
       log.debug('an upstream refused a request', fields)
       return
     }
-    once(`${model} ${error_class}`, () =>
-      log.warn('an upstream refuses calls; further ones within a minute are not logged', fields),
-    )
+    once(`${model} ${error_class}`, () => log.warn(`an upstream refuses calls; ${ONCE}`, fields))
   }
 }
 

@@ -80,7 +80,8 @@ interface Broken {
 
 export type AnsweredCall = Answered & CallCosts
 export type RefusedCall = Refused & CallCosts
-export type CallResult = AnsweredCall | RefusedCall | (Broken & CallCosts)
+export type BrokenCall = Broken & CallCosts
+export type CallResult = AnsweredCall | RefusedCall | BrokenCall
 
 export interface CallCosts {
   tokens: Tokens | null

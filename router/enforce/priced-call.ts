@@ -14,6 +14,7 @@ import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } 
 import { estimateInputTokens } from '../policy/eligible.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
 import {
+  type BrokenCall,
   type CallRequest,
   type CallResult,
   callUpstream,
@@ -35,8 +36,8 @@ export interface PricedCallDeps {
   signer: CloudSigner
   refusedSettings: RefusedSettings
   log: Log
-  /** Hears of every refusal of an upstream. */
-  refusals: (model: Model, call: RefusedCall) => void
+  /** Hears of every call that an upstream did not answer. */
+  failures: (model: Model, call: RefusedCall | BrokenCall) => void
   /** Told of a call that a budget did not cover. */
   budgetRefused: (scope: BudgetRefusal['scope']) => void
 }
@@ -113,11 +114,7 @@ export async function pricedCall(
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
   mark(ticket, call)
-  if (call.kind === 'broken' && call.errorClass !== 'client_abort') {
-    const { errorClass: error_class, detail } = call
-    deps.log.warn('an upstream call failed', { provider: model.provider, model: model.model, error_class, detail })
-  }
-  if (call.kind === 'refused') deps.refusals(model, call)
+  if (call.kind !== 'answered') deps.failures(model, call)
   const tokens = tokensOf(call, sentTokens)
   const cost = tokens === null ? 0 : answerCost(model.price ?? undefined, tokens, call.billing, priceOf)
   const charged = cost ?? bound

@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { tooLarge } from '../../shared/http/body-limit.ts'
+import type { RateLimited } from '../../shared/log/rate-limited-log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
@@ -22,6 +23,8 @@ export interface CallDeps extends RelayDeps {
   builtinPrices: () => Promise<BuiltinTable>
   active: () => ActiveConfig
   enforcing: (active: ActiveConfig) => EnforceDeps
+  /** For what the log says once a minute, however many calls fail by it. */
+  once: RateLimited
   /** Hears of a call that was refused because too many are being answered. */
   refuseWhenFull: (reason: 'concurrency') => void
 }
@@ -152,7 +155,11 @@ function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, d
     exchange.cut(error)
     return
   }
-  const { name, message, headers: more } = refusalOf(error, { method, path, gone: isGone, trace_id: traceId }, deps.log)
+  const {
+    name,
+    message,
+    headers: more,
+  } = refusalOf(error, { method, path, gone: isGone, trace_id: traceId }, deps.log, deps.once)
   answerRefusal(exchange, { name, message, headers: more }, { path, traceId, outHeaders: deps.outHeaders, isObserved })
 }
 

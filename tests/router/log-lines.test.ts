@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { answer, reset, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type ServedRouter, servedRouter } from './served-routers.ts'
 
 let upstream: ScriptedUpstream
@@ -108,4 +108,18 @@ describe('the log', () => {
     expect(said('an upstream refuses calls')).toMatchObject([{ status: 429, error_class: 'rate_limited' }])
     expect(said('a key is not called')).toHaveLength(1)
   })
+
+  it.each(['enforce', 'observe'])(
+    'warns once a minute of an upstream that is away, however many calls fail (%s)',
+    async mode => {
+      running = await servedRouter({ config: CONFIG(mode), env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin } })
+      upstream.always(reset)
+      const ids = []
+      for (let n = 0; n < 12; n++) ids.push(await ask())
+      await expect.poll(() => said('a call was').length).toBe(12)
+      const warned = lines().filter(({ level }) => level === 'warn')
+      expect(warned.filter(({ message }) => !String(message).startsWith('a provider is not called'))).toHaveLength(1)
+      if (mode === 'observe') expect(warned[0]).toMatchObject({ trace_id: ids[0] })
+    },
+  )
 })
