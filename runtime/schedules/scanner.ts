@@ -1,4 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
+import { ONCE, rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 import { setBacks } from '../../shared/time/set-back.ts'
@@ -30,6 +31,7 @@ export function scanner({ fire, moveByClock, store, clock, log }: ScannerDeps) {
   const wasSetBack = setBacks(clock)
   let startedMs = 0
   let pruneAt = 0
+  const once = rateLimitedLog(clock)
 
   async function look(missedBeforeMs: number): Promise<void> {
     if (wasSetBack()) await moveByClock()
@@ -42,7 +44,7 @@ export function scanner({ fire, moveByClock, store, clock, log }: ScannerDeps) {
   const loop = dueLoop({
     clock,
     longestPauseMs: LONGEST_PAUSE_MS,
-    failed: error => log.error('schedules could not be fired', { error }),
+    failed: error => once('failed', () => log.error(`schedules could not be fired; ${ONCE}`, { error })),
     async look() {
       const nowMs = clock.now().getTime()
       // By a clock that was set back since, the start has not been yet.

@@ -1,5 +1,6 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
+import { ONCE, rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
@@ -48,6 +49,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const wasSetBack = setBacks(clock)
   let stop = new AbortController()
   let pruneAt = 0
+  const once = rateLimitedLog(clock)
 
   const nowMs = () => clock.now().getTime()
 
@@ -106,7 +108,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const loop = dueLoop({
     clock,
     look,
-    failed: error => log.error('webhooks could not be delivered', { error }),
+    failed: error => once('failed', () => log.error(`webhooks could not be delivered; ${ONCE}`, { error })),
   })
 
   async function settled(): Promise<void> {
