@@ -97,6 +97,8 @@ it('the unit names a command that exists and variables that are read', async () 
   checkVariables(own)
   expect(text).toMatch(/^ExecStart=\/opt\/waybill\/bin\/runtime serve --with-router$/m)
   expect(text).toContain(`--prefix /opt/waybill ./waybill-${version}.tgz`)
+  // Whatever ends it, it is started again: also at a boot where its store comes later.
+  expect(text).toMatch(/^StartLimitIntervalSec=0$/m)
   const sections = [...text.matchAll(/^\[(\w+)\]$/gm)].map(([, name]) => name)
   expect(sections).toEqual(['Unit', 'Service', 'Install'])
   for (const line of text.split('\n')) expect(line).toMatch(/^(?:$|#|\[\w+\]$|[A-Z]\w+=)/)
