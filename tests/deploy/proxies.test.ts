@@ -11,7 +11,7 @@ import type { Service } from '../../shared/host/serve.ts'
 import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
 import { requireBackend } from '../backends/require.ts'
 import { messagesFrames } from '../upstream/answers.ts'
-import { type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 
 const KEY = `wb_live_${'p'.repeat(43)}`
 const here = (binary: string) =>
@@ -205,6 +205,14 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
       if (text.includes('Hel')) go.resolve()
     })
     expect(whole.text).toContain('message_stop')
+  })
+
+  it('what is too large is refused in the words of the service, and a file that it only passes on is not', async () => {
+    const { status, text } = await call('POST', '/agents/v1/agents', { pad: 'x'.repeat(1 << 20) })
+    expect([status, JSON.parse(text)]).toMatchObject([413, { code: 'payload_too_large' }])
+    upstream.queue(answer(200, '{"id":"file-1"}'))
+    const file = await call('POST', '/llm/v1/files', { pad: 'x'.repeat(33 << 20) }, { authorization: 'Bearer sk-1' })
+    expect([file.status, file.text]).toEqual([200, '{"id":"file-1"}'])
   })
 
   it('limits logins by the address of the person, whatever a header claims', async () => {
