@@ -1,6 +1,5 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
-import { type Log, silentLog } from '../shared/log/log.ts'
-import { rateLimitedLog } from '../shared/log/rate-limited-log.ts'
+import { type Log, rateLimitedLog, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
 import { type BuiltinPrices, loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'

@@ -1,5 +1,5 @@
 import type { Log } from '../shared/log/log.ts'
-import type { HostFacts } from '../shared/metrics/host-metrics.ts'
+import type { HostFacts } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'

@@ -1,5 +1,5 @@
 import type { ChangeFeed } from '../shared/http/change-feed.ts'
-import { hostMetrics } from '../shared/metrics/host-metrics.ts'
+import { hostMetrics } from '../shared/metrics/metrics.ts'
 import { rowsOf } from '../shared/sql/db.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'

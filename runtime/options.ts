@@ -1,7 +1,6 @@
 import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import type { Log } from '../shared/log/log.ts'
-import type { HostFacts } from '../shared/metrics/host-metrics.ts'
-import type { Metrics } from '../shared/metrics/metrics.ts'
+import type { HostFacts, Metrics } from '../shared/metrics/metrics.ts'
 import type { CurveKeys } from '../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'

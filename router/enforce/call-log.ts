@@ -1,5 +1,4 @@
-import type { Log } from '../../shared/log/log.ts'
-import { ONCE, rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
+import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { sumNano, toUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'

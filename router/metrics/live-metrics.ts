@@ -1,5 +1,4 @@
-import { type HostFacts, hostMetrics } from '../../shared/metrics/host-metrics.ts'
-import type { Metrics } from '../../shared/metrics/metrics.ts'
+import { type HostFacts, hostMetrics, type Metrics } from '../../shared/metrics/metrics.ts'
 import { pause } from '../../shared/sql/db-fault.ts'
 import { type FeedbackResult, verdicts } from '../../shared/wire/router/feedback.ts'
 import { type BudgetRefusal, budgetScopes } from '../budget/ledger.ts'

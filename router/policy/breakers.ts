@@ -1,5 +1,4 @@
-import type { Log } from '../../shared/log/log.ts'
-import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
+import { type Log, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 
 export type Breakers = ReturnType<typeof breakers>

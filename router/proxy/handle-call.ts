@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { tooLarge } from '../../shared/http/body-limit.ts'
-import type { RateLimited } from '../../shared/log/rate-limited-log.ts'
+import type { RateLimited } from '../../shared/log/log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'

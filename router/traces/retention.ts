@@ -1,6 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import type { Clock } from '../../shared/time/clock.ts'
-import { deletionTime } from '../../shared/time/deletion-time.ts'
+import { type Clock, deletionTime } from '../../shared/time/clock.ts'
 
 export interface RetentionDeps {
   /** Records older than this are dropped; 0 keeps them all. */

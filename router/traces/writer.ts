@@ -1,5 +1,4 @@
-import type { Log } from '../../shared/log/log.ts'
-import { rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
+import { type Log, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'

@@ -1,6 +1,6 @@
 import { STUCK } from '../../shared/sql/db.ts'
-import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
+import { aheadOfServer } from '../vault/master-key-lease.ts'
 import { openStore } from './open.ts'
 
 export interface Told {

@@ -1,7 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
-import type { Clock } from '../../shared/time/clock.ts'
-import { deletionTime } from '../../shared/time/deletion-time.ts'
+import { type Clock, deletionTime } from '../../shared/time/clock.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
 

@@ -1,8 +1,6 @@
-import type { Log } from '../../shared/log/log.ts'
-import { ONCE, rateLimitedLog } from '../../shared/log/rate-limited-log.ts'
-import type { Clock } from '../../shared/time/clock.ts'
+import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
-import { setBacks } from '../../shared/time/set-back.ts'
 
 /** Windows are fired at most this long after their time (docs/spec/runtime.md §9), even if another process changed the store meanwhile. */
 const LONGEST_PAUSE_MS = 1000

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { deletionTime } from './deletion-time.ts'
+import { deletionTime } from './clock.ts'
 import { manualClock } from './testing/manual-clock.ts'
 
 const HOUR = 3_600_000

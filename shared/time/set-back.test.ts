@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { setBacks } from './set-back.ts'
+import { setBacks } from './clock.ts'
 import { manualClock } from './testing/manual-clock.ts'
 
 it('says once that the wall clock was set back, and nothing of time that passes or of a jump ahead', () => {

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Log } from '../../../shared/log/log.ts'
-import { rateLimitedLog } from '../../../shared/log/rate-limited-log.ts'
+import { type Log, rateLimitedLog } from '../../../shared/log/log.ts'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'

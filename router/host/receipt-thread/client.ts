@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
-import { rateLimitedLog } from '../../../shared/log/rate-limited-log.ts'
+import { rateLimitedLog } from '../../../shared/log/log.ts'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
 import { writeProxy } from '../../../shared/sql/forwarding-db.ts'
 import { spanCounters } from '../../../shared/telemetry/exporter.ts'

@@ -1,7 +1,6 @@
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
-import type { Message } from '../models/model.ts'
-import { IMAGE_TOKENS, textAlone } from '../models/result-images.ts'
+import { IMAGE_TOKENS, type Message } from '../models/model.ts'
 
 /** As many characters of JSON as a message has tokens for. */
 export function charactersOf(message: Message): number {
@@ -57,3 +56,11 @@ export function userMessage(input: Readonly<Record<string, unknown>>): string {
 }
 
 const TEXT_KEYS = new Set(['prompt', 'message', 'task', 'text', 'question', 'query'])
+
+/** A message as far as it is text, and how many images it has. */
+export function textAlone(message: Message): { message: Message; images: number } {
+  if (message.role !== 'tool') return { message, images: 0 }
+  const images = message.results.reduce((sum, result) => sum + (result.images?.length ?? 0), 0)
+  if (images === 0) return { message, images }
+  return { message: { ...message, results: message.results.map(({ images: _, ...result }) => result) }, images }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newestImages, withoutImages } from './result-images.ts'
+import { newestImages, withoutImages } from './model.ts'
 
 /** The first bytes of a PNG of that size, which is all that is looked at. */
 function png(width: number, height: number): string {

@@ -10,8 +10,15 @@ import { inputTokens } from '../../../shared/prices/price.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { responseHeaders } from '../../../shared/wire/router/headers.ts'
-import type { AskModel, ModelAnswer, ModelCall, ModelRequest, ResultImage } from '../../execution/models/model.ts'
-import { IMAGE_TOKENS, newestImages } from '../../execution/models/result-images.ts'
+import {
+  type AskModel,
+  IMAGE_TOKENS,
+  type ModelAnswer,
+  type ModelCall,
+  type ModelRequest,
+  newestImages,
+  type ResultImage,
+} from '../../execution/models/model.ts'
 import { readArguments, writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Connection } from '../directory.ts'
 import type { CostOf } from '../price-of-call.ts'
@@ -19,9 +26,8 @@ import { callUrl, dialectOf, vendorOf } from '../vendors.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
 import { type Deadlines, watchSilence } from './deadlines.ts'
 import { readAnswer } from './read-answer.ts'
-import { requestBody } from './request-body.ts'
+import { requestBody, takesImages } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
-import { takesImages } from './takes-images.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
 import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
 

@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Message, ResultImage } from '../../execution/models/model.ts'
-import { newestImages } from '../../execution/models/result-images.ts'
-import { requestBody } from './request-body.ts'
-import { takesImages } from './takes-images.ts'
+import { type Message, newestImages, type ResultImage } from '../../execution/models/model.ts'
+import { requestBody, takesImages } from './request-body.ts'
 import { toolNames } from './tool-names.ts'
 
 const image: ResultImage = { mediaType: 'image/png', base64: 'AAAA' }

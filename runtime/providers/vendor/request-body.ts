@@ -1,5 +1,6 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { type CallIds, callIds } from '../../../shared/dialects/messages/call-ids.ts'
+import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
+import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
 import { writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Vendor } from '../vendors.ts'
@@ -222,4 +223,17 @@ function offeredTools(tools: readonly ModelTool[], names: ToolNames, output: Out
   if (output?.by !== 'tool') return offered
   const name = answerToolName(offered.map(tool => tool.name))
   return [...offered, { name, description: ANSWER_TOOL_DESCRIPTION, parameters: output.schema }]
+}
+
+/** Claude from its third version on. */
+const CLAUDE = /^claude-(?!2|instant)/
+/** Models of OpenAI that take images and count at most a few thousand tokens for one: `gpt-4o-mini` counts tens of thousands. */
+const GPT = /^(?:gpt-4o(?!-mini)|gpt-4\.1|gpt-5|o1(?!-mini|-preview)|o3(?!-mini)|o4-mini|chatgpt-4o)/
+const NOT_GPT = /audio|realtime|search|spark|transcribe|tts/
+
+/** Whether a model is known to take images. One that is not gets a sentence: a request that it refuses would end the run. */
+export function takesImages(provider: ProviderId, model: string): boolean {
+  if (provider === 'anthropic') return CLAUDE.test(model)
+  if (provider === 'openai') return GPT.test(model) && !NOT_GPT.test(model)
+  return provider === 'router' && CLAUDE.test(model.replace(/^anthropic\//, ''))
 }

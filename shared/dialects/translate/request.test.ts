@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isCallId } from '../messages/call-ids.ts'
+import { isCallId } from '../messages/messages.ts'
 import { chatMeaning, messagesMeaning } from '../testing/meaning.ts'
 import { chatRequest, messagesRequest } from '../testing/requests.ts'
 import type { Translation } from './ledger.ts'

@@ -1,7 +1,6 @@
 import { verbatim } from '../json-text.ts'
-import type { Json, JsonObject } from '../json-value.ts'
-import { asArray, asObject, asString, isArray, isObject, tryParse } from '../json-value.ts'
-import { type CallIds, callIds } from '../messages/call-ids.ts'
+import { asArray, asObject, asString, isArray, isObject, type Json, type JsonObject, tryParse } from '../json-value.ts'
+import { type CallIds, callIds } from '../messages/messages.ts'
 import type { Ledger } from './ledger.ts'
 import { IMAGE_TYPES, PDF, readDataUrl, UNTITLED_PDF } from './media.ts'
 
