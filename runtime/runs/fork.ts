@@ -10,8 +10,8 @@ interface CopyOptions {
 }
 
 /**
- * The beginning of a forked run's journal: the completed steps that started before `fromStepId`, or all of them, marked as copied and
- * without their cost, which was paid once. Undefined when there is no such step.
+ * The beginning of a forked run's journal: the steps that started before `fromStepId`, or all of them, as far as they are done, marked as
+ * copied and without their cost, which was paid once. Undefined when there is no such step.
  */
 export function copiedSteps(
   source: readonly JournalEntry[],
@@ -24,19 +24,18 @@ export function copiedSteps(
   // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
   const before = from && fromStepId !== ENTRYPOINT_STEP ? from.seq : Number.POSITIVE_INFINITY
   const started = new Map<string, JournalEntry>()
-  const completed = new Map<string, JournalEntry>()
+  const done = doneSteps(source, before)
   for (const event of source) {
     if (event.kind === 'step_started' && event.seq < before && event.stepId !== ENTRYPOINT_STEP) {
       started.set(event.stepId, event)
     }
-    if (event.kind === 'step_completed') completed.set(event.stepId, event)
   }
   const copies: SealedEvent[] = []
   let head: ChainHead = genesis(runId, sha256)
   const copy = ({ kind, stepId, payload, meta: known, seq, runId: sourceId }: JournalEntry) => {
     const { request, ...others } = known
     const meta = keepsTools ? known : others
-    const spent = kind === 'step_completed' ? { tokensIn: 0, tokensOut: 0, costUsd: 0 } : {}
+    const spent = kind === 'step_started' ? {} : { tokensIn: 0, tokensOut: 0, costUsd: 0 }
     const copiedFrom = { runId: sourceId, seq }
     const event = sealEvent(
       head,
@@ -49,7 +48,7 @@ export function copiedSteps(
     copies.push(event)
   }
   for (const [stepId, start] of started) {
-    const end = completed.get(stepId)
+    const end = done.get(stepId)
     if (!end || (allowsCall(start, end) && !isMade(stepId))) continue
     copy(start)
     copy(end)
@@ -61,9 +60,23 @@ export function copiedSteps(
     const place = approval.slice('approval'.length)
     return [...started].some(
       ([id, { meta }]) =>
-        id.endsWith(place) && meta.stepKind !== 'approval' && meta.stepKind !== 'confidence' && completed.has(id),
+        id.endsWith(place) && meta.stepKind !== 'approval' && meta.stepKind !== 'confidence' && done.has(id),
     )
   }
+}
+
+/**
+ * The steps that are done, with their ends. So is one whose failure a model was told of: what it then said is about that failure, and what
+ * the run did next came of it. What a program made of a failure is not on record.
+ */
+function doneSteps(source: readonly JournalEntry[], before = Number.POSITIVE_INFINITY): Map<string, JournalEntry> {
+  const isProgram = source.some(({ stepId }) => stepId === ENTRYPOINT_STEP)
+  const asked = source.findLast(
+    ({ kind, meta, seq }) => kind === 'step_started' && meta.stepKind === 'model' && seq <= before,
+  )
+  const told = isProgram ? 0 : (asked?.seq ?? 0)
+  const ends = source.filter(({ kind, seq }) => kind === 'step_completed' || (kind === 'step_failed' && seq < told))
+  return new Map(ends.map(end => [end.stepId, end]))
 }
 
 /** A human's word is for one call: one that is made again asks again. */
@@ -73,21 +86,21 @@ function allowsCall({ stepId, meta }: JournalEntry, { payload }: JournalEntry): 
   return meta.stepKind === 'approval' && isOfCall && /^approval-\d+-\d+$/.test(stepId) && output?.approved === true
 }
 
-/** The first step before another that did not come to an end, and would be done again by a fork there. */
+/** The first step before another that is not done, and would be done again by a fork there. */
 export function unfinishedBefore(source: readonly JournalEntry[], fromStepId: string): string | undefined {
   const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)?.seq ?? 0
-  const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
-  return source.find(({ kind, seq, stepId }) => kind === 'step_started' && seq < from && !completed.has(stepId))?.stepId
+  const done = doneSteps(source, from)
+  return source.find(({ kind, seq, stepId }) => kind === 'step_started' && seq < from && !done.has(stepId))?.stepId
 }
 
 /**
- * Where a retry begins: the first step that failed or never ended, else the one at which the run failed, such as an answer that did not fit.
+ * Where a retry begins: the first step that is not done, else the one at which the run failed, such as an answer that did not fit.
  * Undefined: every step is done, and none has to be done again.
  */
 export function retriedStep(source: readonly JournalEntry[], failedAt: string | undefined): string | undefined {
-  const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
+  const done = doneSteps(source)
   const started = source.filter(event => event.kind === 'step_started')
-  const open = started.filter(event => !completed.has(event.stepId))
+  const open = started.filter(event => !done.has(event.stepId))
   const first = open.find(event => event.stepId !== ENTRYPOINT_STEP) ?? open[0]
   return (first ?? started.find(event => event.stepId === failedAt))?.stepId
 }

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { StepFailure } from '../../runtime/execution/failure.ts'
+import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
@@ -251,6 +253,47 @@ describe('an end, a fork, a retry', () => {
     expect(steps.map(({ stepId, copied }) => `${stepId} ${copied}`)).toEqual([
       ...['model-1 true', 'timer-1-1 true', 'model-2 true', 'timer-2-1 true'],
     ])
+  })
+
+  it('retries a run with a failure that its model was told of, and makes no call again that came after', async () => {
+    const asked: string[] = []
+    const calls = [
+      { id: 'c1', name: 'http_request', arguments: { url: 'https://example.com/' } },
+      { id: 'c2', name: 'wait', arguments: { seconds: 0 } },
+    ]
+    let isAway = true
+    const model: FoundModel = {
+      id: 'test/m',
+      async ask({ messages }) {
+        const turn = messages.filter(({ role }) => role === 'assistant').length
+        if (turn === calls.length && isAway) throw new StepFailure('model_error', 'the provider is away')
+        asked.push(messages.map(message => (message.role === 'tool' ? message.results[0]!.content : '')).join(''))
+        const toolCalls = calls.slice(turn, turn + 1)
+        const [stop, text] = toolCalls.length > 0 ? (['tools', ''] as const) : (['end', 'done'] as const)
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+        return { text, stop, toolCalls, provider: 'test', model: 'test/m', spent }
+      },
+    }
+    const it = await api({ models: { find: async () => model } })
+    open.push(it)
+    const manifest = { tools: ['http_request', 'wait'] }
+    await it.json(201, 'POST', '/v1/agents', { name: 'worker', manifest })
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('go'))
+    expect((await ended(it, id)).error).toMatchObject({ code: 'model_error', stepId: 'model-3' })
+    const failure = asked[1]
+    expect(failure).toMatch(/./)
+    isAway = false
+    const again = await it.json<Run>(201, 'POST', `/v1/runs/${id}/retry`, {})
+    expect(await ended(it, again.id)).toMatchObject({ status: 'succeeded', forkedFrom: { stepId: 'model-3' } })
+    const steps = await it.json<Step[]>(200, 'GET', `/v1/runs/${again.id}/steps`)
+    expect(steps.map(({ stepId, status, copied }) => `${stepId} ${status} ${copied}`)).toEqual([
+      ...['model-1 completed true', 'tool-1-1 failed true', 'model-2 completed true', 'timer-2-1 completed true'],
+      'model-3 completed false',
+    ])
+    expect(asked).toHaveLength(3)
+    expect(asked[2]).toContain(failure)
+    const { events, head } = await it.json<JournalExport>(200, 'GET', `/v1/runs/${again.id}/journal`)
+    expect(checkJournal(again.id, events)).toMatchObject({ ok: true, head })
   })
 
   it('deletes only what has ended, and an agent’s open runs end with it', async () => {
