@@ -7,11 +7,16 @@ import { expectWithin } from '../../tests/crowding.ts'
 import { eventStreamToSse } from './event-stream.ts'
 
 /** An event as the host writes it: lengths and a checksum, headers, payload, a checksum of all. */
-function message(data: object): Uint8Array {
-  const name = utf8(':message-type')
-  const value = utf8('event')
-  const headers = joined([Uint8Array.of(name.length), name, Uint8Array.of(7, 0, value.length), value])
-  const payload = utf8(JSON.stringify({ bytes: toBase64(utf8(JSON.stringify(data))) }))
+const message = (data: object): Uint8Array =>
+  written({ ':message-type': 'event' }, JSON.stringify({ bytes: toBase64(utf8(JSON.stringify(data))) }))
+
+function written(named: Record<string, string>, text: string): Uint8Array {
+  const headers = joined(
+    Object.entries(named).flatMap(([name, value]) => [
+      ...[Uint8Array.of(name.length), utf8(name), Uint8Array.of(7, 0, value.length), utf8(value)],
+    ]),
+  )
+  const payload = utf8(text)
   const bytes = new Uint8Array(12 + headers.length + payload.length + 4)
   const view = new DataView(bytes.buffer)
   view.setUint32(0, bytes.length)
@@ -57,4 +62,27 @@ it('reads a message of many megabytes that comes in small pieces in linear time'
   expect((await read(pieces)).length).toBeGreaterThan(8 << 20)
   // To copy what came for every piece would move 80 GB.
   expectWithin(performance.now() - started, 5000)
+})
+
+it.each<[string, Record<string, string>, string, object]>([
+  [
+    'an exception',
+    { ':message-type': 'exception', ':exception-type': 'throttlingException' },
+    '{"message":"slow down"}',
+    { type: 'rate_limit_error', message: 'slow down' },
+  ],
+  [
+    'an error, which has no payload',
+    { ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'it broke' },
+    '',
+    { type: 'api_error', message: 'it broke' },
+  ],
+])('says what went wrong by %s', async (_what, headers, payload, error) => {
+  const data = JSON.stringify({ type: 'error', error })
+  expect(await read([written(headers, payload)])).toBe(`event: error\ndata: ${data}\n\n`)
+})
+
+it('passes over an event of a kind that is not known', async () => {
+  const other = written({ ':message-type': 'event', ':event-type': 'metadata' }, '{}')
+  expect(await read([other, stream])).toBe(frames)
 })

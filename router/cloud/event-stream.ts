@@ -38,7 +38,7 @@ export async function* eventStreamToSse(body: AsyncIterable<Uint8Array>): AsyncG
     }
     pieces = rest.length > 0 ? [rest] : []
     size = rest.length
-    if (frames.length > 0) yield joined(frames)
+    if (frames.some(({ length }) => length > 0)) yield joined(frames)
   }
   if (size > 0) throw new EventStreamError('the stream ended inside a message')
 }
@@ -53,9 +53,14 @@ function frameOf(message: Uint8Array): Uint8Array {
   const headers = headersOf(message.subarray(PRELUDE, headersEnd))
   const payload = new TextDecoder().decode(message.subarray(headersEnd, end))
   const kind = headers.get(':message-type')
-  if (kind === 'event') return sse(new TextDecoder().decode(fromBase64(String(parsed(payload).bytes ?? ''))))
+  if (kind === 'event') {
+    // A kind of event that is not known says nothing of the answer.
+    if ((headers.get(':event-type') ?? 'chunk') !== 'chunk') return new Uint8Array()
+    return sse(new TextDecoder().decode(fromBase64(String(parsed(payload).bytes ?? ''))))
+  }
   const name = headers.get(':exception-type') ?? headers.get(':error-code') ?? 'internalServerException'
-  const told = parsed(payload).message ?? headers.get(':error-message') ?? name
+  // What is no exception of the service's model says its words in a header, and has no payload.
+  const told = (kind === 'error' ? undefined : parsed(payload).message) ?? headers.get(':error-message') ?? name
   return sse(JSON.stringify({ type: 'error', error: { type: ERRORS[name] ?? 'api_error', message: String(told) } }))
 }
 
