@@ -34,8 +34,9 @@ it.each<[string[], string | undefined, string | undefined]>([
   [['+entrypoint', '+a', '-a', '+b', '!b', '!entrypoint'], 'b', 'b'],
   [['+entrypoint', '+a', '-a', '!entrypoint'], undefined, 'entrypoint'],
   [['+a', '-a', '+b', '-b'], 'b', 'b'],
-  [['+a', '-a'], 'gone', undefined],
-  [['+a', '-a'], undefined, undefined],
+  [['+a', '-a'], 'gone', 'entrypoint'],
+  [['+a', '-a'], undefined, 'entrypoint'],
+  [[], undefined, undefined],
   [['+model-1', '-model-1', '+a', '!a', '+model-2', '-model-2', '+b', '!b'], undefined, 'b'],
   [['+model-1', '-model-1', '+a', '!a', '+model-2', '!model-2'], 'model-2', 'model-2'],
   [['+entrypoint', '+model-1', '-model-1', '+a', '!a', '+model-2', '-model-2', '!entrypoint'], undefined, 'a'],
@@ -47,6 +48,7 @@ it('keeps every step that is done where none is to be done again', () => {
   const source = journal('+a', '-a', '+b', '-b')
   const done = ['a', 'b'].flatMap(id => [`step_started:${id}`, `step_completed:${id}`])
   expect(copied(source, undefined)).toEqual(done)
+  expect(copied(source, 'entrypoint')).toEqual(done)
 })
 
 it('keeps a failure that a model was told of, and no other', () => {

@@ -19,10 +19,11 @@ export function copiedSteps(
   runId: string,
   { at, sha256, keepsTools = true }: CopyOptions,
 ): SealedEvent[] | undefined {
-  const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)
-  if (!from && fromStepId !== undefined) return undefined
   // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
-  const before = from && fromStepId !== ENTRYPOINT_STEP ? from.seq : Number.POSITIVE_INFINITY
+  const isAll = fromStepId === undefined || fromStepId === ENTRYPOINT_STEP
+  const from = isAll ? undefined : source.find(({ kind, stepId }) => kind === 'step_started' && stepId === fromStepId)
+  if (!isAll && !from) return undefined
+  const before = from?.seq ?? Number.POSITIVE_INFINITY
   const started = new Map<string, JournalEntry>()
   const done = doneSteps(source, before)
   for (const event of source) {
@@ -94,13 +95,14 @@ export function unfinishedBefore(source: readonly JournalEntry[], fromStepId: st
 }
 
 /**
- * Where a retry begins: the first step that is not done, else the one at which the run failed, such as an answer that did not fit.
- * Undefined: every step is done, and none has to be done again.
+ * Where a retry begins: the first step that is not done, else the one at which the run failed, such as an answer that did not fit, else
+ * behind all of them. Undefined where there is none.
  */
 export function retriedStep(source: readonly JournalEntry[], failedAt: string | undefined): string | undefined {
   const done = doneSteps(source)
   const started = source.filter(event => event.kind === 'step_started')
   const open = started.filter(event => !done.has(event.stepId))
   const first = open.find(event => event.stepId !== ENTRYPOINT_STEP) ?? open[0]
-  return (first ?? started.find(event => event.stepId === failedAt))?.stepId
+  const from = first ?? started.find(event => event.stepId === failedAt)
+  return from?.stepId ?? (started.length > 0 ? ENTRYPOINT_STEP : undefined)
 }

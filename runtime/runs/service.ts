@@ -213,7 +213,7 @@ async function forkRun(
     keepsTools: !isOther,
   })
   if (!events) throw notFound('step', String(fromStepId))
-  const at = fromStepId ?? (onlyStep ? source.forkedFrom?.stepId : journal.findLast(isStart)?.stepId)
+  const at = fromStepId ?? (onlyStep ? source.forkedFrom?.stepId : undefined)
   if (onlyStep && at !== undefined) refuseTrial(source, version, at, unfinishedBefore(journal, at))
   const copies = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)

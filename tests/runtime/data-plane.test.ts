@@ -256,6 +256,20 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     await holds(retried.id)
   })
 
+  it('retries a run whose steps are all done without doing one of them again', async () => {
+    const manifest = { tools: ['wait'], limits: { maxTurns: 1 } }
+    await control.json(201, 'POST', '/v1/agents', { name: 'brief', manifest })
+    const { id } = await start('/call*2 wait {"seconds":0}', 'brief')
+    expect((await ended(id)).error?.code).toBe('limit_exceeded')
+    await receipt(id)
+    const retried = await control.json<Run>(201, 'POST', `/v1/runs/${id}/retry`, {})
+    expect(await ended(retried.id)).toMatchObject({ tokensOut: 0, forkedFrom: { runId: id, stepId: 'entrypoint' } })
+    expect((await steps(retried.id)).map(({ stepId, copied }) => `${stepId} ${copied}`)).toEqual([
+      ...['model-1 true', 'timer-1-1 true'],
+    ])
+    await holds(retried.id)
+  })
+
   it('deletes what has ended, and only that', async () => {
     const { id } = await start('/call wait_signal {"name":"go"}')
     expect(await control.json(409, 'DELETE', `/v1/runs/${id}`)).toMatchObject({ code: 'run_not_terminal' })
