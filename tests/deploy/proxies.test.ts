@@ -178,6 +178,13 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     expect(past.status).toBe(401)
   })
 
+  it('a path of neither is none, and each is found without its last slash', async () => {
+    expect((await call('GET', '/elsewhere')).status).toBe(404)
+    const { status, headers } = await call('GET', '/agents')
+    expect(status).toBeGreaterThan(300)
+    expect(headers.location).toMatch(/\/agents\/$/)
+  })
+
   it('metrics are asked past the proxy', async () => {
     for (const path of [
       '/agents/metrics',
