@@ -75,7 +75,7 @@ function stepSpan(
     traceId: traceIdOf(run.id),
     spanId: spanIdOf(run.id, stepId, attempt, sha256),
     parentSpanId: rootOf(run.id, sha256),
-    name: model ? `chat ${name}` : `execute_tool ${name}`,
+    name: model ? `chat ${ownName(name)}` : `execute_tool ${name}`,
     kind: model ? 3 : 1,
     startTimeUnixNano: nanoTime(Math.min(startMs, endMs)),
     endTimeUnixNano: nanoTime(endMs),
@@ -85,9 +85,9 @@ function stepSpan(
         'gen_ai.agent.name': run.agentName,
         ...(model
           ? {
-              'gen_ai.provider.name': textOf(of.provider),
-              'gen_ai.request.model': name,
-              'gen_ai.response.model': textOf(of.model),
+              'gen_ai.provider.name': textOf(of.provider) ?? name.split('/', 1)[0],
+              'gen_ai.request.model': ownName(name),
+              'gen_ai.response.model': ownName(textOf(of.model)),
               'gen_ai.usage.input_tokens': of.tokensIn,
               'gen_ai.usage.output_tokens': of.tokensOut,
             }
@@ -121,7 +121,7 @@ function runSpan({ run, status, error, spent, isolation, finishedMs, models }: E
         'gen_ai.agent.name': run.agentName,
         'gen_ai.agent.id': run.agentId,
         'gen_ai.conversation.id': run.sessionId,
-        'gen_ai.response.model': models.at(-1),
+        'gen_ai.response.model': ownName(models.at(-1)),
         'gen_ai.usage.input_tokens': spent.tokensIn,
         'gen_ai.usage.output_tokens': spent.tokensOut,
         'waybill.run.id': run.id,
@@ -139,6 +139,11 @@ function runSpan({ run, status, error, spent, isolation, finishedMs, models }: E
       links: [{ traceId: traceIdOf(parent), spanId: rootOf(parent, sha256), attributes: [] }],
     }),
   }
+}
+
+/** A model as its provider calls it: the conventions name the provider beside it, and collectors know prices by it. */
+function ownName<T extends string | undefined>(name: T): T | string {
+  return name === undefined ? name : name.slice(name.indexOf('/') + 1)
 }
 
 function textOf(value: unknown): string | undefined {

@@ -45,7 +45,7 @@ describe('traces', () => {
     const spans = remote.spans.filter(span => span.traceId === trace(run.id))
     const root = spans.find(span => span.parentSpanId === undefined)
     expect(spans.filter(span => span !== root).map(span => [span.name, span.parentSpanId, span.code])).toEqual(
-      ['chat demo/echo', 'execute_tool wait', 'chat demo/echo', 'execute_tool wait', 'chat demo/echo'].map(name => [
+      ['chat echo', 'execute_tool wait', 'chat echo', 'execute_tool wait', 'chat echo'].map(name => [
         ...[name, root?.spanId, 1],
       ]),
     )
@@ -68,7 +68,7 @@ describe('traces', () => {
     const [chat, tool] = spans.filter(span => span !== root)
     expect(chat).toMatchObject({
       kind: 3,
-      of: { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'demo/echo', 'gen_ai.provider.name': 'demo' },
+      of: { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'echo', 'gen_ai.provider.name': 'demo' },
     })
     expect(chat?.of['gen_ai.usage.input_tokens']).toBeGreaterThan(0)
     expect(tool).toMatchObject({ kind: 1, of: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'wait' } })
