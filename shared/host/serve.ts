@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -5,6 +6,7 @@ import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
 import { feedOf } from '../http/sse-write.ts'
+import type { HostFacts } from '../metrics/metrics.ts'
 
 export interface RenderOptions {
   bind: Bind
@@ -257,4 +259,19 @@ function why({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return 'this machine does not have that address; choose 127.0.0.1, one of its own, or 0.0.0.0 for all'
   return message
+}
+
+/** Of this process, and of the disk that holds a folder. */
+export function hostFacts(folder: string | undefined): HostFacts {
+  return {
+    startedMs: performance.timeOrigin,
+    residentBytes: () => process.memoryUsage.rss(),
+    freeBytes:
+      folder === undefined
+        ? undefined
+        : async () => {
+            const { bavail, bsize } = await statfs(folder)
+            return bavail * bsize
+          },
+  }
 }

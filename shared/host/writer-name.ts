@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
-import type { HostFacts } from '../metrics/metrics.ts'
 
 /** The space in which this machine counts processes; a container has its own, so equal numbers there are other processes. */
 function processSpace(): string {
@@ -65,19 +63,4 @@ export function writerIsGone(name: string): boolean {
   if (state === undefined || state === 'over') return state === 'over'
   const began = /^(\d+)\./.exec(whose ?? '')?.[1]
   return began !== undefined && began !== state.began
-}
-
-/** Of this process, and of the disk that holds a folder. */
-export function hostFacts(folder: string | undefined): HostFacts {
-  return {
-    startedMs: performance.timeOrigin,
-    residentBytes: () => process.memoryUsage.rss(),
-    freeBytes:
-      folder === undefined
-        ? undefined
-        : async () => {
-            const { bavail, bsize } = await statfs(folder)
-            return bavail * bsize
-          },
-  }
 }
