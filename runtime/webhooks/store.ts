@@ -148,10 +148,10 @@ where webhook_id = ? and event_id = ? and attempt = ? and due_ms is ?`,
 
     /** After the clock was set back: those that are due later than in so long were timed by what it said before. */
     async hasten(nowMs: number, laterMs: number): Promise<void> {
-      await db.execute({
-        sql: 'update webhook_deliveries set due_ms = ?1 where due_ms > ?1 + ?2',
-        args: [nowMs, laterMs],
-      })
+      const [where, args] = ['due_ms > ?1 + ?2', [nowMs, laterMs]]
+      const found = await db.execute({ sql: `select 1 from webhook_deliveries where ${where} limit 1`, args })
+      if (found.rows.length > 0)
+        await db.execute({ sql: `update webhook_deliveries set due_ms = ?1 where ${where}`, args })
     },
 
     async nextDue(): Promise<number | undefined> {
