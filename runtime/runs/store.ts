@@ -26,6 +26,8 @@ export interface NewRun {
   agentLabels?: Readonly<Record<string, string>> | undefined
   versionId: string
   createdMs: number
+  /** From when on it may be taken; left out: since it was made. */
+  dueMs?: number
   /** The canonical text of the input. */
   input: string
   labels: string
@@ -339,7 +341,7 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
         status: 'queued',
         created_ms: run.createdMs,
         updated_ms: run.createdMs,
-        due_ms: run.elsewhere ? null : run.createdMs,
+        due_ms: run.elsewhere ? null : (run.dueMs ?? run.createdMs),
         labels: run.labels,
         trigger_kind: run.trigger.kind,
         trigger_ref: run.trigger.ref ?? null,

@@ -565,6 +565,13 @@ describe('placement', () => {
     )
   })
 
+  it('executes a run at once on a node whose clock is behind', async () => {
+    await node({ clock: { now: () => new Date(Date.now() - 50_000), monotonic: () => performance.now() } })
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const made = await start('echo', 'x')
+    expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+  })
+
   it('loses no node, and ends no run of one, where a control plane that it has not dialled has a clock days ahead', async () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })

@@ -242,6 +242,8 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
     agentId,
     versionId,
     createdMs,
+    // By the clock that says here what is due: it may be behind the one of the control plane.
+    dueMs: Math.min(createdMs, side.now().getTime()),
     labels: '{}',
     ...begunBy(sent),
     input: canonicalize(input),
