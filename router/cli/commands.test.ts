@@ -3,12 +3,20 @@ import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/metrics.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { evals } from '../../shared/wire/router/evals.ts'
 import { explanation } from '../../shared/wire/router/explain.ts'
 import { savings } from '../../shared/wire/router/savings.ts'
 import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
 import { traceList } from '../../shared/wire/router/traces.ts'
 import { programEnv } from '../../tests/program-env.ts'
+import { routerSteps } from '../schema/steps.ts'
+import { sampleTrace } from '../traces/testing/records.ts'
+import { traceWriter } from '../traces/writer.ts'
 import { demoDifferences } from './demo-check.ts'
 
 const main = new URL('main.ts', import.meta.url).pathname
@@ -162,6 +170,28 @@ describe('the commands', () => {
     expect(await of(lost)).toEqual([1, expect.stringContaining(`there is no folder ${join(folder, 'none')}: make it`)])
     expect(await of(folder)).toEqual([1, expect.stringContaining('which is a folder: name a file')])
     await expect(access(file)).rejects.toThrow('ENOENT')
+  })
+
+  it('doctor holds the clock against the record that was written last, whatever those before say', async () => {
+    const place = join(folder, 'ahead.db')
+    const db = await openDb(place)
+    await migrate(db, 'router', routerSteps)
+    const clockOf = async () =>
+      (await router(['doctor', '--db', place])).out.split('\n').find(line => / clock: /.test(line))
+    for (const [ahead, said] of [
+      [86_400_000, /^FAIL clock: the clock is behind/],
+      [0, /^ok {3}clock: after/],
+    ] as const) {
+      const writer = traceWriter({
+        ...{ db, clock: systemClock, log: silentLog(), metrics: createMetrics() },
+        mode: 'best-effort',
+      })
+      writer.start()
+      writer.enqueue(sampleTrace({ at: Date.now() + ahead }))
+      await writer.close()
+      expect(await clockOf()).toMatch(said)
+    }
+    db.close()
   })
 
   it('doctor names each thing that is wrong', async () => {

@@ -6,7 +6,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { configWarnings } from '../active-config.ts'
 import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
@@ -17,7 +17,7 @@ import { anchorFault } from '../host/anchor-file.ts'
 import { openPlaced, type PlacedStore, storePlaces } from '../host/open-store.ts'
 import { unknownNames } from '../host/unknown-names.ts'
 import { checkTail } from '../traces/boot-check.ts'
-import { storedTenants } from '../traces/stored-records.ts'
+import { newestRecordMs, storedTenants } from '../traces/stored-records.ts'
 import { routingConfig } from './routing-config.ts'
 
 export interface Check {
@@ -31,7 +31,7 @@ type Vars = Readonly<Record<string, string | undefined>>
 const PROBE_MS = 5000
 /** A burst of calls writes some megabytes before they are back in the store's file. */
 const LEAST_ROOM = 64 * 1024 ** 2
-/** A clock may be this far behind the newest record before times would run backwards in a way that matters. */
+/** A clock may be this far behind the last record before times would run backwards in a way that matters. */
 const CLOCK_SLACK_MS = 5000
 
 /** Everything that `router doctor` looks at, in the order in which one thing needs the one before. */
@@ -201,11 +201,11 @@ async function room(path: string): Promise<string> {
 }
 
 async function clock(db: Db): Promise<string> {
-  const { newest } = rowsOf<{ newest: number | null }>(await db.execute('select max(ts_ms) as newest from traces'))[0]!
-  if (newest === null) return 'no record to compare it with'
+  const newest = await newestRecordMs(db)
+  if (newest === undefined) return 'no record to compare it with'
   if (Date.now() + CLOCK_SLACK_MS < newest)
-    throw new Error(`the clock is behind the newest record (${new Date(newest).toISOString()}): set it right`)
-  return `after the newest record (${new Date(newest).toISOString()})`
+    throw new Error(`the clock is behind the last record (${new Date(newest).toISOString()}): set it right`)
+  return `after the last record (${new Date(newest).toISOString()})`
 }
 
 async function chain(db: Db, tenant: string): Promise<string> {
