@@ -23,8 +23,7 @@ export interface CountedDb {
 }
 
 /** The loops of schedules and webhooks look about once a second, whether anything happens or not: how often is the machine's doing. */
-const LOOKING_ROUND =
-  /^\s*(?:(?:select|delete)\b[\s\S]*\bfrom (?:schedules|schedule_fires|webhook_deliveries)\b|update webhook_deliveries set due_ms = \?1 where due_ms > )/
+const LOOKING_ROUND = /^\s*(?:select|delete)\b[\s\S]*\bfrom (?:schedules|schedule_fires|webhook_deliveries)\b/
 
 /** A store in a file, counted below everything that could send it a statement. */
 export async function countedDb(path: string): Promise<CountedDb> {
