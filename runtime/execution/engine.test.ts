@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InStatement } from '@libsql/client/web'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import { markUnavailable } from '../../shared/sql/db-fault.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
@@ -396,3 +396,30 @@ it('takes up a run that was made while the clock was ahead, once that is set bac
     expect(await until(id)).toMatchObject({ status: 'succeeded' })
   }
 })
+
+it.each(['wait {"seconds":600}', 'wait_signal {"name":"go","timeoutSeconds":600}'])(
+  'waits no longer than it was to where the clock was ahead when it began: %s',
+  async call => {
+    const clock = manualClock(new Date('2026-01-02T03:04:05Z'))
+    const limits = { ...engineLimits, recoveryMs: 20 }
+    const made = await engineFixture({ clock, limits, manifest: { tools: ['wait', 'wait_signal'] } })
+    open.push(made)
+    const { create, until, engine, db } = made
+    await engine.start()
+    clock.set(365 * 86_400_000)
+    const ids = [
+      await create({ prompt: `/call ${call}` }),
+      await create({ prompt: '/call wait {"until":"2028-01-01"}' }),
+    ]
+    engine.wake()
+    const parked = async () => (await db.execute('select 1 from runs where parked is not null')).rows.length
+    await vi.waitFor(async () => expect(await parked()).toBe(2), 5000)
+    clock.set(-365 * 86_400_000)
+    clock.advance(590_000)
+    await new Promise(resolve => setTimeout(resolve, 100))
+    expect(await parked()).toBe(2)
+    clock.advance(600_000)
+    expect(await until(ids[0]!)).toMatchObject({ status: 'succeeded' })
+    expect(await parked()).toBe(1)
+  },
+)

@@ -1,5 +1,6 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { setBacks } from '../../shared/time/set-back.ts'
 import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'
@@ -40,6 +41,7 @@ export function createEngine(deps: EngineDeps) {
   let draining = false
   let owned = false
   const timers: ReturnType<typeof setInterval>[] = []
+  const wasSetBack = setBacks(clock)
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
   const looks = dueLooks(deps, leases, {
@@ -89,10 +91,12 @@ export function createEngine(deps: EngineDeps) {
     )
   }
 
-  async function sweep(): Promise<void> {
+  async function sweep(isFirst = false): Promise<void> {
     const started = clock.monotonic()
     try {
-      await leases.queueByClock(clock.now().getTime())
+      const nowMs = clock.now().getTime()
+      await leases.queueByClock(nowMs)
+      if (isFirst || wasSetBack()) await leases.waitByClock(nowMs)
       await releaseGone(deps, leases)
       await setAside(deps, leases)
     } catch (error) {
@@ -130,7 +134,7 @@ export function createEngine(deps: EngineDeps) {
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
       if (!sweeps) return setAside(deps, leases)
-      await sweep()
+      await sweep(true)
       timers.push(setInterval(() => void sweep(), limits.recoveryMs))
     },
 

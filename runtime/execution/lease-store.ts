@@ -143,6 +143,15 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       if (found.rows.length > 0) await db.execute({ sql: `update runs set due_ms = ?2 where ${where}`, args })
     },
 
+    /** After the clock was set back: who waits for some time by what it said before waits for what was left of it then. */
+    async waitByClock(nowMs: number): Promise<void> {
+      const where = "due_ms > ?1 and updated_ms > ?1 and owner is null and parked in ('timer', 'signal')"
+      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args: [nowMs] })
+      if (found.rows.length === 0) return
+      const sql = `update runs set due_ms = ?1 + due_ms - updated_ms, updated_ms = ?1 where ${where}`
+      await db.execute({ sql, args: [nowMs] })
+    },
+
     /** When the first of all runs is due, those included that are due already; `dueOf` reads its result. */
     firstDue: (nodeId: string): InStatement => ({ sql: NEXT_DUE, args: [-1, nodeId] }),
 

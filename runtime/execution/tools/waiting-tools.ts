@@ -20,6 +20,15 @@ export interface WaitingDeps {
 /** A shorter wait is sat out; a longer one gives the worker back. */
 const SIT_OUT_MS = 1000
 
+/** A clock that was set back by less makes a wait longer by that, and no more. */
+const SET_BACK_MS = 60_000
+
+/** What is left of a wait until a moment. More than the whole of it: its clock was ahead when it began, and it is woken when its time has passed. */
+function leftUntil(atMs: number, seconds: unknown, nowMs: number): number {
+  const left = atMs - nowMs
+  return typeof seconds === 'number' && left > seconds * 1000 + SET_BACK_MS ? 0 : left
+}
+
 const idempotent: Pick<ExposedTool, 'family' | 'effect' | 'onInterrupted'> = {
   family: 'tools',
   effect: () => 'idempotent',
@@ -39,10 +48,10 @@ export function waitTool({ clock }: WaitingDeps, { needsApproval }: Tool): Expos
       additionalProperties: false,
     },
     intent: given => ({ until: new Date(wakeMs(given, clock.now().getTime())).toISOString() }),
-    async call(_given, _place, { intent, signal }) {
+    async call(given, _place, { intent, signal }) {
       const atMs = Date.parse(String(intent.until))
       if (Number.isNaN(atMs)) throw new StepFailure('bad_arguments', 'wait needs seconds, or until as an ISO 8601 time')
-      const left = atMs - clock.now().getTime()
+      const left = leftUntil(atMs, given.until === undefined ? given.seconds : undefined, clock.now().getTime())
       if (left > SIT_OUT_MS) throw new Suspended({ on: 'timer', atMs })
       if (left > 0) await sleep(left, signal)
       return { output: { waitedUntil: intent.until } }
@@ -99,7 +108,8 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
         return { output, extra: [{ sql, args: [id, run.id, run.epoch] }] }
       }
       const atMs = typeof intent.until === 'string' ? Date.parse(intent.until) : undefined
-      if (atMs !== undefined && clock.now().getTime() >= atMs) return { output: { signal: name, timedOut: true } }
+      if (atMs !== undefined && leftUntil(atMs, given.timeoutSeconds, clock.now().getTime()) <= 0)
+        return { output: { signal: name, timedOut: true } }
       throw new Suspended({ on: 'signal', name, ...(atMs !== undefined && { atMs }) })
     },
   }
