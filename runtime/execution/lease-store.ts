@@ -118,6 +118,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
 
   return {
     ...leaseReleases(db),
+    ...setBackLeases(db),
 
     claimStatements,
     claimed,
@@ -133,23 +134,6 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       // What cannot be read is read once more with the rest of its run.
       const inputs = readRows(rowsOf<StoredInput>(results[2]!), toInput, () => undefined)
       return claimed(results, new Map(inputs))
-    },
-
-    /** Runs that wait for their turn and were made while the clock was ahead are due now. Their ids begin with the time that it said. */
-    async queueByClock(nowMs: number): Promise<void> {
-      const where = "id > ?1 and due_ms > ?2 and status = 'queued'"
-      const args = [uuidv7(nowMs), nowMs]
-      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args })
-      if (found.rows.length > 0) await db.execute({ sql: `update runs set due_ms = ?2 where ${where}`, args })
-    },
-
-    /** After the clock was set back: who waits for some time by what it said before waits for what was left of it then. */
-    async waitByClock(nowMs: number): Promise<void> {
-      const where = "due_ms > ?1 and updated_ms > ?1 and owner is null and parked in ('timer', 'signal')"
-      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args: [nowMs] })
-      if (found.rows.length === 0) return
-      const sql = `update runs set due_ms = ?1 + due_ms - updated_ms, updated_ms = ?1 where ${where}`
-      await db.execute({ sql, args: [nowMs] })
     },
 
     /** When the first of all runs is due, those included that are due already; `dueOf` reads its result. */
@@ -210,6 +194,29 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     async owners(): Promise<string[]> {
       const found = await db.execute('select distinct owner from runs where owner is not null')
       return rowsOf<{ owner: string }>(found).map(({ owner }) => owner)
+    },
+  }
+}
+
+/** What is put right after the clock was set back. */
+function setBackLeases(db: Db) {
+  return {
+    /** Runs that wait for their turn and were made while the clock was ahead are due now. Their ids begin with the time that it said. */
+    async queueByClock(nowMs: number): Promise<void> {
+      // By its id, with a plus at the other time: of a clock that is right there is none.
+      const where = "id > ?1 and +due_ms > ?2 and status = 'queued'"
+      const args = [uuidv7(nowMs), nowMs]
+      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args })
+      if (found.rows.length > 0) await db.execute({ sql: `update runs set due_ms = ?2 where ${where}`, args })
+    },
+
+    /** After the clock was set back: who waits for some time by what it said before waits for what was left of it then. */
+    async waitByClock(nowMs: number): Promise<void> {
+      const where = "due_ms > ?1 and updated_ms > ?1 and owner is null and parked in ('timer', 'signal')"
+      const found = await db.execute({ sql: `select 1 from runs where ${where} limit 1`, args: [nowMs] })
+      if (found.rows.length === 0) return
+      const sql = `update runs set due_ms = ?1 + due_ms - updated_ms, updated_ms = ?1 where ${where}`
+      await db.execute({ sql, args: [nowMs] })
     },
   }
 }
