@@ -1,4 +1,5 @@
 import type { InStatement, InValue } from '@libsql/client/web'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { type Db, type RowOf, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
@@ -103,12 +104,13 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
 
-    /** Those that were timed by a clock which was ahead, in the order of their ids. */
+    /** Those that were made or fired by a clock which was ahead, in the order of their ids, which begin with the time that it said. */
     async timedAhead(nowMs: number, afterId: string, most: number): Promise<ScheduleRow[]> {
       const found = await db.execute({
-        sql: `select * from schedules where due_ms > ?1 and id > ?2 and (updated_ms > ?1
-          or id in (select schedule_id from schedule_fires where fired_ms > ?1)) order by id limit ?3`,
-        args: [nowMs, afterId, most],
+        sql: `select * from schedules where id in (select id from schedules where id > ?1
+            union select schedule_id from schedule_fires where fired_ms > ?2)
+          and id > ?3 and due_ms > ?2 order by id limit ?4`,
+        args: [uuidv7(nowMs), nowMs, afterId, most],
       })
       return standing({ db, log }, rowsOf<StoredSchedule>(found), read)
     },
