@@ -3,8 +3,9 @@ import type { JournalExport } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import { api } from '../../../tests/runtime/api.ts'
 import { until } from '../../../tests/runtime/node-fixture.ts'
+import { emptyHistory } from '../journal/history.ts'
 import type { ModelAnswer, ModelRequest } from '../models/model.ts'
-import { cut, roomOf } from './long-results.ts'
+import { cut, readResultTool, roomOf } from './long-results.ts'
 
 let close = async () => {}
 afterEach(() => close())
@@ -75,6 +76,23 @@ describe('a result that is too long for the model', () => {
     )
     expect(JSON.stringify(on.seen[2]!.messages)).toMatch(/fromByte.*500000.*ofBytes.*of a page that/s)
     expect(JSON.stringify(on.seen[3]!.messages)).toContain('there is no result tool-9-9')
+  })
+
+  it('is read as the model was given it, without its images', async () => {
+    const history = emptyHistory()
+    const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const content = [
+      { type: 'image', data, mimeType: 'image/png' },
+      { type: 'text', text: 'words' },
+    ]
+    history.steps.set('mcp-1-1', { is: 'completed', attempt: 1, output: { content }, meta: {}, seq: 2 })
+    const { call } = readResultTool(history, 1000)
+    const { signal } = new AbortController()
+    const place = { runId: 'r', stepId: 'tool-2-1', turn: 2, index: 1 }
+    const step = { key: 'k', attempt: 1, signal, intent: {}, repeated: false, metered: () => undefined }
+    const { output } = await call({ result: 'mcp-1-1' }, place, step)
+    const text = '{"content":[{"bytes":70,"mimeType":"image/png","type":"image"},{"text":"words","type":"text"}]}'
+    expect(output).toEqual({ fromByte: 0, ofBytes: text.length, text })
   })
 
   it('is read whole by its digest, by whoever may read the journal', async () => {

@@ -2,6 +2,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { StepFailure } from '../failure.ts'
 import type { History } from '../journal/history.ts'
+import { withoutImages } from '../models/result-images.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 
 export const READ_RESULT = 'read_result'
@@ -63,7 +64,8 @@ export function readResultTool({ steps }: History, room: number): ExposedTool {
     async call({ result, fromLine, lines, fromByte, bytes }) {
       const state = steps.get(String(result))
       if (state?.is !== 'completed') throw new StepFailure('not_found', `there is no result ${String(result)}`)
-      const text = textOf(state.output)
+      const output = String(result).startsWith('mcp-') ? withoutImages(state.output).output : state.output
+      const text = textOf(output)
       if (fromLine !== undefined || lines !== undefined) {
         const all = text.split('\n')
         const from = typeof fromLine === 'number' ? fromLine : 1
