@@ -22,10 +22,11 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
     calls.map(async (call, at) => {
       const called = await callTool(loop, turn, at + 1, call, before)
       const kind = loop.tools.get(call.name)?.kind
-      const { output, images } = kind === 'mcp' && !called.failed ? withoutImages(called.output) : NO_IMAGES
       const stepId = `${kind}-${turn}-${at + 1}`
-      const text = images.length === 0 ? called : { failed: false as const, output }
-      const result = asResult(loop, stepId, call, text, roomOf(loop.model.contextTokens, calls.length))
+      const room = roomOf(loop.model.contextTokens, calls.length)
+      if (kind !== 'mcp' || called.failed) return asResult(loop, stepId, call, called, room)
+      const { output, images } = withoutImages(called.output)
+      const result = asResult(loop, stepId, call, { failed: false, output }, room)
       return images.length === 0 ? result : { ...result, images }
     }),
   )
@@ -42,8 +43,6 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
   if (parked.length > 0) throw new AllSuspended(parked)
   return results
 }
-
-const NO_IMAGES: ReturnType<typeof withoutImages> = { output: undefined, images: [] }
 
 export type Called =
   | { failed: false; output: unknown }

@@ -139,29 +139,38 @@ const MOST_PIXELS = 8000
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
-/** What a tool of an MCP server gave, with a word in the place of each image that a model can be shown, and those images. */
+/** What a tool of an MCP server gave, with a word in the place of each image, and those images that a model can be shown. */
 export function withoutImages(output: unknown): { output: unknown; images: ResultImage[] } {
   const images: ResultImage[] = []
   const { content } = (output ?? {}) as { content?: unknown }
   if (!Array.isArray(content)) return { output, images }
-  const shown = content.map((one: unknown) => {
-    const image = imageIn(one)
-    if (image === undefined) return one
+  let isOther = false
+  const worded = content.map((one: unknown) => {
+    const { base64, mimeType } = encodedIn(one)
+    if (base64 === undefined) return one
+    const image = imageOf(base64)
+    const isImage = image !== undefined || (typeof mimeType === 'string' && mimeType.startsWith('image/'))
+    if (!isImage) return one
+    isOther = true
+    const bytes = Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+    if (image === undefined) return { type: 'image', mimeType, bytes, text: 'This image cannot be shown.' }
     images.push(image)
-    return { type: 'image', mimeType: image.mediaType, bytes: bytesOf(image) }
+    return { type: 'image', mimeType: image.mediaType, bytes }
   })
-  return images.length === 0 ? { output, images } : { output: { ...(output as object), content: shown }, images }
+  return isOther ? { output: { ...(output as object), content: worded }, images } : { output, images }
 }
 
-const bytesOf = ({ base64 }: ResultImage): number => Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+/** What an image, or a resource that may be one, has as base64. */
+function encodedIn(item: unknown): { base64?: string; mimeType?: unknown } {
+  const { type, ...more } = (item ?? {}) as { type?: unknown; data?: unknown; mimeType?: unknown; resource?: unknown }
+  const { blob, mimeType = more.mimeType } = (more.resource ?? {}) as { blob?: unknown; mimeType?: unknown }
+  const base64 = type === 'image' ? more.data : type === 'resource' ? blob : undefined
+  return typeof base64 === 'string' ? { base64, mimeType } : {}
+}
 
-/** An image, or a resource that is one. A broken one would fail the call of the model, so its first bytes are looked at. */
-function imageIn(item: unknown): ResultImage | undefined {
-  const { type, data, resource } = (item ?? {}) as { type?: unknown; data?: unknown; resource?: unknown }
-  const base64 =
-    type === 'image' ? data : type === 'resource' ? (resource as { blob?: unknown } | null)?.blob : undefined
-  if (typeof base64 !== 'string' || base64.length > MOST_CHARACTERS) return undefined
-  if (base64.length % 4 !== 0 || !BASE64.test(base64)) return undefined
+/** A broken image would fail the call of the model, so its first bytes are looked at. */
+function imageOf(base64: string): ResultImage | undefined {
+  if (base64.length > MOST_CHARACTERS || base64.length % 4 !== 0 || !BASE64.test(base64)) return undefined
   const head = Uint8Array.from(atob(base64.slice(0, 64)), character => character.charCodeAt(0))
   const mediaType = kindOf(head)
   return mediaType && { mediaType, base64 }

@@ -37,13 +37,25 @@ describe('an image in what a tool gave', () => {
     })
   })
 
-  it.each<[string, unknown]>([
+  it.each<[string, Record<string, unknown>]>([
     ['no image by its bytes', { type: 'image', data: btoa('GIF is what I am not'), mimeType: 'image/gif' }],
     ['no base64', { type: 'image', data: `${PNG.slice(0, -8)}[phone]=`, mimeType: 'image/png' }],
     ['too large for a provider', { type: 'image', data: png(8001, 10), mimeType: 'image/png' }],
     ['too long', { type: 'image', data: PNG + 'A'.repeat(5_000_000), mimeType: 'image/png' }],
+    ['a drawing', { type: 'image', data: btoa('<svg/>'), mimeType: 'image/svg+xml' }],
+    ['a resource of that kind', { type: 'resource', resource: { uri: 'x:y', blob: '0', mimeType: 'image/png' } }],
+  ])('has a sentence in its place where it is %s', (_, item) => {
+    const { output, images } = withoutImages({ content: [item] })
+    expect(images).toEqual([])
+    const { mimeType } = (item.resource ?? item) as { mimeType: string }
+    const word = { type: 'image', mimeType, bytes: expect.any(Number), text: 'This image cannot be shown.' }
+    expect(output).toEqual({ content: [word] })
+  })
+
+  it.each<[string, unknown]>([
     ['a sound', { type: 'audio', data: PNG, mimeType: 'audio/wav' }],
     ['another resource', { type: 'resource', resource: { uri: 'x:y', text: 'words' } }],
+    ['a file', { type: 'resource', resource: { uri: 'x:y', blob: btoa('%PDF'), mimeType: 'application/pdf' } }],
     ['nothing', null],
   ])('stays what it is where it is %s', (_, item) => {
     const output = { content: [item] }
