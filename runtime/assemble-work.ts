@@ -1,4 +1,5 @@
-import type { Run } from '../shared/wire/runtime/run.ts'
+import { toUsd } from '../shared/money/money.ts'
+import { type Run, terminalStatuses } from '../shared/wire/runtime/run.ts'
 import { assembleExecution, type Execution } from './assemble-execution.ts'
 import type { Features, Later } from './assemble-features.ts'
 import { auditedSecrets, egressAudit } from './audit-log/run-entries.ts'
@@ -25,14 +26,26 @@ export function assembleRemote(
   { work }: Pick<Later, 'work'>,
 ): Nodes {
   const { sandboxes = noSandboxes, embeddedNode = true } = options
-  const ended = core.metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere, by status.')
+  const ended = core.metrics.counter(
+    'waybill_remote_runs_total',
+    'Runs that ended on nodes elsewhere, by status.',
+    terminalStatuses.map(status => ({ status })),
+  )
+  const cost = core.metrics.counter(
+    'waybill_remote_cost_usd_total',
+    'What runs on nodes elsewhere have cost, in US dollars, as they ended.',
+    [{}],
+  )
   return assembleNodes({
     ...core,
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
     signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
     enqueueStatusEvents: moved => runEvents.extraStatements(moved.map(movedUnit)),
     watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
-    ended: status => ended.add(1, { status }),
+    ended(status, costNano) {
+      ended.add(1, { status })
+      cost.add(toUsd(costNano))
+    },
     versionOf: agents.getVersion,
     ownSessions: sessions,
     admit: budgets.ledger.admit,

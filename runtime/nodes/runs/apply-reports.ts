@@ -36,7 +36,7 @@ export interface ApplyReportsDeps {
   freed: (nodeId: string, runs: number) => void
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
   dropped: Pick<Counter, 'add'>
-  ended: (status: RemoteRunEnd['status']) => void
+  ended: (status: RemoteRunEnd['status'], costNano: number) => void
   /** Its node has set a run aside. */
   setAside: (runId: string, nodeId: string) => void
   /** Reports to the watchers of a run how far it has come. */
@@ -70,7 +70,7 @@ interface Batch {
   closings: Closing[]
   requeued: RemoteRun[]
   turns: RemoteRun[]
-  ends: RemoteRunEnd['status'][]
+  ends: { status: RemoteRunEnd['status']; costNano: number }[]
   children: { parent: RemoteRun; ask: ChildAsk }[]
   /** How many frames were dropped, by why and what they were. */
   dropped: Map<string, number>
@@ -131,7 +131,7 @@ async function applyBatch(
     return undefined
   }
   for (const [id, reason] of batch.parked) if (reason !== '') deps.setAside(id, node.id)
-  for (const status of batch.ends) deps.ended(status)
+  for (const { status, costNano } of batch.ends) deps.ended(status, costNano)
   deps.freed(node.id, batch.ends.length + batch.requeued.length)
   for (const { parent, ask } of batch.children) await deps.child(parent, ask)
   for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
@@ -392,7 +392,7 @@ async function sealRun(
   if (!already) {
     deps.turn.ending(run)
     batch.turns.push(run)
-    batch.ends.push(end.status)
+    batch.ends.push({ status: end.status, costNano: sealed.spent.costNano })
   }
   const receipt = await deps.signRemoteRun(sealed, { status: stands, finishedMs })
   const { models, node } = sealed

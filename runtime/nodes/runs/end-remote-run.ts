@@ -96,7 +96,7 @@ export function ending({
       turn.ended(run)
       return undefined
     }
-    ended(status)
+    ended(status, run.spent.costNano)
     watched(id, run.eventSeq, true)
     turn.ended(run)
     if (node !== undefined) wakeNode(node)
