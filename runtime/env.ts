@@ -3,7 +3,7 @@ import { listOf, logFilter, logFormat, parseDuration } from '../shared/env/read-
 import { bindSchema } from '../shared/http/bind.ts'
 import { readOrigin, readProxies } from '../shared/http/forwarded.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
-import { otlpHeaders } from '../shared/telemetry/collector.ts'
+import { otlpEndpoint, otlpHeaders } from '../shared/telemetry/collector.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
 import { readMasterKey } from './vault/master-key.ts'
@@ -125,8 +125,8 @@ export const runtimeEnv = z.object({
     .default(0),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
   PLATFORM_METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
-  PLATFORM_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
-  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
+  PLATFORM_OTLP_ENDPOINT: otlpEndpoint.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: otlpEndpoint.optional(),
   OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
   OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-runtime'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),

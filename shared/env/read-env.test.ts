@@ -16,6 +16,13 @@ describe('readEnv', () => {
     })
   })
 
+  it('repeats no password of an address, and no header', () => {
+    const places = z.object({ URL: z.url({ protocol: /^ftp$/ }).optional(), SENT_HEADERS: z.literal('x').optional() })
+    const given = { URL: 'https://me:pass-word@host/x', SENT_HEADERS: 'Bearer pass-word' }
+    expect(() => readEnv(places, given)).toThrow(/got "https:\/\/…@host\/x"/)
+    expect(() => readEnv(places, given)).not.toThrow(/pass-word/)
+  })
+
   it('lists every variable that does not read, with what was expected and what came, never a secret', () => {
     expect(() => readEnv(schema, { PORT: 'x', API_KEY: 'short', LEVEL: 'loud' })).toThrow(
       'PORT: expected a number, got "x"\nAPI_KEY: expected at least 8 characters\nLEVEL: expected error, warn, info, debug, trace, off, or a list target=level, got "loud"',

@@ -21,13 +21,17 @@ export function readEnv<T extends z.ZodObject>(schema: T, env: Record<string, st
   if (result.success) return result.data
   const lines = result.error.issues.map(issue => {
     const name = String(issue.path[0] ?? 'environment')
-    const got = SECRET.test(name) || given[name] === undefined ? '' : `, got "${given[name].slice(0, 100)}"`
+    const got =
+      SECRET.test(name) || given[name] === undefined ? '' : `, got "${withoutLogin(given[name]).slice(0, 100)}"`
     return `${name}: ${issue.message}${got}`
   })
   throw new EnvError(lines.join('\n'))
 }
 
-const SECRET = /(KEY|KEYS|SECRET|TOKEN|SALT|PASSWORD)$/
+const SECRET = /(KEY|KEYS|SECRET|TOKEN|SALT|PASSWORD|HEADERS)$/
+
+/** An address may have a name and a password before its host. */
+const withoutLogin = (text: string) => text.replace(/(:\/\/)[^/?#@]*@/, '$1…@')
 
 /** A comma list whose parts are each read alone; `expected` says in words what a part is. */
 export const listOf = <T>(read: (part: string) => T | undefined, expected: string) =>

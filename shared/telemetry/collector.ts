@@ -1,5 +1,12 @@
 import { z } from 'zod'
 
+/** Where a collector is. What fails on the way to it is logged with its address, so that no password may stand there. */
+export const otlpEndpoint = z
+  .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+  .refine(text => !/^https?:\/\/[^/?#]*@/.test(text), {
+    error: 'expected no name and password in the address: put them into OTEL_EXPORTER_OTLP_HEADERS',
+  })
+
 /** `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it: values are percent-encoded. */
 export const otlpHeaders = z.string().transform((text, ctx): Record<string, string> => {
   const headers: Record<string, string> = {}

@@ -153,6 +153,7 @@ describe('traces', () => {
     expect(of({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/' })?.url).toBe('http://c:4318/v1/traces')
     expect(of({ PLATFORM_OTLP_ENDPOINT: 'http://c/x/v1/traces' })?.url).toBe('http://c/x/v1/traces')
     expect(() => of({ PLATFORM_OTLP_ENDPOINT: 'c:4318' })).toThrow()
+    expect(() => of({ PLATFORM_OTLP_ENDPOINT: 'http://me:secret@c:4318' })).toThrow(/OTEL_EXPORTER_OTLP_HEADERS/)
     expect(() => of({ OTEL_EXPORTER_OTLP_HEADERS: 'nothing' })).toThrow(/name=value/)
   })
 })
