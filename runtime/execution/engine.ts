@@ -1,6 +1,5 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
-import type { Clock } from '../../shared/time/clock.ts'
-import { setBacks } from '../../shared/time/set-back.ts'
+import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'

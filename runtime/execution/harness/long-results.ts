@@ -2,7 +2,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { StepFailure } from '../failure.ts'
 import type { History } from '../journal/history.ts'
-import { withoutImages } from '../models/result-images.ts'
+import { withoutImages } from '../models/model.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 
 export const READ_RESULT = 'read_result'
