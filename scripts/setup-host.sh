@@ -6,6 +6,7 @@ set -euo pipefail
 packages=(
   nginx           # in front of the services, as the documents show it
   caddy           # the same
+  prometheus      # its promtool reads the alerts and the pages of metrics
   sqlite3         # reads our store files with the engine's own shell
   zsh             # reads the lines that `router onboard` writes
   fish            # the same, in a language of its own
