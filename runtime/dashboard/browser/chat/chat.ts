@@ -26,8 +26,20 @@ function answerOf(turnId: string): HTMLElement {
   return text
 }
 
+let line: EventSource | undefined
+let isOver = page.dataset.over !== undefined
+
+/** As in dashboard.ts, a page behind others keeps no connection; this one does while an answer is on its way. */
+function rest(): void {
+  if (!document.hidden || pending.childElementCount > 0) return
+  line?.close()
+  line = undefined
+}
+
 function listen(): void {
+  if (line !== undefined || isOver || document.hidden) return
   const stream = new EventSource(`${root}${at}/events`)
+  line = stream
   const on = <T>(name: string, act: (data: T) => void) =>
     stream.addEventListener(name, message => act(JSON.parse((message as MessageEvent<string>).data) as T))
   on<{ turnId: string; seq: number; delta: string }>('message_delta', ({ turnId, seq, delta }) => {
@@ -47,6 +59,7 @@ function listen(): void {
     answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
   })
   on('session_stopped', () => {
+    isOver = true
     stream.close()
     void refresh().then(() => pending.replaceChildren())
   })
@@ -59,6 +72,7 @@ async function recorded(turnId: string): Promise<void> {
   while (text?.previousElementSibling) text.previousElementSibling.remove()
   text?.remove()
   writing.delete(turnId)
+  rest()
 }
 
 const recordedTurns = (): string[] =>
@@ -109,4 +123,8 @@ form?.addEventListener('keydown', event => {
     form.requestSubmit()
   }
 })
-if (page.dataset.over === undefined) listen()
+document.addEventListener('visibilitychange', () => {
+  rest()
+  listen()
+})
+listen()
