@@ -171,21 +171,63 @@ function encodedIn(item: unknown): { base64?: string; mimeType?: unknown } {
 /** A broken image would fail the call of the model, so its first bytes are looked at. */
 function imageOf(base64: string): ResultImage | undefined {
   if (base64.length > MOST_CHARACTERS || base64.length % 4 !== 0 || !BASE64.test(base64)) return undefined
-  const head = Uint8Array.from(atob(base64.slice(0, 64)), character => character.charCodeAt(0))
-  const mediaType = kindOf(head)
-  return mediaType && { mediaType, base64 }
+  const characters = Math.ceil(HEAD_BYTES / 3) * 4
+  const head = Uint8Array.from(atob(base64.slice(0, characters)), character => character.charCodeAt(0))
+  const kind = imageKind(head)
+  return kind === undefined || kind.pixels > MOST_PIXELS ? undefined : { mediaType: kind.mediaType, base64 }
 }
 
-function kindOf(head: Uint8Array): ResultImage['mediaType'] | undefined {
+interface ImageKind {
+  mediaType: ResultImage['mediaType']
+  /** Pixels of its longer side; 0 where its beginning does not say. */
+  pixels: number
+}
+
+/** So many bytes of an image are enough: what a camera writes before the size of a JPEG has at most 64 kB in each segment. */
+const HEAD_BYTES = 192 * 1024
+
+/** What the first bytes of an image say of it; undefined for what is none of the kinds that models take. */
+function imageKind(head: Uint8Array): ImageKind | undefined {
+  const view = new DataView(head.buffer, head.byteOffset, head.length)
   const starts = (at: number, text: string) => [...text].every((one, i) => head[at + i] === one.charCodeAt(0))
-  if (starts(0, '\x89PNG\r\n\x1a\n')) {
-    const view = new DataView(head.buffer)
-    const fits = head.length >= 24 && Math.max(view.getUint32(16), view.getUint32(20)) <= MOST_PIXELS
-    return fits ? 'image/png' : undefined
+  try {
+    if (starts(0, '\x89PNG\r\n\x1a\n')) {
+      return { mediaType: 'image/png', pixels: Math.max(view.getUint32(16), view.getUint32(20)) }
+    }
+    if (starts(0, 'GIF8')) {
+      return { mediaType: 'image/gif', pixels: Math.max(view.getUint16(6, true), view.getUint16(8, true)) }
+    }
+    if (starts(0, '\xff\xd8\xff')) return { mediaType: 'image/jpeg', pixels: jpegPixels(view) }
+    if (!starts(0, 'RIFF') || !starts(8, 'WEBP')) return undefined
+    const [width, height] = webpSides(view, starts)
+    return { mediaType: 'image/webp', pixels: Math.max(width, height) }
+  } catch (error) {
+    // It ends before it says how large it is.
+    if (error instanceof RangeError) return undefined
+    throw error
   }
-  if (starts(0, '\xff\xd8\xff')) return 'image/jpeg'
-  if (starts(0, 'GIF8')) return 'image/gif'
-  return starts(0, 'RIFF') && starts(8, 'WEBP') ? 'image/webp' : undefined
+}
+
+/** The size stands in the segment that begins a frame, behind others that say their lengths. */
+function jpegPixels(view: DataView): number {
+  for (let at = 2; at + 9 <= view.byteLength; at += 2 + view.getUint16(at + 2)) {
+    if (view.getUint8(at) !== 0xff) return 0
+    const marker = view.getUint8(at + 1)
+    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
+    if (isFrame) return Math.max(view.getUint16(at + 5), view.getUint16(at + 7))
+  }
+  return 0
+}
+
+/** Lossy, lossless and extended files say it each in their own way. */
+function webpSides(view: DataView, starts: (at: number, text: string) => boolean): [number, number] {
+  if (starts(12, 'VP8 ')) return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff]
+  if (starts(12, 'VP8L')) {
+    const sides = view.getUint32(21, true)
+    return [(sides & 0x3fff) + 1, ((sides >>> 14) & 0x3fff) + 1]
+  }
+  const side = (at: number) => view.getUint16(at, true) + view.getUint8(at + 2) * 65_536 + 1
+  return [side(24), side(27)]
 }
 
 /** The images of a conversation that fit into one request: the newest. */
