@@ -285,7 +285,7 @@ create trigger run_labels_made after insert on runs when new.labels <> '{}' begi
 end;
 create trigger run_labels_gone after delete on runs when old.labels <> '{}' begin
   delete from run_labels where (tenant, name, value, made_ms, run_id) in
-    (select old.tenant_id, label.key, label.value, old.created_ms, old.id from json_each(iif(json_valid(old.labels), old.labels, '{}')) as label);
+    (select old.tenant_id, label.key, label.value, old.created_ms, old.id from json_each(old.labels) as label);
 end;
 
 create table run_search_docs (

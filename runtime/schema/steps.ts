@@ -1,5 +1,15 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { runtimeBaseline } from './baseline.ts'
 
+/** A run whose labels were damaged in the store can be deleted. */
+const DAMAGED_LABELS = `drop trigger run_labels_gone;
+create trigger run_labels_gone after delete on runs when old.labels <> '{}' begin
+  delete from run_labels where (tenant, name, value, made_ms, run_id) in
+    (select old.tenant_id, label.key, label.value, old.created_ms, old.id from json_each(iif(json_valid(old.labels), old.labels, '{}')) as label);
+end;`
+
 /** The runtime's tables, step by step, from 0.3.0 on. A released step is never edited: add one. */
-export const runtimeSteps: readonly Migration[] = [{ id: 100, name: 'baseline of 0.3.0', sql: runtimeBaseline }]
+export const runtimeSteps: readonly Migration[] = [
+  { id: 100, name: 'baseline of 0.3.0', sql: runtimeBaseline },
+  { id: 101, name: 'labels that are no JSON', sql: DAMAGED_LABELS },
+]

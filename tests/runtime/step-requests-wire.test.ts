@@ -66,6 +66,9 @@ const chat: Dialect = {
   },
 }
 
+/** A host of this dialect never gives an id twice. */
+let made = 0
+
 const messages: Dialect = {
   provider: 'anthropic',
   model: 'anthropic/claude-haiku-4-5',
@@ -74,7 +77,7 @@ const messages: Dialect = {
       messageFrames(
         messageOf([
           { type: 'text', text: 'I call.' },
-          ...calls.map(([name, input], at) => ({ type: 'tool_use', id: `call_${at}`, name, input })),
+          ...calls.map(([name, input]) => ({ type: 'tool_use', id: `toolu_${++made}`, name, input })),
         ]),
       ),
     ),
