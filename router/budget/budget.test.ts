@@ -34,6 +34,21 @@ describe('the store of what was spent', () => {
   })
 })
 
+it('a process that has just started forgets what is of days ago, and nothing where its clock is ahead', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'router', routerSteps)
+  const at = (text: string) => new Date(`2026-01-${text}`)
+  const add = (key: string, time: Date) => spentStore(db).add([{ key, spent: 1 }], time)
+  const keys = async () => (await spentStore(db).totals()).map(({ key }) => key).toSorted()
+  await add('monday', at('05T10:00:00Z'))
+  await add('wednesday', at('07T11:00:00Z'))
+  await add('thursday', at('08T12:00:00Z'))
+  expect(await keys()).toEqual(['thursday', 'wednesday'])
+  await add('ahead', new Date('2027-01-08T12:00:00Z'))
+  expect(await keys()).toEqual(['ahead', 'thursday', 'wednesday'])
+  db.close()
+})
+
 it('what a day has spent still counts after a clock was ahead for a while', async () => {
   const db = await openDb(':memory:')
   await migrate(db, 'router', routerSteps)

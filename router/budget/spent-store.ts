@@ -13,6 +13,10 @@ const TIDY_MS = 3_600_000
 
 const before = (now: Date) => new Date(now.getTime() - FORGET_MS).toISOString()
 
+/** By the clock, and by what was written last, as a clock that has jumped ahead may be set back, and the day goes on. */
+const TIDY = `delete from router_budgets where updated_at < min(?,
+  (select strftime('%Y-%m-%dT%H:%M:%fZ', max(updated_at), '-${FORGET_MS / 1000} seconds') from router_budgets))`
+
 /** Spent totals in the trace store, so that a restart does not open a new budget. */
 export function spentStore(db: Db) {
   let tidied: number | undefined
@@ -21,13 +25,11 @@ export function spentStore(db: Db) {
     async add(rows: readonly SpentRow[], at: Date): Promise<void> {
       if (rows.length === 0) return
       const updated_at = at.toISOString()
-      const statements = [upsert.statement(rows.map(row => ({ ...row, updated_at })))]
-      tidied ??= at.getTime()
-      const since = Math.abs(at.getTime() - tidied)
-      // By a clock that has just jumped nothing is removed: it may be set back, and the day goes on.
-      if (since >= TIDY_MS && since < FORGET_MS)
-        statements.push({ sql: 'delete from router_budgets where updated_at < ?', args: [before(at)] })
-      await db.write(statements)
+      const added = upsert.statement(rows.map(row => ({ ...row, updated_at })))
+      const since = tidied === undefined ? Number.POSITIVE_INFINITY : Math.abs(at.getTime() - tidied)
+      const tidy = since < TIDY_MS ? [] : [{ sql: TIDY, args: [before(at)] }]
+      // What is written now says nothing of a clock that was not seen to come here.
+      await db.write(since < FORGET_MS ? [added, ...tidy] : [...tidy, added])
       if (since >= TIDY_MS) tidied = at.getTime()
     },
     /** Totals that can still matter. Those of longer ago may, too: the clock may be ahead now. */
