@@ -103,7 +103,7 @@ it('says of a store that another build made what a start would say', async () =>
     is: 'fail',
     says: expect.stringMatching(/another build .*Use that build/s),
   })
-  await db.execute("update schema_steps set id = 27, name = 'people'")
+  await db.execute("update schema_steps set id = 27, name = 'people' where id = 100")
   expect(await of('store')).toMatchObject({ is: 'fail', says: expect.stringContaining('before this program') })
   db.close()
 })
