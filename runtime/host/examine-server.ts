@@ -1,6 +1,5 @@
-import { STUCK } from '../../shared/sql/db.ts'
+import { aheadOfServer, STUCK } from '../../shared/sql/db.ts'
 import type { RuntimeEnv } from '../env.ts'
-import { aheadOfServer } from '../vault/master-key-lease.ts'
 import { openStore } from './open.ts'
 
 export interface Told {

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { aheadOfServer, type Db } from '../../shared/sql/db.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 import { keyLeases } from './key-leases.ts'
@@ -76,13 +76,4 @@ export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log 
       if (held && timers) await leases.release().catch(failed)
     },
   }
-}
-
-/** How many milliseconds this clock is ahead of the database server's; 0 where the difference is less than its answer can show. */
-export async function aheadOfServer(db: Pick<Db, 'execute'>, now: () => Date): Promise<number> {
-  const before = now().getTime()
-  const answer = await db.execute('select unixepoch() as seconds')
-  const after = now().getTime()
-  const server = (rowsOf<{ seconds: number }>(answer)[0]?.seconds ?? 0) * 1000
-  return Math.max(0, before - server - 1000) + Math.min(0, after - server)
 }

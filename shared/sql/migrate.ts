@@ -102,7 +102,7 @@ function compare(part: string, migrations: readonly Migration[], sums: readonly 
     if (sums[index] !== step.checksum) {
       throw new MigrateError(
         'changed',
-        `Step ${step.id} "${step.name}" of the ${part} database was applied with other text than this program has: it was made by another build of this version. Use that build, or start with a new database; whoever edited a released step puts its old text back and adds a new one.`,
+        `Step ${step.id} "${step.name}" of the ${part} database was applied with other text than this program has: another build of this version made the database. Use that build, or start with a new database. If you edited a released step, put its old text back and add a new step.`,
       )
     }
   }

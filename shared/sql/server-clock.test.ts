@@ -1,6 +1,6 @@
 import type { ResultSet } from '@libsql/client/web'
 import { expect, it } from 'vitest'
-import { aheadOfServer } from './master-key-lease.ts'
+import { aheadOfServer } from './db.ts'
 
 it('says how far the clock is ahead or behind, and nothing of what whole seconds and the way there may hide', async () => {
   const off = async (serverMs: number, beforeMs: number, afterMs: number) => {
