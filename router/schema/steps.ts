@@ -2,8 +2,8 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 import { routerBaseline } from './baseline.ts'
 
 /**
- * What of evals adds up over the records of a day that is over, as JSON, beside its rows of savings_days: with these it is made, and with
- * these it goes.
+ * What of evals adds up over the records of a day that is over, as JSON. It is written with the rows of savings_days for
+ * that day, and deleted with them.
  */
 const EVALS = `create table evals_days (
   tenant_id text not null,

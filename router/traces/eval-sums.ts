@@ -126,7 +126,10 @@ export async function rowsOfWindow(db: Db, tenant: string, window: Window, add: 
 
 /** So many days are read at once. */
 const KEPT = 31
-const keptSql = `select * from evals_days where tenant_id = ? and day >= ? and day <= ? and json_valid(sums) order by day limit ${KEPT}`
+// A row that was damaged is none: its day is read from the records.
+const isList = (name: keyof EvalRows) => `json_type(sums, '$.${name}') = 'array'`
+const keptSql = `select * from evals_days where tenant_id = ? and day >= ? and day <= ?
+  and case when json_valid(sums) then ${isList('calls')} and ${isList('moves')} and ${isList('gates')} end order by day limit ${KEPT}`
 
 const straight = 'served_rung >= 0 and escalations = 0 and failovers = 0'
 const callsSql = `select route_ix, served_rung, count(*) as requests, sum(${straight}) as straight, sum(escalations) as escalations, sum(failovers) as failovers

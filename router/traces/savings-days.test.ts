@@ -112,8 +112,10 @@ it('keeps for evals what belongs to the sums of a day, and says where it is not 
   expect(await kept()).toEqual(days)
   await db.execute("update evals_days set sums = replace(sums, 'pass', 'fail') where tenant_id = 'other'")
   expect(await wrongSums(db)).toMatchObject({ count: 3, first: { tenant: 'other' } })
-  await db.execute("update evals_days set sums = '{' where tenant_id = 'other'")
-  expect((await allEvals(db))[0]!.requests).toBe(300)
+  for (const damaged of ['{', 'null', '{}']) {
+    await db.execute({ sql: "update evals_days set sums = ? where tenant_id = 'other'", args: [damaged] })
+    expect((await allEvals(db))[0]!.requests).toBe(300)
+  }
   // As `router verify` says.
   await db.execute("delete from savings_days where tenant_id = 'other'")
   expect(await kept()).toEqual(days.slice(0, 3))
