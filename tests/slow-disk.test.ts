@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -77,20 +77,34 @@ describe.runIf(traces)('a runtime whose disk stalls for seconds at a sync', () =
     process.kill(calm.child.pid!, 'SIGTERM')
     expect(await calm.gone).toEqual([0, null])
 
-    // At three syncs after the start.
-    const inject = `inject=fdatasync,fsync:delay_enter=${STALL_MS * 1000}:when=40..42`
-    const strace = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync', '-e', inject]
+    // From the 40th sync of a thread on: a busy machine needs fewer for as many writes, so they go on until it stalls.
+    const inject = `inject=fdatasync,fsync:delay_enter=${STALL_MS * 1000}:when=40+`
+    const log = join(data, 'syncs')
+    const strace = ['strace', '-f', '-qq', '-o', log, '-e', 'trace=fdatasync,fsync', '-e', inject]
     const slow = await served(data, strace)
-    // The stall begins with one of these.
+    // The thread that writes is there a moment after the service: until then its first thread makes the commits.
+    const syncing = async () => {
+      await runOf(slow, 'hello')
+      return new Set((await readFile(log, 'utf8')).match(/^\d+/gm)).size
+    }
+    await expect.poll(syncing, { timeout: 20_000, interval: 250 }).toBe(2)
+    const writes: Promise<number>[] = []
     let waiting = 0
-    const writes = Array.from({ length: 60 }, async (_, n) => {
-      await new Promise(resolve => setTimeout(resolve, n * 20))
+    let answeredAt = performance.now()
+    const stalls = () => waiting > 20 && performance.now() - answeredAt > 500
+    const write = async () => {
       waiting++
-      const answer = await runOf(slow, 'hello')
+      const { status } = await runOf(slow, 'hello')
       waiting--
-      return answer.status
-    })
-    await expect.poll(() => waiting, { timeout: 20_000 }).toBeGreaterThan(20)
+      answeredAt = performance.now()
+      return status
+    }
+    const until = performance.now() + 20_000
+    while (!stalls() && performance.now() < until) {
+      if (waiting < 40) writes.push(write())
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+    expect(stalls()).toBe(true)
     let longest = 0
     for (const path of ['/healthz', `/v1/runs/${id}`, '/healthz', '/v1/runs', '/healthz']) {
       const before = performance.now()
@@ -101,7 +115,7 @@ describe.runIf(traces)('a runtime whose disk stalls for seconds at a sync', () =
     const stream = sseReader((await slow.get(`/v1/runs/${id}/events`)).body!)
     expect((await stream.next())?.event).toBeDefined()
     longest = Math.max(longest, performance.now() - before)
-    expect(waiting).toBeGreaterThan(20)
+    expect(waiting).toBeGreaterThan(0)
     expect(longest).toBeLessThan(SOON_MS)
     const ready = await slow.get('/readyz')
     expect([ready.status, await ready.json()]).toEqual([
