@@ -352,3 +352,50 @@ describe.each(['messages', 'chat'] as const)('a %s body that is not an answer', 
     expect(dialects[name].decodeJson(encoder.encode(text))).toMatchObject({ ok: false, reason })
   })
 })
+
+describe('content that is a list, as reasoning models of Mistral send it', () => {
+  const thought = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] })
+  const chunk = (delta: object, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ id: 'x', model: 'magistral-small', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+  const stream =
+    chunk({ role: 'assistant', content: '' }) +
+    chunk({ content: [thought('one ')] }) +
+    chunk({ content: [thought('two')] }) +
+    chunk({ content: [{ type: 'text', text: 'It ' }] }) +
+    chunk({ content: 'is 4.' }) +
+    chunk({ content: [{ type: 'reference', reference_ids: [1] }] }) +
+    chunk({ content: '' }, 'stop') +
+    'data: [DONE]\n\n'
+  const content = [
+    { type: 'thinking', thinking: [{ type: 'text', text: 'one two' }] },
+    { type: 'text', text: 'It is 4.' },
+    { type: 'reference', reference_ids: [1] },
+  ]
+  const read = [{ text: 'It is 4.', thinking: 'one two', extras: ['content.thinking', 'content.reference'] }]
+
+  it('is put together from its pieces', () => {
+    const decoded = decode('chat', stream)
+    expect(body(decoded).choices[0].message.content).toEqual(content)
+    expect(decoded).toMatchObject({ ok: true, replayable: true, candidate: { choices: read } })
+  })
+
+  it('is read where it came whole, and can be sent on as a stream', () => {
+    const whole = encoder.encode(
+      JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }] }),
+    )
+    expect(dialects.chat.decodeJson(whole)).toMatchObject({ ok: true, candidate: { choices: read } })
+    const again = dialects.chat.emit(whole, { includeUsage: false }).map(frame => new TextDecoder().decode(frame))
+    expect(body(decode('chat', again.join(''))).choices[0].message.content).toEqual(content)
+  })
+
+  it('counts for an answer that was cut off', () => {
+    const meter = dialects.chat.meter()
+    for (const frame of sseReader({ maxFrameBytes: 1 << 20 }).push(encoder.encode(stream))) meter.push(frame)
+    expect(meter.reading().textBytes).toBe('one twoIt is 4.'.length)
+  })
+
+  it('is no answer where a part of it is none', () => {
+    expect(decode('chat', chunk({ content: ['x'] }))).toMatchObject({ ok: false, reason: 'bad_frame' })
+    expect(decode('chat', chunk({ content: 5 }))).toMatchObject({ ok: false, reason: 'bad_frame' })
+  })
+})

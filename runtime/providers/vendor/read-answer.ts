@@ -1,4 +1,5 @@
 import { type Decoded, type DialectName, saysSomething } from '../../../shared/dialects/candidate.ts'
+import { readContent } from '../../../shared/dialects/chat/answer.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { asArray, asObject, asString, isObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
@@ -128,11 +129,11 @@ function messagesText(event: ReturnType<typeof asObject>): string | null {
   return event.type === 'content_block_delta' && delta.type === 'text_delta' ? asString(delta.text) : null
 }
 
-function chatText(event: ReturnType<typeof asObject>): string | null {
+function chatText(event: ReturnType<typeof asObject>): string {
   const choice = asArray(event.choices)
     .map(asObject)
     .find(({ index = 0 }) => index === 0)
-  return choice ? asString(asObject(choice.delta).content) : null
+  return readContent(asObject(choice?.delta).content).text
 }
 
 /** The next chunk, or the reason of the signal: not every body ends because its request was given up. */

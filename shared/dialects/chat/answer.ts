@@ -25,20 +25,49 @@ export function chatCandidate(completion: JsonObject): Candidate {
 
 function readChoice(choice: JsonObject, position: number): CandidateChoice {
   const message = isObject(choice.message) ? choice.message : fail('bad_frame', 'a choice has no message')
-  const { content } = message
-  if (content !== undefined && content !== null && typeof content !== 'string')
-    fail('bad_frame', 'the content is not text')
+  const { text, thinking, others, problem } = readContent(message.content)
+  if (problem !== undefined) fail('bad_frame', problem)
   const extras = Object.entries(message).flatMap(([name, value]) => (READ.has(name) || isNothing(value) ? [] : [name]))
   if (isObject(choice.logprobs)) extras.push('logprobs')
+  for (const type of new Set(others)) extras.push(`content.${type}`)
   return {
     index: typeof choice.index === 'number' ? choice.index : position,
-    text: content ?? '',
+    text,
     toolCalls: toolCallsOf(message, position),
     refusal: asString(message.refusal),
-    thinking: asString(message.reasoning_content) ?? asString(message.reasoning) ?? '',
+    thinking: asString(message.reasoning_content) ?? asString(message.reasoning) ?? thinking,
     finish: asString(choice.finish_reason) ?? fail('truncated', `choice ${position} has no finish_reason`),
     extras,
   }
+}
+
+interface Content {
+  text: string
+  thinking: string
+  /** The types of parts that are no text. */
+  others: string[]
+  /** Why it is no content; what can be read of it stands beside it. */
+  problem?: string
+}
+
+/** Content, or a piece of it: text, or a list of parts, as reasoning models of Mistral write it. */
+export function readContent(content: Json | undefined): Content {
+  const read: Content = { text: asString(content) ?? '', thinking: '', others: [] }
+  if (content === undefined || content === null || typeof content === 'string') return read
+  if (!isArray(content)) return { ...read, problem: 'the content is not text' }
+  for (const part of content) {
+    const { type, text, thinking } = asObject(part)
+    if (typeof type !== 'string') read.problem = 'a part of the content has no type'
+    else if (type === 'text') read.text += asString(text) ?? ''
+    else read.others.push(type)
+    if (type === 'thinking')
+      read.thinking +=
+        asString(thinking) ??
+        asArray(thinking)
+          .map(one => asString(asObject(one).text) ?? '')
+          .join('')
+  }
+  return read
 }
 
 function toolCallsOf(message: JsonObject, choice: number): ToolCall[] {

@@ -1,7 +1,7 @@
 import { fail, merged } from '../accumulator.ts'
 import type { Json, JsonObject } from '../json-value.ts'
-import { asArray, asString, isArray, isObject } from '../json-value.ts'
-import { callId } from './answer.ts'
+import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
+import { callId, readContent } from './answer.ts'
 
 interface CallParts {
   id: string
@@ -20,6 +20,8 @@ export type ChoiceParts = ReturnType<typeof choiceParts>
 export function choiceParts(index: number) {
   let role: string | undefined
   let content: string | null = null
+  /** What is more than text: all of its parts, in order. */
+  let parts: JsonObject[] | undefined
   let refusal: string | null = null
   let finish: string | null = null
   let logprobs: JsonObject | null = null
@@ -29,11 +31,20 @@ export function choiceParts(index: number) {
   let extras: JsonObject = {}
   const calls = callParts(index)
 
+  function addContent(piece: Json): void {
+    const { text, problem } = readContent(piece)
+    if (problem !== undefined) fail('bad_frame', problem)
+    if (isArray(piece)) {
+      parts ??= textPart(content ?? '')
+      for (const part of piece) parts.push(asObject(part))
+    } else parts?.push(...textPart(text))
+    content = (content ?? '') + text
+  }
+
   function addDelta(delta: JsonObject): void {
     const { role: who, content: text, refusal: no, tool_calls, function_call, audio: sound, ...rest } = delta
     if (typeof who === 'string' && who !== '') role = who
-    if (typeof text === 'string') content = (content ?? '') + text
-    else if (text !== undefined && text !== null) fail('bad_frame', 'a content piece is not text')
+    if (text !== undefined && text !== null) addContent(text)
     if (typeof no === 'string' && no !== '') refusal = (refusal ?? '') + no
     for (const piece of asArray(tool_calls))
       calls.add(isObject(piece) ? piece : fail('bad_frame', 'a tool call piece is not an object'))
@@ -80,7 +91,7 @@ export function choiceParts(index: number) {
       const message = {
         ...extras,
         role: role ?? 'assistant',
-        content,
+        content: parts === undefined ? content : joinedParts(parts),
         refusal,
         ...(audio === undefined ? {} : { audio }),
         ...(functionCall === undefined ? {} : { function_call: functionCall }),
@@ -181,6 +192,24 @@ function longer(before: readonly Json[], piece: readonly Json[]): readonly Json[
   own.add(list)
   for (const one of piece) list.push(one)
   return list
+}
+
+const textPart = (text: string): JsonObject[] => (text === '' ? [] : [{ type: 'text', text }])
+
+/** Parts with each text and each thought whole. */
+function joinedParts(pieces: readonly JsonObject[]): JsonObject[] {
+  const runs: JsonObject[][] = []
+  for (const piece of pieces) {
+    const isJoined = piece.type === 'text' || piece.type === 'thinking'
+    if (isJoined && runs.at(-1)?.[0]?.type === piece.type) runs.at(-1)?.push(piece)
+    else runs.push([piece])
+  }
+  return runs.map(run => {
+    const [first = {}] = run
+    if (run.length === 1) return first
+    const { text, thinking } = readContent(run)
+    return { ...first, ...run.at(-1), ...(first.type === 'text' ? { text } : { thinking: textPart(thinking) }) }
+  })
 }
 
 function joinAudio(before: JsonObject, piece: JsonObject): JsonObject {

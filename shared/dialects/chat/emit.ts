@@ -49,6 +49,7 @@ function choicePieces(choice: JsonObject, position: number): JsonObject[] {
   }
   return [
     piece(first),
+    ...(isArray(content) ? [piece({ content })] : []),
     // Clients keep the last value of a member they do not know, so such a member goes out in one piece.
     ...Object.entries(extras).map(([name, value]) => piece({ [name]: value })),
     ...withOdds('content', asString(content) ?? '', logprobs).map(([delta, odds]) => piece(delta, odds)),

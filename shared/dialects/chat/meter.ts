@@ -8,6 +8,7 @@ import { asArray, asObject, asString, isObject, type Json, type JsonObject, tryP
 import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
+import { readContent } from './answer.ts'
 import { chatBilling, chatTokens } from './usage.ts'
 
 /** Meters a chat stream. Some hosts send running totals on every chunk, so the last usage that is not null wins. */
@@ -68,7 +69,8 @@ export function chatMeter(): Meter {
 
 function writtenIn(delta: JsonObject): number {
   let bytes = 0
-  for (const text of [delta.content, delta.refusal, delta.reasoning_content, delta.reasoning]) {
+  const { text: said, thinking } = readContent(delta.content)
+  for (const text of [said, thinking, delta.refusal, delta.reasoning_content, delta.reasoning]) {
     if (typeof text === 'string') bytes += utf8Bytes(text)
   }
   for (const call of [...asArray(delta.tool_calls), { function: asObject(delta.function_call) }]) {

@@ -159,6 +159,10 @@ function readAssistant(message: JsonObject, path: string, ids: CallIds, book: Le
   book.only(message, path, ['role', 'content', 'refusal', 'tool_calls', 'annotations'])
   if (message.annotations !== undefined) book.drop(`${path}.annotations`)
   const blocks = readParts(message.content, path, book, (part, at) => {
+    if (part.type === 'thinking') {
+      book.advise(at, 'thinking of another provider')
+      return undefined
+    }
     if (part.type !== 'refusal') return readTextPart(part, at, book)
     book.only(part, at, ['type', 'refusal'])
     return { type: 'text', text: asString(part.refusal) ?? '' }
