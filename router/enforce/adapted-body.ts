@@ -27,7 +27,7 @@ export interface AdaptedBody {
 /** A body with the settings that the model of a rung takes, and with the name of the model in the place of another. */
 export function adaptedBody(
   body: Uint8Array,
-  facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'model'>,
+  facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'callIds' | 'model'>,
   rung: Model,
   { jsonByGate, thinkingPolicy }: Pick<Route, 'jsonByGate' | 'thinkingPolicy'>,
   refused: ReadonlySet<string>,

@@ -1,4 +1,14 @@
-import { atArray, atObject, eachItem, eachMember, type KeyTable, keyTable, readName } from './json-members.ts'
+import {
+  atArray,
+  atObject,
+  atString,
+  eachItem,
+  eachMember,
+  type KeyTable,
+  keyTable,
+  readName,
+  readSpan,
+} from './json-members.ts'
 import { type Cursor, JsonSyntaxError, type Span } from './json-scan.ts'
 
 /** The string literal of the top-level `model`, quotes included, and what it says. */
@@ -34,6 +44,8 @@ export interface RequestFacts {
   readonly openTurn?: 'plain' | 'thinking'
   /** Where messages among the turns say that they are the system's (messages only); more than `MOST_SYSTEM_TURNS` are not followed. */
   readonly systemRoles?: readonly Span[]
+  /** The ids of calls, where they are made and where their results come (chat only); more than `MOST_CALL_IDS` are not followed. */
+  readonly callIds?: readonly Span[]
   /** How it is to be answered: the members that a model may refuse, in the order of the body. */
   readonly settings: readonly Setting[]
   /** It fills the cache of its prompt and asks for no answer (messages only). */
@@ -63,6 +75,7 @@ export interface HistoryFacts {
   thoughtLast: boolean
   endsWithResults: boolean
   systemRoles: Span[]
+  callIds: Span[]
 }
 
 /** Which block types of a dialect mean what. */
@@ -73,11 +86,16 @@ export interface BlockKinds<N extends string> {
   readonly thinking: ReadonlySet<string>
   /** Blocks that bring the result of a tool, where they stand in turns of the user. */
   readonly results?: ReadonlySet<string>
+  /** Messages name their calls. */
+  readonly callIds?: true
 }
 
 const MESSAGE = keyTable(['role', 'content', 'type', 'output'])
+const CHAT_MESSAGE = keyTable(['role', 'content', 'type', 'output', 'tool_calls', 'tool_call_id'])
+const CALL = keyTable(['id'])
 const ROLES = keyTable(['user', 'assistant', 'system'])
 export const MOST_SYSTEM_TURNS = 1000
+export const MOST_CALL_IDS = 10_000
 const BLOCK = keyTable(['type', 'content'])
 /** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
 const BLOCK_LEVELS = 2
@@ -93,6 +111,7 @@ export const emptyHistory = (): HistoryFacts => ({
   thoughtLast: false,
   endsWithResults: false,
   systemRoles: [],
+  callIds: [],
 })
 
 /** Reads the `messages` value at the cursor. */
@@ -112,13 +131,15 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
   const { thinking, endsWithResults } = facts
   facts.thinking = false
   facts.endsWithResults = false
-  eachMember(c, MESSAGE, key => {
+  eachMember(c, kinds.callIds ? CHAT_MESSAGE : MESSAGE, key => {
     const from = c.at
     if (key === 'role') {
       role = readName(c, ROLES)
       if (role === 'system' && facts.systemRoles.length <= MOST_SYSTEM_TURNS)
         facts.systemRoles.push({ start: from, end: c.at })
-    } else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
+    } else if (key === 'tool_call_id') readCallId(c, facts)
+    else if (key === 'tool_calls') readCalls(c, facts)
+    else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
     else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
   if (role === 'user') facts.firstUser ??= { start, end: c.at }
@@ -126,6 +147,17 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
   // A word of the system stands between two turns and is none.
   if (role === 'system') facts.endsWithResults = endsWithResults
   facts.thinking ||= thinking
+}
+
+function readCalls(c: Cursor, facts: HistoryFacts): void {
+  if (!atArray(c)) return
+  eachItem(c, () => {
+    if (atObject(c)) eachMember(c, CALL, key => (key === 'id' ? readCallId(c, facts) : undefined))
+  })
+}
+
+function readCallId(c: Cursor, { callIds }: HistoryFacts): void {
+  if (atString(c) && callIds.length <= MOST_CALL_IDS) callIds.push(readSpan(c))
 }
 
 function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts, levels: number): void {

@@ -1,4 +1,5 @@
 import type { DialectName } from '../dialects/candidate.ts'
+import { MISTRAL } from '../dialects/chat/answer.ts'
 
 /** Where the facts below were last compared with what the makers document; stands beside the price table in capabilities. */
 export const MODEL_TABLE_VERSION = 'waybill-models@2026-11-26'
@@ -36,6 +37,8 @@ export interface Accepted {
   readonly maxOutput?: number
   /** The one name that it knows for the limit of the output. */
   readonly limitName?: (typeof limitNames)[number]
+  /** Ids of calls are nine letters and digits, and any other is refused. */
+  readonly shortCallIds?: boolean
 }
 
 interface Row {
@@ -131,6 +134,7 @@ const OPENAI: readonly Row[] = [
     models: /^gpt-5\.[24](?:-mini)?$/,
     accepted: { ...FROM_FIVE_ONE, efforts: ['none', 'low', 'medium', 'high', 'xhigh'] },
   },
+  { models: MISTRAL, accepted: { shortCallIds: true, limitName: 'max_tokens' } },
   { models: /^grok-4(?:-fast(?:-non)?(?:-reasoning)?)?$/, accepted: NO_EFFORT },
 ]
 

@@ -18,10 +18,10 @@ const messages: Message[] = [
   { role: 'tool', results: [result('a', [image]), result('b')] },
 ]
 
-function body(dialect: 'chat' | 'messages', said: Message[], shown: boolean) {
+function body(dialect: 'chat' | 'messages', said: Message[], shown: boolean, model = 'm') {
   const request = { system: '', messages: said, tools: [], maxOutputTokens: 9 }
   const images = shown ? newestImages(said) : new Set<ResultImage>()
-  const options = { model: 'm', names: toolNames(request), vendor: { maxTokens: 'max_tokens' as const }, images }
+  const options = { model, names: toolNames(request), vendor: { maxTokens: 'max_tokens' as const }, images }
   return JSON.parse(requestBody(dialect, request, options)) as { messages: { content: unknown }[] }
 }
 
@@ -87,4 +87,12 @@ it('gives the messages dialect ids of calls that it takes, each once', () => {
   const text = JSON.stringify(body('messages', [{ role: 'user', text: 'q' }, ...turn, ...turn], false))
   const ids = [...text.matchAll(/"(?:id|tool_use_id)":"([^"]*)"/g)].map(([, id]) => id)
   expect(ids).toEqual(['functions_look_0', 'functions_look_0', 'functions_look_0_2', 'functions_look_0_2'])
+})
+
+it('names the calls of another model as models of Mistral take them', () => {
+  const { messages: sent } = body('chat', messages, false, 'mistralai/mistral-small-latest')
+  const ids = JSON.stringify(sent).match(/(?<="(?:id|tool_call_id)":")[^"]*/g)
+  expect(ids).toHaveLength(4)
+  expect(ids!.slice(2)).toEqual(ids!.slice(0, 2))
+  for (const id of ids!) expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
 })

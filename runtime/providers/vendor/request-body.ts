@@ -1,4 +1,5 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
+import { MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -19,11 +20,13 @@ function chatBody(
   { model, names, vendor, output, images }: BodyOptions,
 ) {
   const offered = offeredTools(tools, names, output)
+  // A history may hold calls of another model.
+  const idOf = MISTRAL.test(model) ? shortCallId : (id: string) => id
   return {
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...messages.flatMap(message => chatMessages(message, names, images)),
+      ...messages.flatMap(message => chatMessages(message, { names, images, idOf })),
     ],
     ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
     ...(output?.by === 'tool' && {
@@ -42,7 +45,10 @@ function chatBody(
   }
 }
 
-function chatMessages(message: Message, names: ToolNames, images: Images): object[] {
+function chatMessages(
+  message: Message,
+  { names, images, idOf }: Pick<BodyOptions, 'names' | 'images'> & { idOf: (id: string) => string },
+): object[] {
   switch (message.role) {
     case 'user':
       return [{ role: 'user', content: message.text }]
@@ -53,7 +59,7 @@ function chatMessages(message: Message, names: ToolNames, images: Images): objec
           content: message.toolCalls.length > 0 && message.text === '' ? null : message.text,
           ...(message.toolCalls.length > 0 && {
             tool_calls: message.toolCalls.map(({ id, name, arguments: given }) => ({
-              id,
+              id: idOf(id),
               type: 'function',
               function: { name: names.toWire(name), arguments: writtenArguments(given) ?? JSON.stringify(given) },
             })),
@@ -64,7 +70,7 @@ function chatMessages(message: Message, names: ToolNames, images: Images): objec
       return [
         ...message.results.map(result => ({
           role: 'tool',
-          tool_call_id: result.callId,
+          tool_call_id: idOf(result.callId),
           content: result.content + unshown(result, images),
         })),
         ...shownByUser(message.results, images),

@@ -452,3 +452,43 @@ describe('whatever is left out', () => {
       expect(Object.hasOwn(ADVISORY, name)).toBe(false)
   })
 })
+
+describe('ids of calls, for models of Mistral', () => {
+  const mistral = acceptedBy('mistral-small', 'chat')!
+  const call = (id: unknown) => ({ id, type: 'function', function: { name: 'f', arguments: '{"id":"toolu_1"}' } })
+  const request = (ids: unknown[]) =>
+    JSON.stringify({
+      tool_call_id: 'stays',
+      messages: [
+        { role: 'user', content: 'call_1' },
+        { role: 'assistant', content: null, tool_calls: ids.map(call) },
+        ...ids.map(id => ({ role: 'tool', tool_call_id: id, content: 'call_1' })),
+      ],
+    })
+
+  it('become nine letters and digits, the same at the call and at its result', () => {
+    const { text, changes } = adapt('chat', request(['toolu_01', 'toolu_02', 'D681PevKs', 'ca"ll']), mistral)
+    const { messages, tool_call_id } = JSON.parse(text)
+    const ids = messages[1].tool_calls.map(({ id }: { id: string }) => id)
+    expect(messages.slice(2).map((message: { tool_call_id: string }) => message.tool_call_id)).toEqual(ids)
+    expect(new Set(ids).size).toBe(4)
+    for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
+    expect(ids[2]).toBe('D681PevKs')
+    expect([tool_call_id, messages[0].content, messages[2].content]).toEqual(['stays', 'call_1', 'call_1'])
+    expect(messages[1].tool_calls[0].function.arguments).toBe('{"id":"toolu_1"}')
+    expect(summed(changes)).toEqual(['messages[].tool_calls[].id: - -> nine letters and digits (unsupported)'])
+  })
+
+  it('stay where all are its own, and for any other model', () => {
+    const own = request(['D681PevKs', 7])
+    expect(adapt('chat', own, mistral)).toMatchObject({ text: own, changes: [] })
+    const foreign = request(['toolu_01'])
+    expect(adapt('chat', foreign, gpt4o)).toMatchObject({ text: foreign, changes: [] })
+  })
+
+  it('differ as the ids do', () => {
+    const ids = Array.from({ length: 3000 }, (_, n) => `call_${n}`)
+    const { messages } = JSON.parse(adapt('chat', request(ids), mistral).text)
+    expect(new Set(messages[1].tool_calls.map(({ id }: { id: string }) => id)).size).toBe(3000)
+  })
+})

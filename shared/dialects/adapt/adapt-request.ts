@@ -1,7 +1,9 @@
 import type { Accepted } from '../../models/accepted.ts'
 import type { DialectName } from '../candidate.ts'
-import type { Json } from '../json-value.ts'
-import { MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
+import { shortCallId } from '../chat/answer.ts'
+import { type Span, spanText } from '../json-scan.ts'
+import { type Json, tryParse } from '../json-value.ts'
+import { MOST_CALL_IDS, MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
 import type { Change } from './change.ts'
 import { draft } from './draft.ts'
 import { adaptMessages } from './messages-settings.ts'
@@ -12,7 +14,7 @@ import type { Edit } from './splice.ts'
 export interface AdaptInput {
   readonly body: Uint8Array
   readonly dialect: DialectName
-  readonly facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles'>
+  readonly facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'callIds'>
   readonly accepted: Accepted
   /** What this provider refused before: names of `ADVISORY`, or one value of such a setting (`refusalKey`). */
   readonly refused: ReadonlySet<string>
@@ -74,13 +76,18 @@ export function adaptRequest(input: AdaptInput): Adaptation {
     const value = Object.hasOwn(ADVISORY, name) ? book.value(name) : undefined
     if (value !== undefined && ADVISORY[name]!(value)) book.remove(name, 'refused')
   }
-  const { systemRoles = [] } = facts
+  const { systemRoles = [], callIds = [] } = facts
   if (accepted.systemTurns === false && systemRoles.length > 0 && systemRoles.length <= MOST_SYSTEM_TURNS) {
     const change = { path: 'messages[].role', from: 'system', to: 'user', why: 'unsupported' as const }
     book.note(
       change,
       systemRoles.map(span => ({ ...span, text: '"user"' })),
     )
+  }
+  if (accepted.shortCallIds === true && callIds.length <= MOST_CALL_IDS) {
+    const edits = callIds.flatMap(span => shortened(body, span))
+    const change = { path: 'messages[].tool_calls[].id', to: 'nine letters and digits', why: 'unsupported' as const }
+    if (edits.length > 0) book.note(change, edits)
   }
   const afterPlainCalls = facts.openTurn === 'plain' || (facts.openTurn === 'thinking' && input.stripsThinking === true)
   const context = { body, accepted, refused, jsonByGate, afterPlainCalls }
@@ -95,4 +102,10 @@ export function adaptRequest(input: AdaptInput): Adaptation {
     changes,
     maxTokens: isCapped ? accepted.maxOutput : undefined,
   }
+}
+
+function shortened(body: Uint8Array, span: Span): Edit[] {
+  const id = tryParse(spanText(body, span))
+  const text = typeof id === 'string' ? JSON.stringify(shortCallId(id)) : undefined
+  return text === undefined || text === spanText(body, span) ? [] : [{ ...span, text }]
 }

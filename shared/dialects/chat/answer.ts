@@ -81,6 +81,25 @@ export function callId(choice: number, position: number): string {
   return `call_${choice}_${position}`
 }
 
+/** Names of Mistral's models, also as other hosts serve them. */
+export const MISTRAL =
+  /(?:^|[/.])(?:open-)?(?:mistral|mixtral|magistral|ministral|codestral|devstral|pixtral|voxtral)(?:[-:@]|$)/i
+
+const SHORT_ID = /^[A-Za-z0-9]{9}$/
+
+/** The id of a call in nine letters and digits, the same for one id each time. */
+export function shortCallId(id: string): string {
+  if (SHORT_ID.test(id)) return id
+  let [high, low] = [0x9e3779b9, 0x85ebca6b]
+  for (let at = 0; at < id.length; at++) {
+    high = Math.imul(high ^ id.charCodeAt(at), 0x01000193)
+    low = Math.imul(low ^ id.charCodeAt(at), 0x5bd1e995) ^ (high >>> 15)
+  }
+  // 46 bits: they fit into nine digits to the base of 36.
+  const bits = (high >>> 0) * 2 ** 14 + ((low >>> 0) & 0x3fff)
+  return bits.toString(36).padStart(9, '0')
+}
+
 function readToolCall(call: JsonObject, fallbackId: string): ToolCall {
   const id = asString(call.id) || fallbackId
   return call.type === 'custom'

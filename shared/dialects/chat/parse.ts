@@ -64,7 +64,8 @@ const KINDS = {
   images: new Set(['image_url']),
   media: new Set(['image_url', 'input_audio', 'file']),
   thinking: new Set<string>(),
-}
+  callIds: true,
+} as const
 
 /** Facts of a chat-completions request, from one scan of its bytes that also proves the body is JSON. */
 export function scanChat(body: Uint8Array): ScanResult {
@@ -153,6 +154,7 @@ function read(body: Uint8Array): RequestFacts {
     mediaBytes: history.mediaBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
+    ...(history.callIds.length > 0 && { callIds: history.callIds }),
     settings,
     system,
     messages: history.span,
