@@ -89,7 +89,7 @@ export class ArchiveCommand extends ServiceCommand {
     } else this.say(`no run to archive ended more than ${this.days} days ago`)
     if (this.remove) {
       const going = written.filter(({ sessionId }) => sessionId === undefined || !inUse.has(sessionId))
-      for (const { id } of going) await client.runs.remove({ params: { id } })
+      for (const { id } of going) await client.runs.remove({ params: { id } }).catch(unlessGone)
       if (written.length > 0) this.say(`${going.length} of them deleted from the store`)
     }
     return left > 0 ? 1 : 0
@@ -105,6 +105,11 @@ export class ArchiveCommand extends ServiceCommand {
     this.context.stderr.write(`${id} is left out: ${read.problem}\n`)
     return false
   }
+}
+
+/** Another archive, or a retention, was first. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ClientError) || error.status !== 404) throw error
 }
 
 /** A line of the file, or why there is none. */

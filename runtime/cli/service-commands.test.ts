@@ -202,11 +202,14 @@ describe('runtime archive', () => {
     expect((await fixture.run('archive', '--to', to)).out).toContain('no run to archive ended more than 90')
     expect((await readdir(to)).filter(name => name.startsWith('runs-'))).toEqual([])
 
-    const said = await fixture.run('archive', '--days', '0', '--to', to, '--delete')
-    expect([said.code, said.err]).toEqual([0, ''])
+    const both = [to, join(fixture.folder, 'beside')].map(folder =>
+      fixture.run('archive', '--days', '0', '--to', folder, '--delete'),
+    )
+    const [said, beside] = await Promise.all(both)
+    expect([said!.code, said!.err, beside!.code, beside!.err]).toEqual([0, '', 0, ''])
     const file = join(to, (await readdir(to)).find(name => name.endsWith('.jsonl'))!)
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
-    expect(said.out).toContain(`${lines.length} runs in ${file}, each verified`)
+    expect(said!.out).toContain(`${lines.length} runs in ${file}, each verified`)
     await expect(fixture.call('GET', `/v1/runs/${id}`)).rejects.toThrow('404')
     expect(await fixture.call('GET', `/v1/runs/${id}/receipt`)).toMatchObject({ payload: { runId: id } })
     expect(await fixture.call<object[]>('GET', '/v1/runs')).toEqual([])

@@ -363,7 +363,7 @@ async function finish(
     const left = {
       asked: history.questions.size > 0,
       child: run.depth > 0,
-      also: effect?.statements,
+      also: [...(effect?.statements ?? []), ...(status === 'succeeded' ? [] : deps.children(run).abandoned(last.atMs))],
       drop,
     }
     return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, ...left } }

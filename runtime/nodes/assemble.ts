@@ -177,12 +177,27 @@ export function assembleNodes(options: NodesOptions) {
     wakeNode: reachableNodes.wake,
     commandTarget: commandTarget(reachableNodes, store),
   })
-  const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
+  const end: typeof endNow = async (id, how) => {
+    const done = await inTurn(() => endNow(id, how))
+    if (done && how.status === 'failed') void abandon(id)
+    return done
+  }
+  let ownRuns: RunStore | undefined
+  /** Of a run that failed, what it has called has no caller any more. */
+  async function abandon(id: string): Promise<void> {
+    try {
+      for (const called of (await ownRuns?.children(id)) ?? []) {
+        await end(called, { status: 'cancelled' })
+        await abandon(called)
+      }
+    } catch (error) {
+      log.warn('what a failed run has called could not be ended: cancel it', { error, runId: id })
+    }
+  }
   const loads = nodeLoads(links, now)
   const frameOf = assignFrames({ versionOf: options.versionOf, sealTo: options.curveKeys.sealTo })
   const offering = dispatcher({ db, log, now, links, loads, remote, nodes: store, frameOf })
   const dispatching = among.dispatching(offering)
-  let ownRuns: RunStore | undefined
   const child = remoteSubagents({
     db,
     remote,
@@ -212,6 +227,7 @@ export function assembleNodes(options: NodesOptions) {
         { runId, nodeId },
       )
     },
+    failed: ({ id }) => void abandon(id),
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
       log.info('a node refused a run', { nodeId, runId })
       const link = links.get(nodeId)

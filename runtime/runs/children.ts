@@ -19,6 +19,11 @@ export interface ChildRunsDeps {
   now: () => Date
 }
 
+/** Releases the open runs of a parent: the next process that claims one ends it, and with it what that one has called. */
+const ABANDON = `update runs set updated_ms = ?2, ending = 'cancelled', epoch = epoch + 1, owner = null, due_ms = 0
+  where parent_run_id = ?1 and status in ('queued', 'running', 'waiting')
+    and not exists (select 1 from remote_runs where run_id = runs.id)`
+
 /** The runs that one run starts: of its own tenant, one level deeper. */
 export function childRuns(
   { runs, cancel, findAgent, admit, dayOf, now }: ChildRunsDeps,
@@ -69,5 +74,6 @@ export function childRuns(
       const { status, output, error } = run
       return { status, ...(output && { output }), ...(error && { error }) }
     },
+    abandoned: atMs => [{ sql: ABANDON, args: [parent.id, atMs] }],
   }
 }

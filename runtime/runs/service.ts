@@ -111,9 +111,11 @@ export function runService(deps: RunServiceDeps) {
       return after
     },
 
-    async remove(run: Run): Promise<void> {
-      if (await runs.remove(run.id)) return
-      throw new ApiError('run_not_terminal', `run ${run.id} is ${run.status}: cancel it before you delete it`)
+    async remove({ id }: Run): Promise<void> {
+      if (await runs.remove(id)) return
+      const run = await runs.get(id)
+      if (!run) throw notFound('run', id)
+      throw new ApiError('run_not_terminal', `run ${id} is ${run.status}: cancel it before you delete it`)
     },
 
     async signal(run: Run, name: string, value: unknown): Promise<void> {

@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { RunFailure, StepFailure, Suspended } from '../failure.ts'
 import type { ExposedTool } from './exposed-tool.ts'
@@ -9,6 +10,8 @@ export interface ChildRuns {
   start(child: { id: string; agentName: string; input: Record<string, unknown> }): Promise<'started' | 'unknown_agent'>
   /** `refused`: there is no run and there will be none. */
   look(id: string): Promise<{ status: string; output?: unknown; error?: { code: string; message: string } } | undefined>
+  /** For the commit that ends their parent without a result: what is open of them has no caller any more. */
+  abandoned(atMs: number): InStatement[]
 }
 
 export interface SubAgentDeps {

@@ -47,6 +47,8 @@ export interface ApplyReportsDeps {
   took: (run: RemoteRun, nodeId: string) => Promise<boolean>
   /** A run calls another agent; done again when it throws. */
   child: (parent: RemoteRun, ask: ChildAsk) => Promise<void>
+  /** A run has failed, which may have called others. */
+  failed: (run: Pick<RemoteRun, 'id'>) => void
   /** A node refused a run: it waits for another one, where another one could take it. */
   requeued: (nodeId: string, run: Pick<RemoteRun, 'id' | 'epoch' | 'pinned'>) => void
 }
@@ -135,7 +137,10 @@ async function applyBatch(
   deps.freed(node.id, batch.ends.length + batch.requeued.length)
   for (const { parent, ask } of batch.children) await deps.child(parent, ask)
   for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
-  for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
+  for (const { run } of batch.sealing) {
+    deps.watched(run.id, run.eventSeq, true)
+    if (batch.runs.get(run.id)?.status === 'failed') deps.failed(run)
+  }
   for (const run of batch.turns) deps.turn.ended(run)
   for (const run of batch.requeued) deps.requeued(node.id, run)
   return (

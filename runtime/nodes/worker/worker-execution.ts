@@ -141,6 +141,9 @@ function requestSubagents(
       return 'started'
     },
 
+    // The control plane knows them all, and ends them.
+    abandoned: () => [],
+
     async look(id) {
       const run = await runs.get(id)
       if (run) {
