@@ -152,10 +152,16 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       unset: 'none',
       example: 'authorization=Bearer%20abc',
     },
+    OTEL_RESOURCE_ATTRIBUTES: {
+      about: 'What stands in each trace about the service, such as where it is deployed.',
+      form: 'comma list of `name=value`, values percent-encoded',
+      unset: 'its name and version',
+      example: 'deployment.environment.name=production',
+    },
     OTEL_SERVICE_NAME: {
       about: 'The name under which traces arrive.',
       form: 'up to 200 characters',
-      default: 'waybill-router',
+      unset: '`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `waybill-router`',
     },
     RUST_LOG: {
       about: 'The same, where `ROUTER_LOG` is not set.',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { listOf, logFilter, logFormat } from '../shared/env/read-env.ts'
 import { bindSchema } from '../shared/http/bind.ts'
-import { otlpEndpoint, otlpHeaders } from '../shared/telemetry/collector.ts'
+import { otelAttributes, otlpEndpoint, otlpHeaders } from '../shared/telemetry/collector.ts'
 import { readPageOrigin } from './auth/pages.ts'
 
 const flag = z.enum(['0', '1'], { error: 'expected 0 or 1' }).transform(value => value === '1')
@@ -52,7 +52,8 @@ export const routerEnv = z.object({
   ROUTER_LOG: logFilter.optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: otlpEndpoint.optional(),
   OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
-  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-router'),
+  OTEL_RESOURCE_ATTRIBUTES: otelAttributes.default({}),
+  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').optional(),
   ROUTER_LOG_FORMAT: logFormat.optional(),
   RUST_LOG: logFilter.default({ all: 'info', byTarget: new Map() }),
 })

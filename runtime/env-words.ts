@@ -246,10 +246,16 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       unset: 'none',
       example: 'authorization=Bearer%20abc',
     },
+    OTEL_RESOURCE_ATTRIBUTES: {
+      about: 'What stands in each trace about the service, such as where it is deployed.',
+      form: 'comma list of `name=value`, values percent-encoded',
+      unset: 'its name and version',
+      example: 'deployment.environment.name=production',
+    },
     OTEL_SERVICE_NAME: {
       about: 'The name under which traces arrive.',
       form: 'up to 200 characters',
-      default: 'waybill-runtime',
+      unset: '`service.name` of `OTEL_RESOURCE_ATTRIBUTES`, else `waybill-runtime`',
     },
   },
 }

@@ -3,7 +3,7 @@ import { listOf, logFilter, logFormat, parseDuration } from '../shared/env/read-
 import { bindSchema } from '../shared/http/bind.ts'
 import { readOrigin, readProxies } from '../shared/http/forwarded.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
-import { otlpEndpoint, otlpHeaders } from '../shared/telemetry/collector.ts'
+import { otelAttributes, otlpEndpoint, otlpHeaders } from '../shared/telemetry/collector.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
 import { readMasterKey } from './vault/master-key.ts'
@@ -128,7 +128,8 @@ export const runtimeEnv = z.object({
   PLATFORM_OTLP_ENDPOINT: otlpEndpoint.optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: otlpEndpoint.optional(),
   OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
-  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-runtime'),
+  OTEL_RESOURCE_ATTRIBUTES: otelAttributes.default({}),
+  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').optional(),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
   PLATFORM_LOG_FORMAT: logFormat.optional(),
 })

@@ -13,6 +13,6 @@ export function receiptLocation(env: RouterEnv): ReceiptLocation {
     signingKeyFile: env.ROUTER_SIGNING_KEY_FILE,
     anchorFile: env.ROUTER_ANCHOR_FILE,
     holder: writerName(),
-    collector: collectorPlace(env),
+    collector: collectorPlace(env, 'waybill-router'),
   }
 }

@@ -10,14 +10,14 @@ import type { CallContext } from '../receipt/unhashed.ts'
 
 /** Receipts as traces, on their way to a collector. */
 export function callTracing(
-  { url, headers, serviceName }: CollectorPlace,
+  { url, headers, resource }: CollectorPlace,
   { metrics, log, sha256 }: { metrics: Metrics; log: Log; sha256: Sha256 },
 ) {
   const sending = exporter({
     url,
     headers,
     fetch: (to, init) => fetch(to, init),
-    resource: attributes({ 'service.name': serviceName, 'service.version': VERSION }),
+    resource: attributes(resource),
     scope: { name: 'waybill', version: VERSION },
     metrics,
     log: log.target('router.telemetry'),

@@ -13,8 +13,7 @@ export interface TracingOptions extends Collector, Pick<ExporterOptions, 'limits
 }
 
 /** Traces of runs, on their way to a collector. */
-export function assembleTracing({ serviceName, sha256, ...rest }: TracingOptions) {
-  const resource = attributes({ 'service.name': serviceName, 'service.version': VERSION })
-  const sending = exporter({ ...rest, resource, scope: { name: 'waybill', version: VERSION } })
+export function assembleTracing({ resource, sha256, ...rest }: TracingOptions) {
+  const sending = exporter({ ...rest, resource: attributes(resource), scope: { name: 'waybill', version: VERSION } })
   return { observer: telemetry(sending, sha256), close: sending.close }
 }

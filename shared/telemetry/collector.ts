@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { VERSION } from '../version.ts'
 
 /** Where a collector is. What fails on the way to it is logged with its address, so that no password may stand there. */
 export const otlpEndpoint = z
@@ -7,20 +8,29 @@ export const otlpEndpoint = z
     error: 'expected no name and password in the address: put them into OTEL_EXPORTER_OTLP_HEADERS',
   })
 
-/** `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it: values are percent-encoded. */
-export const otlpHeaders = z.string().transform((text, ctx): Record<string, string> => {
-  const headers: Record<string, string> = {}
-  for (const pair of text.split(',').filter(part => part.trim() !== '')) {
-    const at = pair.indexOf('=')
-    const name = pair.slice(0, Math.max(at, 0)).trim()
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
-      ctx.addIssue({ code: 'custom', message: 'expected name=value, with commas between them' })
-      return z.NEVER
+/** `name=value,name=value`: values are percent-encoded. */
+const pairs = (nameForm: RegExp) =>
+  z.string().transform((text, ctx): Record<string, string> => {
+    const found: Record<string, string> = {}
+    for (const pair of text.split(',').filter(part => part.trim() !== '')) {
+      const at = pair.indexOf('=')
+      const name = pair.slice(0, Math.max(at, 0)).trim()
+      if (!nameForm.test(name)) {
+        ctx.addIssue({ code: 'custom', message: 'expected name=value, with commas between them' })
+        return z.NEVER
+      }
+      found[name] = decoded(pair.slice(at + 1).trim())
     }
-    headers[name.toLowerCase()] = decoded(pair.slice(at + 1).trim())
-  }
-  return headers
-})
+    return found
+  })
+
+/** As OTEL_RESOURCE_ATTRIBUTES has them. */
+export const otelAttributes = pairs(/^\S+$/)
+
+/** As OTEL_EXPORTER_OTLP_HEADERS has them; names of headers have no case. */
+export const otlpHeaders = pairs(/^[\w!#$%&'*+.^`|~-]+$/).transform(headers =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+)
 
 function decoded(text: string): string {
   try {
@@ -40,7 +50,8 @@ function tracesUrl(endpoint: string): string {
 export interface CollectorPlace {
   url: string
   headers: Readonly<Record<string, string>>
-  serviceName: string
+  /** Of what sends, its name among them. */
+  resource: Readonly<Record<string, string>>
 }
 
 /** The same, with the way to it. */
@@ -52,17 +63,24 @@ interface CollectorEnv {
   PLATFORM_OTLP_ENDPOINT?: string | undefined
   OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
   OTEL_EXPORTER_OTLP_HEADERS: Record<string, string>
-  OTEL_SERVICE_NAME: string
+  OTEL_RESOURCE_ATTRIBUTES: Record<string, string>
+  OTEL_SERVICE_NAME?: string | undefined
 }
 
 /** Undefined while the operator names none: nothing is traced then. */
-export function collectorPlace(env: CollectorEnv): CollectorPlace | undefined {
+export function collectorPlace(env: CollectorEnv, service: string): CollectorPlace | undefined {
   const endpoint = env.PLATFORM_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (endpoint === undefined) return undefined
-  return { url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, serviceName: env.OTEL_SERVICE_NAME }
+  const resource = {
+    'service.name': service,
+    ...env.OTEL_RESOURCE_ATTRIBUTES,
+    ...(env.OTEL_SERVICE_NAME && { 'service.name': env.OTEL_SERVICE_NAME }),
+    'service.version': VERSION,
+  }
+  return { url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, resource }
 }
 
 export function collectorOf(env: CollectorEnv): Collector | undefined {
-  const place = collectorPlace(env)
+  const place = collectorPlace(env, 'waybill-runtime')
   return place && { ...place, fetch: (url, init) => fetch(url, init) }
 }

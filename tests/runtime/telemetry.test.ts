@@ -5,6 +5,7 @@ import { createLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { collectorOf } from '../../shared/telemetry/collector.ts'
 import { exporter, type Span } from '../../shared/telemetry/exporter.ts'
+import { VERSION } from '../../shared/version.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { collector } from '../collector.ts'
 import { chatAnswer } from '../upstream/answers.ts'
@@ -19,7 +20,11 @@ afterEach(async () => {
 async function started(options: Partial<RuntimeOptions> = {}) {
   const remote = await collector()
   open.push(remote)
-  const env = runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: remote.endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'X-Token=a%20b' })
+  const env = runtimeEnv.parse({
+    PLATFORM_OTLP_ENDPOINT: remote.endpoint,
+    OTEL_EXPORTER_OTLP_HEADERS: 'X-Token=a%20b',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=production, Zone=a%2Cb',
+  })
   const on = await api({ telemetry: collectorOf(env), ...options })
   open.push(on)
   return { remote, on }
@@ -79,7 +84,12 @@ describe('traces', () => {
     expect(used).toBe(run.tokensIn)
     for (const body of remote.bodies) expect(body).not.toContain(PROMPT)
     expect(remote.headers[0]).toMatchObject({ 'x-token': 'a b', 'content-type': 'application/json' })
-    expect(remote.resources[0]).toMatchObject({ 'service.name': 'waybill-runtime' })
+    expect(remote.resources[0]).toEqual({
+      'service.name': 'waybill-runtime',
+      'service.version': VERSION,
+      'deployment.environment.name': 'production',
+      Zone: 'a,b',
+    })
   })
 
   it('say what failed by its code, and link a run to the one that started it', async () => {
@@ -155,6 +165,16 @@ describe('traces', () => {
     expect(() => of({ PLATFORM_OTLP_ENDPOINT: 'c:4318' })).toThrow()
     expect(() => of({ PLATFORM_OTLP_ENDPOINT: 'http://me:secret@c:4318' })).toThrow(/OTEL_EXPORTER_OTLP_HEADERS/)
     expect(() => of({ OTEL_EXPORTER_OTLP_HEADERS: 'nothing' })).toThrow(/name=value/)
+    expect(() => of({ OTEL_RESOURCE_ATTRIBUTES: 'nothing' })).toThrow(/name=value/)
+  })
+
+  it.each([
+    [{}, 'waybill-runtime'],
+    [{ OTEL_RESOURCE_ATTRIBUTES: 'service.name=agents' }, 'agents'],
+    [{ OTEL_RESOURCE_ATTRIBUTES: 'service.name=agents', OTEL_SERVICE_NAME: 'mine' }, 'mine'],
+  ])('have a name of their service: %j', (env, name) => {
+    const of = collectorOf(runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: 'http://c:4318', ...env }))
+    expect(of?.resource['service.name']).toBe(name)
   })
 })
 

@@ -73,6 +73,8 @@ it.each<[string, string, boolean]>([
   ['openai', 'o3-mini', false],
   ['openai', 'gpt-3.5-turbo', false],
   ['router', 'anthropic/claude-opus-5', true],
+  ['google', 'gemini-2.5-flash', true],
+  ['google', 'gemma-3-27b-it', false],
   ['router', 'auto', false],
   ['custom', 'claude-opus-5', false],
 ])('%s/%s takes images: %s', (provider, model, takes) => {
