@@ -67,6 +67,8 @@ export function rungBody(
 }
 
 const NONE: ReadonlySet<string> = new Set()
+/** A model that the client has asked for may be sent calls which another rung has made. */
+const CALL_IDS = { shortCallIds: true } as const
 
 function dialectBody(
   inbound: Inbound,
@@ -81,7 +83,9 @@ function dialectBody(
     const made: AdaptedBody =
       knows && isAdapted(inbound, rung, route)
         ? adaptedBody(body, facts, rung, route, refused)
-        : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
+        : route.adapt && rung.accepted?.shortCallIds
+          ? adaptedBody(body, facts, { ...rung, accepted: CALL_IDS }, route, NONE)
+          : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
     let sent = made.body
     if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)
       sent = withoutThinking(sent)

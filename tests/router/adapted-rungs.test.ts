@@ -34,6 +34,7 @@ price = [
   { model = "small/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
   { model = "large/claude-opus-4-8", input_per_mtok = 15, output_per_mtok = 75 },
   { model = "talk/plain", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "talk/magistral-small", input_per_mtok = 1, output_per_mtok = 5 },
   { model = "talk/gpt-4o", input_per_mtok = 2, output_per_mtok = 10 },
 ]
 provider = [
@@ -372,3 +373,36 @@ describe('a setting that a provider refuses', () => {
     expect(upstream.seen).toHaveLength(1)
   })
 })
+
+/** In the words of Mistral's API, whose reasoning models answer with a list. */
+const asMistral = (_: unknown, { body }: Seen) => {
+  const { model, messages } = JSON.parse(String(body)) as { model: string; messages: { tool_call_id?: string }[] }
+  if (model === 'gpt-4o') return answer(200, JSON.stringify(chatAnswer('from the dear one')))
+  const wrong = messages.find(({ tool_call_id: id }) => id !== undefined && !/^[A-Za-z0-9]{9}$/.test(id))
+  const message = `Tool call id was ${wrong?.tool_call_id} but must be a-z, A-Z, 0-9, with a length of 9.`
+  if (wrong)
+    return answer(400, JSON.stringify({ object: 'error', message, type: 'invalid_request_error', code: '3280' }))
+  const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }
+  const content = [thinking, { type: 'text', text: 'fine' }]
+  const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
+  return answer(200, JSON.stringify({ id: 'x', object: 'chat.completion', model, choices }))
+}
+
+it.each(['magistral-small', 'gpt-4o'])(
+  'a model of Mistral serves a conversation whose calls another one has made, asked for %s',
+  async model => {
+    upstream.always((response, seen, request) => asMistral(response, seen)(response, seen, request))
+    const { post } = await start({ ladder: '"talk/magistral-small", "talk/gpt-4o"' })
+    const call = { id: 'call_AbCdEfGhIjKl', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const messages = [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: call.id, content: 'ok' },
+    ]
+    const got = await post('/v1/chat/completions', JSON.stringify({ model, messages }))
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    expect(await got.json()).toMatchObject({
+      choices: [{ message: { content: [{ type: 'thinking' }, { text: 'fine' }] } }],
+    })
+  },
+)
