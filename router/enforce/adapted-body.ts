@@ -1,4 +1,4 @@
-import { adaptRequest } from '../../shared/dialects/adapt/adapt-request.ts'
+import { type AdaptFacts, adaptRequest } from '../../shared/dialects/adapt/adapt-request.ts'
 import type { Change } from '../../shared/dialects/adapt/change.ts'
 import { withEdits } from '../../shared/dialects/adapt/splice.ts'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
@@ -27,7 +27,7 @@ export interface AdaptedBody {
 /** A body with the settings that the model of a rung takes, and with the name of the model in the place of another. */
 export function adaptedBody(
   body: Uint8Array,
-  facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'callIds' | 'model'>,
+  facts: AdaptFacts & Pick<RequestFacts, 'model'>,
   rung: Model,
   { jsonByGate, thinkingPolicy }: Pick<Route, 'jsonByGate' | 'thinkingPolicy'>,
   refused: ReadonlySet<string>,

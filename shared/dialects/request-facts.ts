@@ -44,6 +44,10 @@ export interface RequestFacts {
   readonly openTurn?: 'plain' | 'thinking'
   /** Where messages among the turns say that they are the system's (messages only); more than `MOST_SYSTEM_TURNS` are not followed. */
   readonly systemRoles?: readonly Span[]
+  /** Where messages say that they are the developer's (chat only), as `systemRoles`. */
+  readonly developerRoles?: readonly Span[]
+  /** Where messages of the user begin that follow right after the result of a tool (chat only), as many at most. */
+  readonly afterTools?: readonly number[]
   /** The ids of calls, where they are made and where their results come (chat only); more than `MOST_CALL_IDS` are not followed. */
   readonly callIds?: readonly Span[]
   /** How it is to be answered: the members that a model may refuse, in the order of the body. */
@@ -76,6 +80,9 @@ export interface HistoryFacts {
   endsWithResults: boolean
   systemRoles: Span[]
   callIds: Span[]
+  developerRoles: Span[]
+  afterTools: number[]
+  lastRole: string | undefined
 }
 
 /** Which block types of a dialect mean what. */
@@ -93,7 +100,7 @@ export interface BlockKinds<N extends string> {
 const MESSAGE = keyTable(['role', 'content', 'type', 'output'])
 const CHAT_MESSAGE = keyTable(['role', 'content', 'type', 'output', 'tool_calls', 'tool_call_id'])
 const CALL = keyTable(['id'])
-const ROLES = keyTable(['user', 'assistant', 'system'])
+const ROLES = keyTable(['user', 'assistant', 'system', 'developer', 'tool'])
 export const MOST_SYSTEM_TURNS = 1000
 export const MOST_CALL_IDS = 10_000
 const BLOCK = keyTable(['type', 'content'])
@@ -112,6 +119,9 @@ export const emptyHistory = (): HistoryFacts => ({
   endsWithResults: false,
   systemRoles: [],
   callIds: [],
+  developerRoles: [],
+  afterTools: [],
+  lastRole: undefined,
 })
 
 /** Reads the `messages` value at the cursor. */
@@ -135,13 +145,16 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
     const from = c.at
     if (key === 'role') {
       role = readName(c, ROLES)
-      if (role === 'system' && facts.systemRoles.length <= MOST_SYSTEM_TURNS)
-        facts.systemRoles.push({ start: from, end: c.at })
+      const named = role === 'system' ? facts.systemRoles : role === 'developer' ? facts.developerRoles : undefined
+      if (named !== undefined && named.length <= MOST_SYSTEM_TURNS) named.push({ start: from, end: c.at })
     } else if (key === 'tool_call_id') readCallId(c, facts)
     else if (key === 'tool_calls') readCalls(c, facts)
     else if (key === 'content' || key === 'output') readBlocks(c, kinds, facts, BLOCK_LEVELS)
     else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
+  if (role === 'user' && facts.lastRole === 'tool' && facts.afterTools.length <= MOST_SYSTEM_TURNS)
+    facts.afterTools.push(start)
+  facts.lastRole = role
   if (role === 'user') facts.firstUser ??= { start, end: c.at }
   if (role === 'assistant') facts.thoughtLast = facts.thinking
   // A word of the system stands between two turns and is none.

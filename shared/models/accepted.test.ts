@@ -44,7 +44,7 @@ describe('the model table', () => {
   )
 
   it('says nothing of a model in a dialect that another host has made up for it', () => {
-    expect(acceptedBy('claude-haiku-4-5', 'chat')).toBeUndefined()
+    expect(acceptedBy('claude-haiku-4-5', 'chat')).toEqual({ developer: false })
     expect(acceptedBy('gpt-5-turbo', 'chat')).toBeUndefined()
   })
 })

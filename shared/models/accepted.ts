@@ -39,6 +39,10 @@ export interface Accepted {
   readonly limitName?: (typeof limitNames)[number]
   /** Ids of calls are nine letters and digits, and any other is refused. */
   readonly shortCallIds?: boolean
+  /** Whether the user may speak right after the result of a tool. */
+  readonly userAfterTool?: boolean
+  /** Whether it knows the role `developer`; every host knows `system`. */
+  readonly developer?: boolean
 }
 
 interface Row {
@@ -134,15 +138,19 @@ const OPENAI: readonly Row[] = [
     models: /^gpt-5\.[24](?:-mini)?$/,
     accepted: { ...FROM_FIVE_ONE, efforts: ['none', 'low', 'medium', 'high', 'xhigh'] },
   },
-  { models: MISTRAL, accepted: { shortCallIds: true, limitName: 'max_tokens' } },
+  { models: MISTRAL, accepted: { shortCallIds: true, userAfterTool: false, limitName: 'max_tokens' } },
   { models: /^grok-4(?:-fast(?:-non)?(?:-reasoning)?)?$/, accepted: NO_EFFORT },
 ]
+
+const OF_OPENAI = /^(?:chatgpt|gpt-\d|o\d|codex)/
 
 /** What the table says of a model by its identity; undefined for one that it does not know. */
 export function acceptedBy(identity: string, dialect: DialectName): Accepted | undefined {
   const isMessages = dialect === 'messages'
   const name = isMessages ? identity.replaceAll('.', '-') : identity
-  return (isMessages ? CLAUDE : OPENAI).find(({ models }) => models.test(name))?.accepted
+  const found = (isMessages ? CLAUDE : OPENAI).find(({ models }) => models.test(name))?.accepted
+  // Models of other makers know no such role, and their servers refuse a request with it.
+  return dialect === 'chat' && !OF_OPENAI.test(name) ? { ...found, developer: false } : found
 }
 
 /** Thinking budgets for the levels of effort that turn it on. */

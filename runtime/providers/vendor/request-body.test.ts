@@ -98,3 +98,12 @@ it('names the calls of another model as models of Mistral take them', () => {
   expect(ids!.slice(2)).toEqual(ids!.slice(0, 2))
   for (const id of ids!) expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
 })
+
+it('lets a model of Mistral answer a tool before the user goes on', () => {
+  const roles = (model: string) =>
+    body('chat', [...messages, { role: 'user', text: 'and now' }], false, model).messages.map(
+      message => (message as { role?: string }).role,
+    )
+  expect(roles('devstral-small')).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant', 'user'])
+  expect(roles('m')).toEqual(['user', 'assistant', 'tool', 'tool', 'user'])
+})

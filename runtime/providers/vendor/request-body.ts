@@ -1,5 +1,5 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
+import { BETWEEN, MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -20,13 +20,18 @@ function chatBody(
   { model, names, vendor, output, images }: BodyOptions,
 ) {
   const offered = offeredTools(tools, names, output)
-  // A history may hold calls of another model.
-  const idOf = MISTRAL.test(model) ? shortCallId : (id: string) => id
+  // A history may hold calls of another model, and end in the middle of a turn.
+  const isMistral = MISTRAL.test(model)
+  const idOf = isMistral ? shortCallId : (id: string) => id
+  const isAfterTool = (at: number) => isMistral && messages[at]?.role === 'user' && messages[at - 1]?.role === 'tool'
   return {
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...messages.flatMap(message => chatMessages(message, { names, images, idOf })),
+      ...messages.flatMap((message, at) => [
+        ...(isAfterTool(at) ? [BETWEEN] : []),
+        ...chatMessages(message, { names, images, idOf }),
+      ]),
     ],
     ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
     ...(output?.by === 'tool' && {

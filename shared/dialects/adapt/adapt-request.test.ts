@@ -492,3 +492,42 @@ describe('ids of calls, for models of Mistral', () => {
     expect(new Set(messages[1].tool_calls.map(({ id }: { id: string }) => id)).size).toBe(3000)
   })
 })
+
+describe('who speaks when', () => {
+  const deepseek = acceptedBy('deepseek-v4-flash', 'chat')!
+  const mistral = acceptedBy('mistral-small', 'chat')!
+  const said = (...messages: object[]) => JSON.stringify({ model: 'm', messages })
+  const developer = said(
+    { role: 'developer', content: 'developer' },
+    { content: 'hi', role: 'user' },
+    { role: 'developer', content: 'more' },
+  )
+
+  it('is the system where a model knows no developer', () => {
+    const { text, changes } = adapt('chat', developer, deepseek)
+    expect(text).toBe(developer.replaceAll('"role":"developer"', '"role":"system"'))
+    expect(summed(changes)).toEqual(['messages[].role: developer -> system (unsupported)'])
+    for (const name of ['gpt-5.5', 'gpt-4o', 'chatgpt-4o', 'o3', 'codex-mini'])
+      expect(adapt('chat', developer, acceptedBy(name, 'chat') ?? {}).text).toBe(developer)
+  })
+
+  it('is the assistant between a tool and the user, for models of Mistral', () => {
+    const tool = { role: 'tool', tool_call_id: 'D681PevKs', content: 'user' }
+    const turns = [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', content: null, tool_calls: [] },
+      tool,
+      tool,
+      { content: 'and now', role: 'user' },
+      { role: 'user', content: 'more' },
+    ]
+    const { text, changes } = adapt('chat', said(...turns), mistral)
+    expect(JSON.parse(text).messages).toEqual([
+      ...turns.slice(0, 4),
+      { role: 'assistant', content: 'OK.' },
+      ...turns.slice(4),
+    ])
+    expect(summed(changes)).toEqual(['messages[].role: user after tool -> assistant between (unsupported)'])
+    expect(adapt('chat', said(...turns), deepseek).text).toBe(said(...turns))
+  })
+})

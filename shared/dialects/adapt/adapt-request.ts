@@ -1,20 +1,26 @@
 import type { Accepted } from '../../models/accepted.ts'
 import type { DialectName } from '../candidate.ts'
-import { shortCallId } from '../chat/answer.ts'
+import { BETWEEN, shortCallId } from '../chat/answer.ts'
 import { type Span, spanText } from '../json-scan.ts'
 import { type Json, tryParse } from '../json-value.ts'
 import { MOST_CALL_IDS, MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
 import type { Change } from './change.ts'
-import { draft } from './draft.ts'
+import { type Draft, draft } from './draft.ts'
 import { adaptMessages } from './messages-settings.ts'
 import { adaptChat, adaptResponses } from './openai-settings.ts'
 import { refusedNames, valueUnder } from './refused-value.ts'
 import type { Edit } from './splice.ts'
 
+/** What has to be known of a request. */
+export type AdaptFacts = Pick<
+  RequestFacts,
+  'settings' | 'openTurn' | 'systemRoles' | 'developerRoles' | 'afterTools' | 'callIds'
+>
+
 export interface AdaptInput {
   readonly body: Uint8Array
   readonly dialect: DialectName
-  readonly facts: Pick<RequestFacts, 'settings' | 'openTurn' | 'systemRoles' | 'callIds'>
+  readonly facts: AdaptFacts
   readonly accepted: Accepted
   /** What this provider refused before: names of `ADVISORY`, or one value of such a setting (`refusalKey`). */
   readonly refused: ReadonlySet<string>
@@ -76,19 +82,7 @@ export function adaptRequest(input: AdaptInput): Adaptation {
     const value = Object.hasOwn(ADVISORY, name) ? book.value(name) : undefined
     if (value !== undefined && ADVISORY[name]!(value)) book.remove(name, 'refused')
   }
-  const { systemRoles = [], callIds = [] } = facts
-  if (accepted.systemTurns === false && systemRoles.length > 0 && systemRoles.length <= MOST_SYSTEM_TURNS) {
-    const change = { path: 'messages[].role', from: 'system', to: 'user', why: 'unsupported' as const }
-    book.note(
-      change,
-      systemRoles.map(span => ({ ...span, text: '"user"' })),
-    )
-  }
-  if (accepted.shortCallIds === true && callIds.length <= MOST_CALL_IDS) {
-    const edits = callIds.flatMap(span => shortened(body, span))
-    const change = { path: 'messages[].tool_calls[].id', to: 'nine letters and digits', why: 'unsupported' as const }
-    if (edits.length > 0) book.note(change, edits)
-  }
+  adaptTurns(book, input)
   const afterPlainCalls = facts.openTurn === 'plain' || (facts.openTurn === 'thinking' && input.stripsThinking === true)
   const context = { body, accepted, refused, jsonByGate, afterPlainCalls }
   if (dialect === 'messages') adaptMessages(book, context)
@@ -103,6 +97,28 @@ export function adaptRequest(input: AdaptInput): Adaptation {
     maxTokens: isCapped ? accepted.maxOutput : undefined,
   }
 }
+
+/** Who speaks when, and how calls are named. */
+function adaptTurns(book: Draft, { body, facts, accepted }: AdaptInput): void {
+  const { systemRoles = [], developerRoles = [], afterTools = [], callIds = [] } = facts
+  const note = (path: string, to: string, edits: readonly Edit[], most: number, from?: string) => {
+    if (edits.length === 0 || edits.length > most) return
+    book.note({ path, ...(from !== undefined && { from }), to, why: 'unsupported' }, edits)
+  }
+  const become = (role: string) => (span: Span) => ({ ...span, text: JSON.stringify(role) })
+  if (accepted.systemTurns === false)
+    note('messages[].role', 'user', systemRoles.map(become('user')), MOST_SYSTEM_TURNS, 'system')
+  if (accepted.developer === false)
+    note('messages[].role', 'system', developerRoles.map(become('system')), MOST_SYSTEM_TURNS, 'developer')
+  if (accepted.userAfterTool === false)
+    note('messages[].role', 'assistant between', afterTools.map(answered), MOST_SYSTEM_TURNS, 'user after tool')
+  if (accepted.shortCallIds === true && callIds.length <= MOST_CALL_IDS) {
+    const edits = callIds.flatMap(span => shortened(body, span))
+    note('messages[].tool_calls[].id', 'nine letters and digits', edits, MOST_CALL_IDS)
+  }
+}
+
+const answered = (at: number): Edit => ({ start: at, end: at, text: `${JSON.stringify(BETWEEN)},` })
 
 function shortened(body: Uint8Array, span: Span): Edit[] {
   const id = tryParse(spanText(body, span))

@@ -85,6 +85,9 @@ export function callId(choice: number, position: number): string {
 export const MISTRAL =
   /(?:^|[/.])(?:open-)?(?:mistral|mixtral|magistral|ministral|codestral|devstral|pixtral|voxtral)(?:[-:@]|$)/i
 
+/** What they want to see between the result of a tool and the next word of the user. */
+export const BETWEEN = { role: 'assistant', content: 'OK.' } as const
+
 const SHORT_ID = /^[A-Za-z0-9]{9}$/
 
 /** The id of a call in nine letters and digits, the same for one id each time. */

@@ -155,6 +155,8 @@ function read(body: Uint8Array): RequestFacts {
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
     ...(history.callIds.length > 0 && { callIds: history.callIds }),
+    ...(history.developerRoles.length > 0 && { developerRoles: history.developerRoles }),
+    ...(history.afterTools.length > 0 && { afterTools: history.afterTools }),
     settings,
     system,
     messages: history.span,
