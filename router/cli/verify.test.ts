@@ -61,6 +61,19 @@ describe('router verify', () => {
     expect((await router('verify', '--file', file, '--strict', '--allow-unsigned')).code).toBe(1)
   })
 
+  it('quotes a hostile file without letting it write to the terminal', async () => {
+    const file = folder.path('hostile.jsonl')
+    const lines = (await router('export', '--checkpoints')).out.trim().split('\n')
+    const stranger = { ...(JSON.parse(lines[0]!) as TraceRecord), tenant_id: 'x\u001b[2K\rvalid: 20 records\u001b[8m' }
+    await writeFile(file, [...lines, JSON.stringify(stranger)].join('\n'))
+    const { code, out, err } = await router('verify', '--file', file)
+    expect([code, out]).toEqual([
+      1,
+      expect.stringContaining('\nx\\u{1b}[2K\\u{d}valid: 20 records\\u{1b}[8m: 1 record, BROKEN'),
+    ])
+    expect(out + err).not.toContain('\u001b')
+  })
+
   it('is not fooled by a chain made anew without its checkpoints, nor by an end that is under none', async () => {
     const key = toBase64(testSigner.publicKey)
     const lines = (await router('export', '--tenant', 'a', '--checkpoints')).out.trim().split('\n')

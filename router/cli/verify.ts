@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/counted.ts'
+import { visible } from '../../shared/log/visible.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -171,17 +172,18 @@ export class VerifyCommand extends Command {
       stdout.write(JSON.stringify(report) + '\n')
       return
     }
+    // The author of the file is unknown: nothing in it may begin a line.
+    const say = (line: string) => stdout.write(visible(line) + '\n')
     for (const { tenant_id, records, broken_at, reason, last_checkpoint, unanchored_tail } of report.tenants) {
       const whole = report.reason === undefined ? 'valid' : 'whole'
       const state = broken_at === null ? whole : `BROKEN at index ${broken_at} (${reason})`
       const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
-      stdout.write(
-        `${tenant_id || 'a line without a tenant'}: ${counted(records, 'record')}, ${state}, ${signed}, ${unanchored_tail} after it\n`,
-      )
+      const whose = tenant_id || 'a line without a tenant'
+      say(`${whose}: ${counted(records, 'record')}, ${state}, ${signed}, ${unanchored_tail} after it`)
     }
     const verdict = report.reason === undefined ? 'BROKEN' : `NOT VALID (${report.reason})`
-    stdout.write(`${report.valid ? 'valid' : verdict}: ${counted(report.records, 'record')}\n`)
-    for (const note of notes) stderr.write(`note: ${note}\n`)
+    say(`${report.valid ? 'valid' : verdict}: ${counted(report.records, 'record')}`)
+    for (const note of notes) stderr.write(visible(`note: ${note}`) + '\n')
   }
 }
 

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { ExportLineError, toCheckpoint } from '../traces/export-line.ts'
 
@@ -20,28 +20,14 @@ export async function readCheckpoints(path: string): Promise<Checkpoint[]> {
 
 /** The lines of a file in lots; a file larger than the memory passes through. */
 export async function* fileLines(path: string): AsyncGenerator<string[]> {
-  let rest: Buffer[] = []
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
-      const bytes = chunk as Buffer
-      const last = bytes.lastIndexOf(NEWLINE)
-      if (last < 0) {
-        rest.push(bytes)
-        continue
-      }
-      const lines = Buffer.concat([...rest, bytes.subarray(0, last)])
-      rest = [bytes.subarray(last + 1)]
-      yield linesOf(lines)
-    }
+    for await (const bytes of lotsOfLines(path)) yield linesOf(bytes)
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && 'syscall' in cause)) throw cause
     throw new RecordFileError(`The file ${path} cannot be read: ${cause.message}.`, { cause })
   }
-  const left = linesOf(Buffer.concat(rest))
-  if (left.length > 0) yield left
 }
 
-const NEWLINE = 0x0a
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** What is no UTF-8 is no JSON either: such a line fails where it stands. */
@@ -55,17 +41,7 @@ function decoded(bytes: Uint8Array): string | undefined {
 
 /** All of them at once where they are UTF-8, else each by itself. */
 function linesOf(bytes: Buffer): string[] {
-  const lines = decoded(bytes)?.split('\n') ?? each(bytes).map(line => decoded(line) ?? `not UTF-8: ${line.toString()}`)
+  const lines =
+    decoded(bytes)?.split('\n') ?? eachLine(bytes).map(line => decoded(line) ?? `not UTF-8: ${line.toString()}`)
   return lines.filter(line => line.trim() !== '')
-}
-
-function each(bytes: Buffer): Buffer[] {
-  const lines: Buffer[] = []
-  for (let at = 0; at <= bytes.length; ) {
-    const found = bytes.indexOf(NEWLINE, at)
-    const end = found < 0 ? bytes.length : found
-    lines.push(bytes.subarray(at, end))
-    at = end + 1
-  }
-  return lines
 }

@@ -1,17 +1,18 @@
-import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/counted.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
+import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
-import { ProofTextError, readProof } from '../../shared/proof/read-proof.ts'
-import { NotAProof } from '../../shared/proof/receipt-proof.ts'
+import { visible } from '../../shared/log/visible.ts'
+import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
+import { NotAProof, signedBytes } from '../../shared/proof/receipt-proof.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import { ambiguous, fingerprintOf, Unusable } from './input-files.ts'
+import { ambiguous, fingerprintOf, KeyRefused, Unusable } from './input-files.ts'
 import { EVERY_RUN, explanationOf, PAGE, ServiceCommand, WHERE } from './service-command.ts'
 
 const DAY_MS = 86_400_000
@@ -149,12 +150,14 @@ export class ArchiveVerifyCommand extends Command {
   override async execute(): Promise<number> {
     let [number, broken] = [0, 0]
     try {
-      for await (const text of createInterface({ input: createReadStream(this.file) })) {
-        number++
-        const problem = await this.problem(text, number)
-        if (problem === undefined) continue
-        broken++
-        this.context.stdout.write(`NOT VALID  line ${number}: ${problem}\n`)
+      for await (const lot of lotsOfLines(this.file)) {
+        for (const bytes of eachLine(lot)) {
+          number++
+          const problem = await this.problem(bytes, number)
+          if (problem === undefined) continue
+          broken++
+          this.context.stdout.write(visible(`NOT VALID  line ${number}: ${problem}`) + '\n')
+        }
       }
     } catch (error) {
       if (!(error instanceof Unusable) && !(error instanceof Error && 'code' in error)) throw error
@@ -169,28 +172,36 @@ export class ArchiveVerifyCommand extends Command {
     return broken > 0 ? 1 : 0
   }
 
-  private async problem(text: string, number: number): Promise<string | undefined> {
+  /** In which line each run stands. */
+  private readonly lines = new Map<string, number>()
+
+  private async problem(bytes: Uint8Array, number: number): Promise<string | undefined> {
     let line: unknown
     try {
-      line = readLine(text, number)
+      line = readLine(bytes, number)
     } catch (error) {
       const { reason, explanation } = ambiguous(error)
       return `${reason}: ${explanation}`
     }
-    return problemOf(line, this.key)
+    const problem = await problemOf(line, this.key)
+    if (problem !== undefined) return problem
+    const { id } = (line as Archived).run
+    const before = this.lines.get(id)
+    this.lines.set(id, before ?? number)
+    return before === undefined ? undefined : `the same run as in line ${before}`
   }
 }
 
-function readLine(text: string, number: number): unknown {
+function readLine(bytes: Uint8Array, number: number): unknown {
   try {
-    return readProof(text)
+    return readProofBytes(bytes)
   } catch (cause) {
     if (!(cause instanceof ProofTextError) || cause.reason !== 'not_json') throw cause
     throw new Unusable(`line ${number} is not JSON: the file was cut or changed`, { cause })
   }
 }
 
-/** Why a line does not hold: its receipt, its journal, or another run than they speak of. */
+/** Why a line does not hold: its receipt, its journal, or a run that says something else than they do. */
 async function problemOf(line: unknown, key: string): Promise<string | undefined> {
   const { verifyOffline } = await import('../receipts/verify-offline.ts')
   const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
@@ -199,15 +210,43 @@ async function problemOf(line: unknown, key: string): Promise<string | undefined
   if (extra !== undefined) return `unknown_member: a line has no member ${extra}`
   if (receipt === undefined || journal === undefined) return 'it has no receipt, or no journal'
   try {
-    const fingerprint = await fingerprintOf(key, receipt.payload?.keyId)
+    const fingerprint = await fingerprintOf(key, receipt)
     const result = await verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
     if (!result.valid) return `${result.reason}: ${result.explanation}`
-    const { runId, status } = result.payload
-    return run?.id === runId && run.status === status ? undefined : 'the receipt is of another run'
+    const { payload } = result
+    if (run?.id !== payload.runId || run.status !== payload.status) return 'the receipt is of another run'
+    const other = SIGNED.find(name => run[name] !== payload[name])
+    if (other !== undefined) return `record_mismatch: ${other} of the run is not what was signed`
+    const texts = [
+      ['input', payload.inputHash],
+      ['output', payload.outputHash],
+    ] as const
+    // A run whose texts are gone, by the rule of its agent, says nothing of them.
+    const text = texts.find(([name, hash]) => run[name] !== undefined && hashOf(run[name], nativeSha256) !== hash)
+    return text && `${text[0]}_hash_mismatch: ${text[0]} of the run is not what was signed`
   } catch (error) {
     if (error instanceof NotAProof) return `it is not ${error.message}`
+    if (error instanceof KeyRefused) return `${error.reason}: ${error.message}`
     throw error
   }
+}
+
+/** What a run repeats of its receipt, under the same names. */
+const SIGNED = [
+  'tenantId',
+  'agentName',
+  'agentVersionId',
+  'tokensIn',
+  'tokensOut',
+  'costUsd',
+  'createdAt',
+  'finishedAt',
+] as const
+
+/** Undefined for what has no canonical form, which cannot have been signed. */
+function hashOf(value: unknown, sha256: Sha256): string | undefined {
+  const bytes = signedBytes(value)
+  return bytes && sha256Hex(bytes, sha256)
 }
 
 /** A new name in a folder is on the disk once the folder is. */

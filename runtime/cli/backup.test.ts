@@ -91,6 +91,50 @@ it('a backup that was tampered with is not restored, and says which run it is', 
   expect([forced.code, forced.out]).toEqual([0, 'restored; 1 of 2 receipts hold\n'])
 })
 
+it('a restore that is forced counts every receipt that does not hold, and the runs that have none', async () => {
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  const ids: string[] = []
+  for (let at = 0; at < 25; at++) ids.push(await ran(`run ${at}`))
+  const file = join(fixture.folder, 'backup.db')
+  await fixture.run('backup', file)
+  await fixture.stop()
+  const db = await openDb(file)
+  await db.execute('update runs set tokens_out = tokens_out + 1')
+  await db.execute({ sql: 'delete from receipts where run_id in (?, ?)', args: ids.slice(0, 2) })
+  await db.execute('pragma wal_checkpoint(truncate)')
+  db.close()
+  const env = {
+    PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
+    PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
+  }
+  const forced = await atTerminal(['restore', file, '--force'], env)
+  expect([forced.code, forced.out]).toEqual([0, 'restored; 0 of 23 receipts hold; 2 runs that ended have none\n'])
+})
+
+it('a receipt in the place of another run’s is neither handed out nor taken for one that holds', async () => {
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  const [one, two] = [await ran('one'), await ran('two')]
+  await fixture.call('DELETE', `/v1/runs/${one}`)
+  const db = await openDb(join(fixture.vars.PLATFORM_DATA_DIR, 'waybill.db'))
+  await db.execute({
+    sql: 'update receipts set envelope = (select envelope from receipts where run_id = ?) where run_id = ?',
+    args: [two, one],
+  })
+  db.close()
+  await expect(fixture.call('GET', `/v1/runs/${one}/receipt`)).rejects.toThrow('the receipt of run')
+  const file = join(fixture.folder, 'backup.db')
+  await fixture.run('backup', file)
+  const env = {
+    PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
+    PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
+  }
+  const said = await atTerminal(['restore', file], env)
+  expect([said.code, said.err]).toEqual([
+    1,
+    expect.stringMatching(new RegExp(`^run ${one}: the receipt of run ${one}`)),
+  ])
+})
+
 it('what is no backup is not restored', async () => {
   await fixture.stop()
   const file = join(fixture.folder, 'x.db')

@@ -1,4 +1,6 @@
 import { Command, Option } from 'clipanion'
+import { counted } from '../../shared/cli/counted.ts'
+import { visible } from '../../shared/log/visible.ts'
 
 /** `runtime backup`: one file, also while the service runs. */
 export class BackupCommand extends Command {
@@ -47,13 +49,14 @@ export class RestoreCommand extends Command {
 
   override async execute(): Promise<number> {
     const { restore } = await import('../host/backup.ts')
-    const { receipts, broken } = await restore(this.context.env, this.file, { force: this.force })
-    for (const one of broken) this.context.stderr.write(one + '\n')
+    const { receipts, hold, without, broken } = await restore(this.context.env, this.file, { force: this.force })
+    for (const one of broken) this.context.stderr.write(visible(one) + '\n')
     if (broken.length > 0 && !this.force) {
       this.context.stderr.write('nothing was restored: receipts do not hold (--force restores it as it is)\n')
       return 1
     }
-    this.context.stdout.write(`restored; ${receipts - broken.length} of ${receipts} receipts hold\n`)
+    const bare = without === 0 ? '' : `; ${counted(without, 'run')} that ended ${without === 1 ? 'has' : 'have'} none`
+    this.context.stdout.write(`restored; ${hold} of ${receipts} receipts hold${bare}\n`)
     return 0
   }
 }

@@ -2,9 +2,19 @@ import { readFile } from 'node:fs/promises'
 import { RUNTIME_KEYS, unknownMember } from '../../shared/proof/members.ts'
 import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
 import type { ProofResult } from '../../shared/proof/receipt-proof.ts'
+import type { VerifyReason } from '../../shared/wire/runtime/receipt.ts'
 
 /** What was given cannot be read as what it should be; told in one line. */
 export class Unusable extends Error {}
+
+/** The keys that were given do not let the receipt stand; `reason` is the one that the service gives. */
+export class KeyRefused extends Unusable {
+  readonly reason: VerifyReason
+  constructor(reason: VerifyReason, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
 
 /** A file of a proof, read strictly; a text that says two things is refused by its reason, which is thrown. */
 export async function readGiven(path: string, what: string): Promise<unknown> {
@@ -28,8 +38,8 @@ export function ambiguous(error: unknown): Exclude<ProofResult, { valid: true }>
   return { valid: false, reason: error.reason, explanation: error.message }
 }
 
-/** The fingerprint of a given key; of a document with several keys, of the one that the receipt names. */
-export async function fingerprintOf(given: string, keyId: unknown): Promise<string> {
+/** The fingerprint of a given key; of a document with several keys, of the one that the receipt names, where it was in use then. */
+export async function fingerprintOf(given: string, receipt: unknown): Promise<string> {
   const { publicKey } = await import('../../shared/sign/ed25519.ts')
   const { fromBase64 } = await import('../../shared/sign/bytes.ts')
   const raw = (text: string) => {
@@ -40,9 +50,17 @@ export async function fingerprintOf(given: string, keyId: unknown): Promise<stri
     }
   }
   if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
+  const { keyId, issuedAt } = (receipt as { payload?: Record<string, unknown> } | null)?.payload ?? {}
   const named = (await keysOf(given)).find(key => key.keyId === keyId)
-  if (!named) throw new Unusable(`${given} does not list the key that the receipt names`)
-  if (named.status === 'revoked') throw new Unusable(`${given} says that the key ${named.keyId} was revoked`)
+  if (!named) throw new KeyRefused('unknown_key', `${given} does not list the key that the receipt names`)
+  if (named.status === 'revoked')
+    throw new KeyRefused('key_revoked', `${given} says that the key ${named.keyId} was revoked`)
+  const at = Date.parse(String(issuedAt))
+  if (at < Date.parse(named.notBefore) || at > Date.parse(named.notAfter ?? ''))
+    throw new KeyRefused(
+      'key_not_valid',
+      `${given} says that the key ${named.keyId} was in use from ${named.notBefore} to ${named.notAfter ?? 'now'}, and the receipt was issued outside of that`,
+    )
   const fingerprint = raw(named.publicKey)
   if (fingerprint === named.keyFingerprint) return fingerprint
   throw new Unusable(`${given} gives the key ${named.keyId} a fingerprint that is not its own`)

@@ -194,7 +194,8 @@ describe('runtime archive', () => {
     const to = join(fixture.folder, 'archive')
     const { id } = await fixture.call<Run>('POST', '/v1/runs', {
       agentName: 'worker',
-      input: { prompt: 'x'.repeat(500_000) },
+      // A separator of lines that JSON leaves as it is, and that ends no line of the file.
+      input: { prompt: `\u2028${'x'.repeat(500_000)}` },
     })
     await fixture.call('GET', `/v1/runs/${id}/events`)
     const session = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
@@ -223,6 +224,29 @@ describe('runtime archive', () => {
     await writeFile(file, changed.join('\n').replace('"step_completed"', '"step_failed"') + '\n')
     const broken = await fixture.run('archive', 'verify', file, ...key)
     expect([broken.code, broken.out]).toEqual([1, expect.stringContaining('NOT VALID  line 1: ')])
+    for (const [change, reason] of [
+      [{ costUsd: 1 }, 'record_mismatch: costUsd of the run'],
+      [{ agentName: 'other' }, 'record_mismatch: agentName of the run'],
+      [{ input: { prompt: 'never said' } }, 'input_hash_mismatch: input of the run'],
+      [{ output: { result: 'FORGED' } }, 'output_hash_mismatch: output of the run'],
+    ] as const) {
+      await writeFile(file, JSON.stringify({ ...swapped, run: { ...swapped.run, ...change } }) + '\n')
+      const said = await fixture.run('archive', 'verify', file, ...key)
+      expect([said.code, said.out]).toEqual([
+        ...[1, `NOT VALID  line 1: ${reason} is not what was signed\n0 of 1 runs valid\n`],
+      ])
+    }
+    await writeFile(file, `${lines[0]}\n${lines[0]}\n`)
+    expect(await fixture.run('archive', 'verify', file, ...key)).toMatchObject({
+      code: 1,
+      out: 'NOT VALID  line 2: the same run as in line 1\n1 of 2 runs valid\n',
+    })
+    const keys = JSON.parse(await readFile(join(to, 'keys.json'), 'utf8')) as object
+    await writeFile(join(to, 'stranger.json'), JSON.stringify({ ...keys, keys: [] }))
+    expect(await fixture.run('archive', 'verify', file, '--key', join(to, 'stranger.json'))).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('NOT VALID  line 1: unknown_key: '),
+    })
     await writeFile(file, lines[0]!.slice(0, 100))
     expect(await fixture.run('archive', 'verify', file, ...key)).toMatchObject({
       code: 2,

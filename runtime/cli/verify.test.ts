@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { programEnv } from '../../tests/program-env.ts'
@@ -89,6 +90,42 @@ it('says valid with nothing but the fingerprint, and names what does not fit', a
   expect((await runtime('verify', 'forged.json', ...print)).out).toContain('signature_invalid')
   const foreign = await runtime('verify', 'receipt.json', '--fingerprint', '0'.repeat(64))
   expect(foreign).toMatchObject({ code: 1, out: expect.stringContaining('unknown_key') })
+})
+
+it('quotes a hostile file without letting it write to the terminal, and says that a receipt was signed late', async () => {
+  const { receipt, keys } = await files()
+  const print = ['--fingerprint', keys.keyFingerprint]
+  await save('hostile', { ...receipt, '\u001b[2K\rvalid      run 1\u202e': 1 })
+  const hostile = await runtime('verify', 'hostile.json', ...print)
+  expect([hostile.code, hostile.out]).toEqual([
+    ...[1, 'NOT VALID  unknown_member: a receipt has no member \\u{1b}[2K\\u{d}valid      run 1\\u{202e}\n'],
+  ])
+
+  expect((await runtime('verify', 'receipt.json', ...print)).out).not.toContain('late')
+  const store = await openDb(join(folder, 'waybill.db'))
+  const { runId } = receipt.payload
+  await store.execute({ sql: 'delete from receipts where run_id = ?', args: [runId] })
+  store.close()
+  const late = await call<Receipt>('GET', `/v1/runs/${runId}/receipt`)
+  await save('late', late)
+  expect((await runtime('verify', 'late.json', ...print)).out).toContain(
+    `\nlate       signed ${late.payload.issuedAt}, not in the commit that ended the run`,
+  )
+})
+
+it('holds a receipt against what the list of keys says of its key', async () => {
+  const { receipt, keys } = await files()
+  const [key] = keys.keys
+  for (const [name, change, why] of [
+    ['revoked', { status: 'revoked' }, 'was revoked'],
+    ['retired', { status: 'retired', notAfter: key!.notBefore }, `in use from ${key!.notBefore} to ${key!.notBefore}`],
+    ['begun', { notBefore: '2100-01-01T00:00:00.000Z' }, 'in use from 2100-01-01T00:00:00.000Z to now'],
+  ] as const) {
+    await save(name, { ...keys, keys: [{ ...key, ...change }] })
+    const said = await runtime('verify', 'receipt.json', '--key', `${name}.json`)
+    expect([said.code, said.out, said.err]).toEqual([2, '', expect.stringContaining(why)])
+  }
+  expect(receipt.payload.keyId).toBe(key!.keyId)
 })
 
 it('answers 2 and one line for what it cannot use', async () => {

@@ -1,5 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
+import { visible } from '../../shared/log/visible.ts'
+import { lateness, NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
 import { ambiguous, fingerprintOf, readGiven, Unusable } from './input-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
@@ -36,7 +37,7 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
       return result.valid ? 0 : 1
     } catch (error) {
       if (!(error instanceof Unusable)) throw error
-      this.context.stderr.write(error.message + '\n')
+      this.context.stderr.write(visible(error.message) + '\n')
       return 2
     }
   }
@@ -52,7 +53,7 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     } catch (error) {
       return ambiguous(error)
     }
-    const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', keyIdOf(receipt)))
+    const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', receipt))
     if (!/^[0-9a-f]{64}$/i.test(fingerprint)) throw new Unusable('a fingerprint has 64 hex digits')
     try {
       return await verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
@@ -63,20 +64,19 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
   }
 }
 
-/** Which key a receipt names, whatever else it is. */
-function keyIdOf(receipt: unknown): unknown {
-  return (receipt as { payload?: { keyId?: unknown } } | null)?.payload?.keyId
-}
-
+/** The author of the files is unknown: nothing in them may begin a line. */
 function inWords(result: ProofResult): string {
   if (!result.valid) {
     const at = result.brokenAt === undefined ? '' : ` (event ${result.brokenAt})`
-    return `NOT VALID  ${result.reason}${at}: ${result.explanation}`
+    return visible(`NOT VALID  ${result.reason}${at}: ${result.explanation}`)
   }
   const { runId, agentName, status, costUsd, eventCount, finishedAt } = result.payload
-  const journal = result.journal === 'ok' ? `all ${eventCount} events match` : 'not checked (no --journal given)'
+  const lateBy = lateness(result.payload)
   return [
     `valid      run ${runId} of ${agentName}: ${status}, ${costUsd} USD, ended ${finishedAt}`,
-    `journal    ${journal}`,
-  ].join('\n')
+    ...(lateBy === undefined ? [] : [`late       ${lateBy}`]),
+    `journal    ${result.journal === 'ok' ? `all ${eventCount} events match` : 'not checked (no --journal given)'}`,
+  ]
+    .map(visible)
+    .join('\n')
 }

@@ -20,6 +20,10 @@ import { nativeCipher } from './native-crypto.ts'
 /** What a store was found to be: every receipt checked against the run and the journal beside it. */
 export interface Checked {
   receipts: number
+  /** How many of them hold. */
+  hold: number
+  /** Runs that ended and have none. */
+  without: number
   /** The first ones that do not hold, with the reason. */
   broken: string[]
 }
@@ -49,15 +53,15 @@ export async function checkStore(
   { tenantId, runIds }: { tenantId?: string; runIds?: readonly string[] } = {},
 ): Promise<Checked> {
   const problemOf = await receiptChecker(db, records)
-  const checked: Checked = { receipts: 0, broken: [] }
+  const checked: Checked = { receipts: 0, hold: 0, without: 0, broken: [] }
   async function check(ids: readonly string[]): Promise<void> {
     for (let at = 0; at < ids.length; at += AT_ONCE) {
       const some = ids.slice(at, at + AT_ONCE)
       const problems = await Promise.all(some.map(problemOf))
       checked.receipts += some.length
       for (const [one, problem] of problems.entries()) {
-        if (problem !== undefined && checked.broken.length < MOST_TOLD)
-          checked.broken.push(`run ${some[one]}: ${problem}`)
+        if (problem === undefined) checked.hold++
+        else if (checked.broken.length < MOST_TOLD) checked.broken.push(`run ${some[one]}: ${problem}`)
       }
     }
   }
@@ -66,11 +70,15 @@ export async function checkStore(
     return checked
   }
   const whose = tenantId === undefined ? '' : 'and tenant_id = ?'
+  const args = tenantId === undefined ? [] : [tenantId]
+  const none = 'finished_ms is not null and not exists (select 1 from receipts where run_id = runs.id)'
+  const [bare] = rowsOf<{ n: number }>(
+    await db.execute({ sql: `select count(*) as n from runs where ${none} ${whose}`, args }),
+  )
+  checked.without = bare?.n ?? 0
   for (let after = ''; ; ) {
     const sql = `select run_id from receipts where run_id > ? ${whose} order by run_id limit ${PAGE}`
-    const rows = rowsOf<{ run_id: string }>(
-      await db.execute({ sql, args: tenantId === undefined ? [after] : [after, tenantId] }),
-    )
+    const rows = rowsOf<{ run_id: string }>(await db.execute({ sql, args: [after, ...args] }))
     await check(rows.map(({ run_id }) => run_id))
     if (rows.length < PAGE) return checked
     after = rows.at(-1)!.run_id

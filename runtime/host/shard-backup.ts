@@ -74,10 +74,12 @@ export async function restoreShards(
       throw new RefusedError(`${path} is there already: stop the services and move it away`)
     }
   }
-  const checked: Checked = { receipts: 0, broken: [] }
+  const checked: Checked = { receipts: 0, hold: 0, without: 0, broken: [] }
   for (const { name, url } of all) {
     const one = await restoreTo(vars, join(folder, `${name}.db`), { force, place: filePath(url) })
     checked.receipts += one.receipts
+    checked.hold += one.hold
+    checked.without += one.without
     checked.broken.push(...one.broken.map(problem => `shard ${name}: ${problem}`))
     if (one.broken.length > 0 && !force) return checked
   }

@@ -56,7 +56,10 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       return (
         row &&
         readRow(`the receipt of run ${runId}`, row, ({ tenant_id, envelope }) => {
-          return { tenantId: tenant_id, receipt: objectIn<Receipt>(envelope) }
+          const receipt = objectIn<Receipt>(envelope)
+          const { payload } = receipt
+          if (payload.runId !== runId || payload.tenantId !== tenant_id) throw new RangeError('it is of another run')
+          return { tenantId: tenant_id, receipt }
         })
       )
     },

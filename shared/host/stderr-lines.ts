@@ -1,4 +1,5 @@
 import { readJson } from '../json/read-json.ts'
+import { visible } from '../log/visible.ts'
 
 export type LogFormat = 'json' | 'text'
 
@@ -38,12 +39,4 @@ export function textLine(json: string): string {
 function shown(value: unknown): string {
   if (typeof value === 'string' && /^[\w./:@+-]+$/.test(value)) return value
   return visible(JSON.stringify(value))
-}
-
-/** Control characters, line ends and marks of direction: `\p{C}` and the two separators. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
-
-/** A message may quote what a stranger sent: nothing of it moves the cursor or turns the text around. */
-function visible(text: string): string {
-  return text.replace(UNSEEN, found => `\\u{${found.codePointAt(0)?.toString(16)}}`)
 }

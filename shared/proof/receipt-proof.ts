@@ -89,6 +89,15 @@ export async function verifyProof(
   return (await journalFault(journal, payload, crypto)) ?? { valid: true, payload, journal: 'ok' }
 }
 
+/**
+ * A receipt is signed in the commit that ends its run; that of a run on a node when its end is reported, with the node's own signature. One
+ * that was signed later says what the store held then.
+ */
+export function lateness({ finishedAt, issuedAt, node }: ReceiptPayload): string | undefined {
+  if (node !== undefined || issuedAt === finishedAt) return undefined
+  return `signed ${issuedAt}, not in the commit that ended the run: it says what the store held then`
+}
+
 /** Why a journal is not the one that a signed payload speaks of. */
 export async function journalFault(
   given: unknown,

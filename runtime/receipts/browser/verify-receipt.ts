@@ -1,5 +1,5 @@
 import { readProof } from '../../../shared/proof/read-proof.ts'
-import { type ProofCrypto, verifyProof } from '../../../shared/proof/receipt-proof.ts'
+import { lateness, type ProofCrypto, verifyProof } from '../../../shared/proof/receipt-proof.ts'
 import { fromHex, toHex, utf8 } from '../../../shared/sign/bytes.ts'
 
 const webCrypto: ProofCrypto = {
@@ -36,9 +36,12 @@ export async function verifyReceipt(
   }
   const { runId, agentName, status, costUsd, finishedAt, eventCount } = result.payload
   const what = `Run ${runId} of ${agentName}: ${status}, ${costUsd} USD, ended ${finishedAt}.`
-  return result.journal === 'ok'
-    ? [true, `${what} All ${eventCount} events are the ones that were signed.`]
-    : [true, `${what} The journal was not given, so it was not checked.`]
+  const lateBy = lateness(result.payload)
+  const events =
+    result.journal === 'ok'
+      ? `All ${eventCount} events are the ones that were signed.`
+      : 'The journal was not given, so it was not checked.'
+  return [true, `${what} ${lateBy === undefined ? '' : `It was ${lateBy}. `}${events}`]
 }
 
 /** Why nothing could be said. */
