@@ -137,6 +137,22 @@ describe('router verify', () => {
     ])
   })
 
+  it.each([
+    ['tenant_id', "'b'"],
+    ['kind', "'prune'"],
+    ['seq', '1152921504606846976'],
+    ['digest', "'00'"],
+  ])('finds a checkpoint whose %s stands otherwise beside it', async (column, value) => {
+    const db = await folder.open()
+    await db.execute(`create table was as select * from checkpoints where ix = 1`)
+    await db.execute(`update checkpoints set ${column} = ${value} where ix = 1`)
+    const { code, out, err } = await router('verify')
+    await db.execute(`update checkpoints set ${column} = (select ${column} from was) where ix = 1`)
+    await db.execute('drop table was')
+    expect([code, out]).toEqual([1, 'NOT VALID (columns): 0 records\n'])
+    expect(err).toContain('the columns of number 1 say something else than it does')
+  })
+
   it('finds a cut end by checkpoints that were kept elsewhere', async () => {
     const lines = (await router('export', '--tenant', 'a', '--checkpoints')).out.trim().split('\n')
     const anchor = folder.path('anchor.jsonl')

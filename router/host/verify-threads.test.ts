@@ -48,6 +48,8 @@ const TAMPERING = {
   'a column that was edited': "update traces set total_nano = 1 where tenant_id = 'a' and seq = ?",
   'a record that was taken out': "delete from traces where tenant_id = 'a' and seq = ?",
   'a tail that was cut': "delete from traces where tenant_id = 'a' and seq >= ?",
+  'a record in a place so far behind that no number is it':
+    "update traces set seq = seq + 1152921504606846976 where tenant_id = 'a' and seq = ?",
   'a body that is no JSON': "update traces set body = substr(body, 2) where tenant_id = 'a' and seq = ?",
   'a record put in the place of another': `update traces set body =
     (select body from traces b where b.tenant_id = 'a' and b.seq = case traces.seq when 29 then 28 else traces.seq + 1 end)
@@ -66,6 +68,15 @@ it.each(Object.entries(TAMPERING))(
   },
   60_000,
 )
+
+it('finds a row in front of the chain, which no record of it names', async () => {
+  const store = await filled()
+  await store.db.execute("create temp table x as select * from traces where tenant_id = 'a' and seq = 4")
+  await store.db.execute("update x set seq = -3, trace_id = 'another'")
+  await store.db.execute('insert into traces select * from x')
+  const report = await both(store)
+  expect(report.tenants.find(({ tenant_id }) => tenant_id === 'a')).toMatchObject({ broken_at: 0, records: 31 })
+})
 
 it('finds an id that stands in two stretches', async () => {
   const store = await filled()

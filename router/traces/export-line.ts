@@ -11,7 +11,7 @@ type LineKind = 'record' | 'feedback' | 'checkpoint' | 'keys'
 /** A line that is no record cannot be taken for what it should be, so nothing is said of the rest. */
 export class ExportLineError extends Error {
   override name = 'ExportLineError'
-  readonly reason: ReadFault | 'unknown_member' | 'shape'
+  readonly reason: ReadFault | 'unknown_member' | 'shape' | 'columns'
   constructor(what: string, reason: ExportLineError['reason'], why: string) {
     super(`a line is no ${what}: ${why}`)
     this.reason = reason

@@ -1,13 +1,18 @@
 import { readJson } from '../../shared/json/read-json.ts'
+import { sha256 as portableSha256 } from '../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { checkpoints } from '../schema/tables.ts'
 import { tenantsSql } from './chains.ts'
 import type { RecordLine } from './check-stretch.ts'
+import { checkpointDigest } from './checkpoint.ts'
 import { ExportLineError, toCheckpoint } from './export-line.ts'
 import { rowColumns } from './trace-row.ts'
 
 const PAGE = 256
+/** The places that a row may have, whatever a chain has. */
+const FIRST = -(2 ** 63)
+const LAST = 2 ** 63
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export interface Span {
@@ -63,9 +68,9 @@ export interface SeqSpan {
   to?: number
 }
 
-// Each by its own look in the index: both in one would read every record between them.
+// Each by its own look in the index: both in one would read every record between them. A place that no number stands for is near one.
 export const endsSql =
-  'select (select min(seq) from traces where tenant_id = ?1) as low, (select max(seq) from traces where tenant_id = ?1) as high'
+  'select (select cast(min(seq) as real) from traces where tenant_id = ?1) as low, (select cast(max(seq) as real) from traces where tenant_id = ?1) as high'
 
 /** The first and the last place of a chain that has records. */
 export async function endsOf(db: Db, tenant: string): Promise<{ low: number; high: number } | undefined> {
@@ -73,15 +78,23 @@ export async function endsOf(db: Db, tenant: string): Promise<{ low: number; hig
   return row === undefined || row.low === null ? undefined : row
 }
 
-/** The chains of a store cut into pieces of so many places, in order. */
+/** Where a chain goes on behind a place; a gap may be as long as its author likes. */
+async function nextPlace(db: Db, tenant: string, behind: number): Promise<number | undefined> {
+  const sql = 'select cast(min(seq) as real) as next from traces where tenant_id = ? and seq > ?'
+  const [row] = rowsOf<{ next: number | null }>(await db.execute({ sql, args: [tenant, behind] }))
+  return row?.next ?? undefined
+}
+
+/** The chains of a store cut into pieces of so many places, in order. Behind the first place that is no safe number is one piece. */
 export async function seqSpans(db: Db, tenant: string | undefined, size: number): Promise<Required<SeqSpan>[]> {
   const spans: Required<SeqSpan>[] = []
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
     const ends = await endsOf(db, id)
     if (ends === undefined) continue
-    const { low, high } = ends
-    for (let from = low; from <= high; from += size) {
-      spans.push({ tenant: id, from, to: Math.min(from + size - 1, high) })
+    for (let from: number | undefined = ends.low; from !== undefined; ) {
+      const to: number = Number.isSafeInteger(from) ? Math.min(from + size - 1, ends.high) : LAST
+      spans.push({ tenant: id, from, to })
+      from = to < ends.high ? await nextPlace(db, id, to) : undefined
     }
   }
   return spans
@@ -111,52 +124,63 @@ export async function* exportFeedback(db: Db, { tenant }: Span = {}): AsyncGener
   for await (const lot of storedFeedback(db, tenant)) yield lot.map(line => line.text)
 }
 
-/** Checkpoints in the order in which they were made, read as strictly as those of an export. */
+/** Checkpoints in the order in which they were made, read as strictly as those of an export, and as the columns beside them say. */
 export async function storedCheckpoints(db: Db, span: Span = {}): Promise<Checkpoint[]> {
-  return (await checkpointBodies(db, span)).map(body => {
+  return (await checkpointRows(db, span)).map(row => {
     let text: string
     try {
-      text = decoder.decode(body)
+      text = decoder.decode(row.body)
     } catch {
       throw new ExportLineError('checkpoint', 'not_json', 'it is not UTF-8')
     }
-    return toCheckpoint(text)
+    const found = toCheckpoint(text)
+    const { tenant_id, kind, seq } = found
+    const isSame = tenant_id === row.tenant_id && kind === row.kind && seq === row.seq
+    if (isSame && checkpointDigest(found, portableSha256) === row.digest) return found
+    throw new ExportLineError(
+      'checkpoint',
+      'columns',
+      `the columns of number ${row.ix} say something else than it does`,
+    )
   })
 }
 
 /** The same as they stand in the store: what was put there is shown to who verifies an export. */
 export async function exportCheckpoints(db: Db, span: Span = {}): Promise<string[]> {
-  return (await checkpointBodies(db, span)).map(body => new TextDecoder().decode(body))
+  return (await checkpointRows(db, span)).map(({ body }) => new TextDecoder().decode(body))
+}
+
+interface CheckpointRow extends Pick<RowOf<typeof checkpoints>, 'ix' | 'tenant_id' | 'kind' | 'seq' | 'digest'> {
+  body: ArrayBuffer
 }
 
 /** Of a cut piece of a chain, those that name a record up to its end. */
-async function checkpointBodies(db: Db, { tenant, since, until }: Span): Promise<Uint8Array[]> {
+async function checkpointRows(db: Db, { tenant, since, until }: Span): Promise<CheckpointRow[]> {
   const answer = await db.execute({
     // As bytes: the local driver ends the process on text that is no UTF-8.
-    sql: `select tenant_id, seq, cast(body as blob) as body from checkpoints ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
+    sql: `select cast(ix as real) as ix, tenant_id, kind, cast(seq as real) as seq, digest, cast(body as blob) as body from checkpoints
+      ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
     args: tenant === undefined ? [] : [tenant],
   })
-  const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'tenant_id' | 'seq'> & { body: ArrayBuffer }>(answer)
+  const rows = rowsOf<CheckpointRow>(answer)
   const ends = new Map<string, number>()
   if (until !== undefined) {
     for (const id of new Set(rows.map(row => row.tenant_id))) {
       ends.set(id, (await seqWindow(db, id, since, until))?.to ?? -1)
     }
   }
-  return rows
-    .filter(row => row.seq <= (ends.get(row.tenant_id) ?? Number.MAX_SAFE_INTEGER))
-    .map(row => new Uint8Array(row.body))
+  return rows.filter(row => row.seq <= (ends.get(row.tenant_id) ?? LAST))
 }
 
 async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {
-  if (since === undefined && until === undefined) return { from: 0, to: Number.MAX_SAFE_INTEGER }
+  if (since === undefined && until === undefined) return { from: FIRST, to: LAST }
   const answer = await db.execute({
-    sql: 'select min(seq) as low, max(seq) as high from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ?',
+    sql: 'select cast(min(seq) as real) as low, cast(max(seq) as real) as high from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ?',
     args: [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
   })
   const [row] = rowsOf<Ends>(answer)
   if (row === undefined || row.low === null) return undefined
-  return { from: since === undefined ? 0 : row.low, to: row.high }
+  return { from: since === undefined ? FIRST : row.low, to: row.high }
 }
 
 interface Pages extends SeqSpan {
@@ -179,9 +203,9 @@ interface StoredRow {
  */
 async function* pages(
   db: Db,
-  { table, tenant, columns = "''", from = 0, to = Number.MAX_SAFE_INTEGER }: Pages,
+  { table, tenant, columns = "''", from = FIRST, to = LAST }: Pages,
 ): AsyncGenerator<StoredRow[]> {
-  const sql = `select count(*) as count, max(seq) as last,
+  const sql = `select count(*) as count, cast(max(seq) as real) as last,
       cast(group_concat(length(cast(columns as blob)) || ' ' || length(cast(body as blob)) || ' ' || columns || body, '') as blob) as page
     from (select seq, body, ${columns} as columns from ${table}
       where tenant_id = ? and seq >= ? and seq <= ? order by seq limit ${PAGE})`
@@ -189,7 +213,8 @@ async function* pages(
     const [page] = rowsOf<PageRow>(await db.execute({ sql, args: [tenant, next, to] }))
     if (page === undefined || page.last === null) return
     yield cutPage(new Uint8Array(page.page))
-    if (page.count < PAGE) return
+    // Behind a place that is no safe number the next one cannot be named; the chain broke before it.
+    if (page.count < PAGE || !Number.isSafeInteger(page.last)) return
     next = page.last + 1
   }
 }

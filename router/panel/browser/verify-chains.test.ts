@@ -157,6 +157,12 @@ describe('the check in the browser', () => {
     expect(verdict?.broken).toBeUndefined()
   })
 
+  it('finds a record in front of the chain, which holds by itself', async () => {
+    const front = sealedLine(traceText(sampleTrace({ at: 0, session: 's' })), { seq: -4, hash: GENESIS }, sha256)
+    const source = sourceOf([[...whole.records.toReversed(), JSON.parse(front.body)]], whole.checkpoints)
+    expect((await verifyChains(source))[0]).toMatchObject({ records: LENGTH + 1, broken: { index: 0, reason: 'seq' } })
+  })
+
   it('begins behind the records that were pruned', async () => {
     const { sig: _, ...first } = whole.checkpoints[0]!
     const { checkpoint } = await signCheckpoint(

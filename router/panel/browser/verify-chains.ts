@@ -245,8 +245,10 @@ function chainOf(read: readonly Link[], start: number, settled: number): ReadCha
 function inOrder(links: readonly Link[], start: number): Link[] {
   const sound = new Set(links.filter(({ holds }) => holds).map(({ seq }) => seq))
   const isLost = ({ seq, holds }: Link) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
+  // Its number was one of the chain, so that it was pruned while the records were read.
+  const isPruned = ({ seq, holds }: Link) => seq >= 0 && seq <= start && holds
   const place = (link: Link) => (isLost(link) ? Number.MAX_VALUE : link.seq)
-  return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
+  return links.filter(link => !isPruned(link)).sort((a, b) => place(a) - place(b))
 }
 
 function holdsOwnHash(record: unknown): boolean {
