@@ -69,7 +69,7 @@ def walk(records, kind, tenant, seq, head, ids):  # the hash of each record by i
     return hashes
 def export(key, data):
     chains, ids, keys = {}, set(), {sha256(raw)[:16]: raw for raw in map(unbase64, key.split(","))}
-    for value in map(read, filter(bytes.strip, data.split(b"\n"))):
+    for value in (read(line) for line in data.split(b"\n") if line.strip(b" \t\r")):
         kind = next((kind for name, kind in KINDS.items() if name in value), "record")
         value.get("kind", "head") in ("head", "prune") or refuse("shape")
         for one in fixed(value, MEMBERS[kind]).get("keys", ()):

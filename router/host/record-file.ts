@@ -1,6 +1,6 @@
 import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
-import { ExportLineError, toCheckpoint } from '../traces/export-line.ts'
+import { ExportLineError, isBlank, toCheckpoint } from '../traces/export-line.ts'
 
 /** A file that verify was given cannot be used. The message is one sentence for the person at the terminal. */
 export class RecordFileError extends Error {
@@ -43,5 +43,5 @@ function decoded(bytes: Uint8Array): string | undefined {
 function linesOf(bytes: Buffer): string[] {
   const lines =
     decoded(bytes)?.split('\n') ?? eachLine(bytes).map(line => decoded(line) ?? `not UTF-8: ${line.toString()}`)
-  return lines.filter(line => line.trim() !== '')
+  return lines.filter(line => !isBlank(line))
 }

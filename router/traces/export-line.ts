@@ -18,6 +18,9 @@ export class ExportLineError extends Error {
   }
 }
 
+/** White space of JSON alone: such a line is passed over. */
+export const isBlank = (line: string): boolean => /^[ \t\r]*$/.test(line)
+
 /** Which kind of line this is, by a member that only this kind has. Nothing else of a record is read for that. */
 function kindOfLine(line: string): LineKind {
   if (line.includes('"attempts":')) return 'record'

@@ -4,7 +4,7 @@ import { publicKey } from '../../../shared/sign/ed25519.ts'
 import { sha256 } from '../../../shared/sign/sha256.ts'
 import type { VerifyReport } from '../../../shared/wire/router/checkpoint.ts'
 import type { TrustedKeys } from '../../traces/checkpoint.ts'
-import { ExportLineError, exportExtras, exportRecords, toKeys } from '../../traces/export-line.ts'
+import { ExportLineError, exportExtras, exportRecords, isBlank, toKeys } from '../../traces/export-line.ts'
 import { trustedKeys } from '../../traces/keys.ts'
 import { signedReport } from '../../traces/signed-report.ts'
 import { verifyRecords } from '../../traces/verify.ts'
@@ -14,7 +14,7 @@ export async function verifyExport(bytes: Uint8Array, key: string): Promise<Veri
   try {
     const lines = proofText(bytes)
       .split('\n')
-      .filter(line => line.trim() !== '')
+      .filter(line => !isBlank(line))
     const lots = () => oneLot(lines)
     const { checkpoints, keys: listed, feedback } = await exportExtras(lots())
     const keys = key.trim() === '' ? trustedKeys({ keys: listed.flatMap(({ keys }) => keys) }) : keptKeys(key.trim())
