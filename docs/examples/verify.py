@@ -56,7 +56,7 @@ def receipt(fingerprint, data, journal=None):
     if len(journal["events"]) != count: refuse("event_count_mismatch")
     if head != payload["journalHash"]: refuse("journal_hash_mismatch")
     said = dict(runId=run, chain="sha256-v1", genesis=genesis, head=head, eventCount=count, sealed=True)
-    if not same({**said, **without(journal, "events")}, said): refuse("journal_header_mismatch")
+    if not same({**said, **without(journal, "events"), "runId": journal["runId"], "chain": journal["chain"]}, said): refuse("journal_header_mismatch")
 def walk(records, kind, tenant, seq, head, ids):  # the hash of each record by its number
     hashes = {seq: head}
     for record in records:

@@ -137,6 +137,19 @@ describe('router verify', () => {
     ])
   })
 
+  it.each(['\ufeff', '\u2028', '\u00a0', '\f'])(
+    'takes for blank what is white space of JSON, which %j is not',
+    async line => {
+      const file = folder.path('blank.jsonl')
+      const whole = (await router('export', '--checkpoints')).out
+      await writeFile(file, `\n \t\r\n${whole}\r\n`)
+      expect((await router('verify', '--file', file)).code).toBe(0)
+      await writeFile(file, `${whole}${line}\n`)
+      const { code, out } = await router('verify', '--file', file)
+      expect([code, out]).toEqual([1, expect.stringContaining('(parse)')])
+    },
+  )
+
   it.each([
     ['tenant_id', "'b'"],
     ['kind', "'prune'"],

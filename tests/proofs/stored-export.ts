@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import type { InStatement, InValue } from '@libsql/client/web'
 import { auditSession } from '../../router/host/audit-session.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
+import { checkpointDigest } from '../../router/traces/checkpoint.ts'
 import { type Cell, type RowPart, rowColumns, rowOf } from '../../router/traces/trace-row.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { Checkpoint, RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import { kindOfLine } from './router-proofs.ts'
 import { commandReport, type Handed, reportSays } from './verifiers.ts'
 
@@ -79,8 +81,8 @@ function statements(text: Buffer, keys: RouterKeys): InStatement[] {
     }
     if (kind === 'checkpoint') {
       found.push({
-        sql: `insert into checkpoints (tenant_id, kind, seq, digest, body) values (?, ?, ?, '', cast(? as text))`,
-        args: [tenant, String(line.kind), Number(line.seq), bytes],
+        sql: `insert into checkpoints (tenant_id, kind, seq, digest, body) values (?, ?, ?, ?, cast(? as text))`,
+        args: [tenant, String(line.kind), Number(line.seq), digestOf(line), bytes],
       })
     }
   }
@@ -104,6 +106,15 @@ function parsed(bytes: Buffer): Line {
     return readJson(bytes.toString()) as Line
   } catch {
     return {}
+  }
+}
+
+/** What has no canonical form has no digest. */
+function digestOf(line: Line): string {
+  try {
+    return checkpointDigest(line as unknown as Checkpoint, nativeSha256)
+  } catch {
+    return ''
   }
 }
 
