@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Log } from '../../shared/log/log.ts'
@@ -12,6 +13,7 @@ import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import { type Directory, directory, type Shard } from '../shards/directory.ts'
 import { directorySteps } from '../shards/directory-steps.ts'
+import { missingTenants } from '../shards/identity.ts'
 import { type Places, places, type ShardService } from '../shards/places.ts'
 import { SHARD_HEADER } from '../shards/request-route.ts'
 import { shardedFetch } from '../shards/sharded-fetch.ts'
@@ -57,10 +59,21 @@ export async function openDirectory(env: RuntimeEnv): Promise<{ db: Db; shards: 
   return { db, shards: directory(db) }
 }
 
-export async function openShardStore(env: RuntimeEnv, { url }: Pick<Shard, 'url'>): Promise<Db> {
+/** Only `runtime shards add` makes one: elsewhere an empty database would stand in the place of a lost one. */
+export async function openShardStore(
+  env: RuntimeEnv,
+  { url }: Pick<Shard, 'url'>,
+  { create = false } = {},
+): Promise<Db> {
   const { PLATFORM_DATABASE_TOKEN: token } = env
+  const isThere = create || SERVER.test(url) || (await stat(filePath(url)).catch(() => undefined)) !== undefined
+  if (!isThere)
+    throw new DbOpenError('missing', `There is no database at ${url}, where a shard is by the directory: put it back.`)
   return openDb(url, { ...(token && { token }) })
 }
+
+export const SERVER = /^(?:https?|libsql|wss?):/i
+export const filePath = (url: string): string => url.replace(/^file:(?:\/\/)?/, '')
 
 interface Opened extends ShardService {
   readonly shard: Shard
@@ -72,7 +85,7 @@ interface Opened extends ShardService {
 export async function serveShards({ env, options, log, loginTries }: ServeShardsDeps): Promise<ServedRuntime> {
   const { db: directoryDb, shards: known } = await openDirectory(env)
   const all: Opened[] = []
-  const own = shardOpener({ env, options, log, loginTries })
+  const own = shardOpener({ env, options, log, loginTries }, known)
   const bootstrap = env.PLATFORM_BOOTSTRAP_KEY
   const found = places({
     directory: known,
@@ -238,10 +251,25 @@ function wakeArrived(found: Places, all: readonly Opened[]): void {
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-function shardOpener({ env, options, log, loginTries }: ServeShardsDeps) {
+function shardOpener({ env, options, log, loginTries }: ServeShardsDeps, known: Directory) {
+  async function openOwn(shard: Shard): Promise<Db> {
+    const db = await openShardStore(env, shard)
+    try {
+      const missing = await missingTenants(known, db, shard)
+      if (missing.length > 0)
+        log.error('the directory places tenants in a shard that has none of that name', {
+          ...{ shard: shard.name, tenants: missing.length, first: missing[0] },
+        })
+      return db
+    } catch (error) {
+      await db.close()
+      throw error
+    }
+  }
+
   return {
     async open(shard: Shard): Promise<{ db: Db; runtime: Runtime }> {
-      const db = await openShardStore(env, shard)
+      const db = await openOwn(shard)
       const { peer } = options
       const runtime = createRuntime({
         ...options,

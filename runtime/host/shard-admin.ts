@@ -44,10 +44,11 @@ export async function eachShard<T>(
   env: RuntimeEnv,
   shards: readonly Shard[],
   act: (db: Db, shard: Shard) => Promise<T>,
+  how: { create?: boolean } = {},
 ): Promise<T[]> {
   const results: T[] = []
   for (const shard of shards) {
-    const db = await openShardStore(env, shard)
+    const db = await openShardStore(env, shard, how)
     try {
       results.push(await act(db, shard))
     } finally {
@@ -67,7 +68,7 @@ export async function addShard(vars: Vars, given: Pick<Shard, 'name' | 'url'>): 
     const other = known.find(one => one.name === name || one.url === url)
     if (other) throw new RefusedError(`shard ${other.name} is there already, at ${other.url}`)
     const [first] = known
-    const tenants = await eachShard(env, [{ ...given, state: 'open' }], async db => {
+    const made = async (db: Db): Promise<string[]> => {
       await migrate(db, 'runtime', runtimeSteps)
       if (first) {
         await eachShard(env, [first], from => refuseUsed(from, db, url))
@@ -76,7 +77,8 @@ export async function addShard(vars: Vars, given: Pick<Shard, 'name' | 'url'>): 
       }
       await makeIdentity(env, db)
       return tenantIds(db)
-    })
+    }
+    const tenants = await eachShard(env, [{ ...given, state: 'open' }], made, { create: true })
     await shards.add({ name, url, state: 'open' }, Date.now())
     const own = tenants.flat()
     for (const tenantId of own) await shards.learn({ tenantId, shard: name })

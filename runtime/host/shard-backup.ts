@@ -8,13 +8,10 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import type { Checked } from './check-receipts.ts'
-import { openDirectory, openShardStore } from './open-shards.ts'
+import { filePath, openDirectory, openShardStore, SERVER } from './open-shards.ts'
 import { restoreTo } from './store-files.ts'
 
-const SERVER = /^(?:https?|libsql|wss?):/i
 const DIRECTORY = 'directory.db'
-
-const filePath = (url: string): string => url.replace(/^file:(?:\/\/)?/, '')
 
 /**
  * A folder with a file for each shard and one for the directory. Those of a server are its own business, so a directory that names one is

@@ -66,6 +66,11 @@ export function directory(db: Db) {
       return new Map(rowsOf<{ shard: string; n: number }>(found).map(({ shard, n }) => [shard, n]))
     },
 
+    async tenantsIn(shard: string): Promise<string[]> {
+      const found = await db.execute({ sql: 'select tenant_id from shard_tenants where shard = ?', args: [shard] })
+      return rowsOf<{ tenant_id: string }>(found).map(row => row.tenant_id)
+    },
+
     async placeOf(tenantId: string): Promise<Place | undefined> {
       const found = await db.execute({ sql: `${PLACED} where t.tenant_id = ?`, args: [tenantId] })
       return rowsOf<PlaceRow>(found).map(toPlace)[0]
