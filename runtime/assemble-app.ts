@@ -138,7 +138,6 @@ function assembleSessionRoutes(
       placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
       turnTimeoutMs,
     }),
-    isElsewhere: nodes.isElsewhere,
   }
 }
 

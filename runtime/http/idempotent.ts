@@ -45,7 +45,7 @@ export interface KeyedCall {
   bodyKey: string | undefined
   /** Members of the answer that are shown once; stored and repeated as `"***"`. */
   oneTime?: readonly string[] | undefined
-  byReference?: (() => Promise<boolean>) | undefined
+  byReference?: true | undefined
   again(objectId: string): Promise<Response>
   run(idempotency: Idempotency): Promise<Response>
 }
@@ -81,7 +81,7 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
       if (!first.ok) return first
       answer = first
       // Bound in the transaction that made the object.
-      if (await byReference?.()) return answer
+      if (byReference) return answer
       const text = masked(await answer.clone().text(), oneTime)
       await store.complete(attempt, { status: answer.status, text })
       return answer

@@ -26,8 +26,8 @@ export interface Repeat<E> {
    * first, with `"***"` for each one-time secret.
    */
   again(call: Call<E>, objectId: string): Outcome<E>
-  /** True where only a node may keep the answer: then a repeat reads it again by `again`, and only the object's id is stored. */
-  byReference?(call: Call<E>): Promise<boolean>
+  /** The answer holds texts that can be deleted, or that only a node may keep: only the object's id is stored, and a repeat reads it by `again`. */
+  byReference?: true
   /** Members of the answer that are shown once; stored and repeated as `"***"`. */
   oneTime?: readonly string[]
   /** A key that the body may carry for clients without headers; the header wins. */
@@ -70,7 +70,7 @@ export function keyedOperation<const E extends Endpoint & { readonly idempotent:
         body: call.body,
         bodyKey: bodyKey?.(call.body),
         oneTime,
-        byReference: byReference && (() => byReference(call)),
+        byReference,
         again: async objectId => toResponse(context, await again(call, objectId), status),
         run: async idempotency => toResponse(context, await handle({ ...call, idempotency }), status),
       })

@@ -367,9 +367,6 @@ export function assembleNodes(options: NodesOptions) {
 
     sessions: sessions.store(options.ownSessions.store),
 
-    /** Whether a node holds that session. */
-    isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
-
     holdSession: ({ placementFor }: Pick<PlacedRuns, 'placementFor'>, tenantId: string, version: AgentVersion) =>
       holdSession({ options, engaged, placementFor, sessions }, tenantId, version),
 

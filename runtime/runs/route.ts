@@ -14,7 +14,10 @@ import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 
 export interface RunsDeps {
-  runs: RunStore
+  runs: RunStore & {
+    /** Without a request to a node. */
+    near: RunStore['get']
+  }
   index: Pick<RunIndex, 'catchUp'>
   service: RunService
 }
@@ -34,7 +37,7 @@ export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
     own(principal, await runs.summary(id), 'run', id)
 
   async function again(_: unknown, runId: string): Promise<Run> {
-    const run = await runs.get(runId)
+    const run = await runs.near(runId)
     if (!run) throw notFound('run', runId)
     return createdRun(run)
   }
@@ -43,7 +46,7 @@ export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
     keyedOperation(
       endpoints.create,
       async ({ principal, body, idempotency }) => service.start(principal.tenantId, body, idempotency.bind),
-      { again, bodyKey: ({ idempotencyKey }) => idempotencyKey },
+      { again, byReference: true, bodyKey: ({ idempotencyKey }) => idempotencyKey },
     ),
     operation(endpoints.list, async call => {
       const { principal, query, context } = call
@@ -65,9 +68,12 @@ export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
       async call => {
         return service.fork(await find(call), call.body, call.idempotency.bind)
       },
-      { again },
+      { again, byReference: true },
     ),
-    keyedOperation(endpoints.retry, async call => service.retry(await find(call), call.idempotency.bind), { again }),
+    keyedOperation(endpoints.retry, async call => service.retry(await find(call), call.idempotency.bind), {
+      again,
+      byReference: true,
+    }),
     operation(endpoints.signal, async call => {
       await service.signal(await findSummary(call), call.params.name, call.body.value)
     }),

@@ -29,7 +29,7 @@ export function scheduleOperations({ store, service, zones, now }: SchedulesDeps
       endpoints.create,
       async ({ principal, body, idempotency }) =>
         toSchedule(await service.create(principal.tenantId, body, idempotency), zones),
-      { again: async ({ principal }, id) => toSchedule(await find(principal, { id }), zones) },
+      { again: async ({ principal }, id) => toSchedule(await find(principal, { id }), zones), byReference: true },
     ),
     operation(endpoints.list, async call => {
       const page = pageOf(call)

@@ -17,14 +17,12 @@ export interface SessionsDeps extends FollowDeps {
   service: SessionService
   heartbeatMs: number
   clients: StreamClients
-  /** Whether a node holds that session: then nothing that is said in it may be kept here. */
-  isElsewhere: (sessionId: string) => Promise<boolean>
 }
 
 const RETRY_MS = 1500
 
 /** Sessions: open, talk, listen, stop (docs/spec/runtime.md §7 and §6). */
-export function sessionOperations({ service, heartbeatMs, isElsewhere, ...deps }: SessionsDeps): Operation[] {
+export function sessionOperations({ service, heartbeatMs, ...deps }: SessionsDeps): Operation[] {
   const { store } = deps
 
   const find = async (principal: Principal, { id }: { id: string }): Promise<SessionRow> =>
@@ -34,7 +32,10 @@ export function sessionOperations({ service, heartbeatMs, isElsewhere, ...deps }
     keyedOperation(
       endpoints.create,
       ({ principal, body, idempotency }) => service.open(principal.tenantId, body, idempotency.bind),
-      { again: async ({ principal }, id) => asOpened((await find(principal, { id })).wire) },
+      {
+        again: async ({ principal }, id) => service.withVm(asOpened((await find(principal, { id })).wire)),
+        byReference: true,
+      },
     ),
     operation(endpoints.list, async call => {
       const page = pageOf(call)
@@ -51,7 +52,7 @@ export function sessionOperations({ service, heartbeatMs, isElsewhere, ...deps }
         service.send(await find(principal, params), body, idempotency.bind),
       {
         again: ({ params }, turnId) => service.replyAgain(params.id, turnId),
-        byReference: ({ params }) => isElsewhere(params.id),
+        byReference: true,
       },
     ),
     operation(endpoints.stop, async ({ principal, params }) => service.stop(await find(principal, params))),

@@ -85,6 +85,8 @@ export function sessionService(deps: SessionServiceDeps) {
       // Most often it has ended; where its node is away, this says so at once.
       const end = await store.turn(turnId)
       if (end) return replyOf(sessionId, end)
+      await findSession(deps, sessionId)
+      if (!(await deps.summary(turnId))) throw notFound('run', turnId)
       const turn = wait(sessionId, turnId)
       await live.look(sessionId)
       return replyTo(deps, sessionId, turnId, await turn.done)

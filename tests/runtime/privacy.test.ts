@@ -253,6 +253,19 @@ describe('privacy.storePrompts: false', () => {
     ])
   })
 
+  it('gives none of it again under the key of the call that began the run', async () => {
+    const on = await fixture([saying(ANSWER)], { url }, manifest)
+    const key = { 'idempotency-key': 'k' }
+    const begin = () => on.call('POST', '/v1/runs', { agentName: 'friend', input: { prompt: PROMPT } }, key)
+    const { id } = (await (await begin()).json()) as Run
+    await ended(on, id)
+    const again = await begin()
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+    const answer = (await again.json()) as Run
+    expect([answer.id, answer.status, answer.input]).toEqual([id, 'queued', undefined])
+    expect((await on.db.execute('select bound, answer from idempotency')).rows).toEqual([{ bound: id, answer: null }])
+  })
+
   it('drops a run that fails or is cancelled as well', async () => {
     const on = await fixture([asking], { url }, manifest)
     const { id } = await start(on, PROMPT)
@@ -270,5 +283,48 @@ describe('privacy.storePrompts: false', () => {
     await on.json(200, 'POST', `/v1/sessions/${id}/stop`)
     for (const turn of [first, second]) expect(await texts(on, turn.turnId)).not.toMatch(/canary|and then/)
     expect((await get(on, id)).messages?.map(({ content }) => content)).toEqual(['', 'one', '', 'two'])
+  })
+})
+
+describe('what is deleted', () => {
+  it('is given to no later call under an Idempotency-Key, which is told so and does nothing', async () => {
+    const on = await fixture([saying('one'), saying('two'), saying('three')], { url })
+    const agentName = 'friend'
+    const keyed = (path: string, body: object) => on.call('POST', path, body, { 'idempotency-key': 'k' })
+    const made = async (path: string, body: object) => {
+      const first = await keyed(path, body)
+      const again = await keyed(path, body)
+      expect([path, again.headers.get('idempotency-replayed')]).toEqual([path, 'true'])
+      const answer = (await first.json()) as { id: string; turnId: string }
+      expect(await again.json()).toEqual(answer)
+      return answer
+    }
+    const run = { agentName, input: { prompt: EMAIL } }
+    const { id } = await made('/v1/runs', run)
+    await ended(on, id)
+    const fork = { fromStepId: 'model-1' }
+    const forked = await made(`/v1/runs/${id}/fork`, fork)
+    await ended(on, forked.id)
+    const opening = { agentName, title: EMAIL, environment: { OWNER: EMAIL } }
+    const session = await made('/v1/sessions', opening)
+    const messages = `/v1/sessions/${session.id}/messages`
+    const { turnId } = await made(messages, { content: EMAIL })
+    const schedule = { agentName, cronExpr: '0 0 1 1 *', config: { input: { prompt: EMAIL } } }
+    const { id: scheduleId } = await made('/v1/schedules', schedule)
+    const gone: [string, string, object][] = [
+      [`/v1/runs/${forked.id}`, `/v1/runs/${id}/fork`, fork],
+      [`/v1/runs/${id}`, '/v1/runs', run],
+      [`/v1/runs/${turnId}`, messages, { content: EMAIL }],
+      [`/v1/sessions/${session.id}`, '/v1/sessions', opening],
+      [`/v1/sessions/${session.id}`, messages, { content: EMAIL }],
+      [`/v1/schedules/${scheduleId}`, '/v1/schedules', schedule],
+    ]
+    for (const [object, path, body] of gone) {
+      const status = (await on.call('DELETE', object)).status
+      expect([object, [204, 404].includes(status)]).toEqual([object, true])
+      const again = await keyed(path, body)
+      expect([path, again.status, (await again.text()).includes(EMAIL)]).toEqual([path, 404, false])
+    }
+    expect(await on.json(200, 'GET', '/v1/runs')).toEqual([])
   })
 })
