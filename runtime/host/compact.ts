@@ -1,5 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { type Compacted, compactFile } from '../../shared/host/compact-file.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 
@@ -11,8 +13,25 @@ export async function compact(vars: Record<string, string | undefined>): Promise
     if (db.kind === 'remote') {
       throw new EnvError('PLATFORM_DATABASE_URL names a server: compact it with the server’s own means')
     }
+    await mergeSearch(db)
     return await compactFile(db)
   } finally {
     await db.close()
+  }
+}
+
+/** Pages of the index that one transaction writes. */
+const PAGES = 256
+
+/** Words of deleted runs stay in the parts of the search index until these are merged: into one part, some pages at a time, as `compactFile` works. */
+async function mergeSearch(db: Db): Promise<void> {
+  const written = 'select total_changes() as n'
+  for (let pages = -PAGES; ; pages = PAGES) {
+    const began = performance.now()
+    const merge = { sql: "insert into run_search (run_search, rank) values ('merge', ?)", args: [pages] }
+    const [before, , after] = await db.write([written, merge, written])
+    // One is the statement itself: nothing was left to merge.
+    if (rowsOf<{ n: number }>(after!)[0]!.n - rowsOf<{ n: number }>(before!)[0]!.n < 2) return
+    await pause(performance.now() - began)
   }
 }

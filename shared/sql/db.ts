@@ -83,7 +83,13 @@ function connectionSettings(options: PrepareOptions): string[] {
     'pragma trusted_schema = off',
     ...(kind === 'file' && !readOnly
       ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
-        ['pragma journal_size_limit = 67108864', `pragma wal_autocheckpoint = ${checkpointPages}`]
+        // What is deleted is overwritten, in pages that stay and in those that become free. Nothing else costs more for it (measured: making
+        // runs nothing, deleting them two fifths more processor time).
+        [
+          'pragma journal_size_limit = 67108864',
+          `pragma wal_autocheckpoint = ${checkpointPages}`,
+          'pragma secure_delete = on',
+        ]
       : []),
     // Last: enforced by the engine, also for statements that only look like reads.
     ...(readOnly ? ['pragma query_only = on'] : []),

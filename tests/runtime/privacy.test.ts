@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { compact } from '../../runtime/host/compact.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -326,5 +327,29 @@ describe('what is deleted', () => {
       expect([path, again.status, (await again.text()).includes(EMAIL)]).toEqual([path, 404, false])
     }
     expect(await on.json(200, 'GET', '/v1/runs')).toEqual([])
+  })
+
+  it('is overwritten in the file, and gone from the log and the search once it was compacted', async () => {
+    // Without a master key everything stands in clear.
+    const on = await fixture([saying(`${EMAIL} `.repeat(2000)), saying('two'), saying('three')], { url })
+    const kept = await start(on, 'kept')
+    await ended(on, kept.id)
+    const body = {
+      agentName: 'friend',
+      input: { prompt: `${EMAIL} ${'x'.repeat(50_000)}` },
+      labels: { of: 'label-canary' },
+    }
+    const { id } = await on.json<Run>(201, 'POST', '/v1/runs', body)
+    await ended(on, id)
+    const session = await on.opened()
+    const { turnId } = await said(on, session.id, BADGE)
+    expect(await on.json(200, 'GET', '/v1/runs?q=bob')).toHaveLength(1)
+    const runs = await on.json<Run[]>(200, 'GET', '/v1/runs')
+    expect((await on.call('DELETE', `/v1/sessions/${session.id}`)).status).toBe(204)
+    for (const run of [...runs, { id: turnId }])
+      expect((await on.call('DELETE', `/v1/runs/${run.id}`)).status).toBe(204)
+    await compact({ PLATFORM_DATABASE_URL: url })
+    await expectClean()
+    expect(await filesOf('store')).not.toContain('canary')
   })
 })
