@@ -53,7 +53,7 @@ export class ArchiveCommand extends ServiceCommand {
     const before = Date.now() - Number(this.days) * DAY_MS
     await makeFolder(this.to)
     const keys = join(this.to, 'keys.json')
-    await writeFile(keys, JSON.stringify(await client.receipts.keys()) + '\n')
+    await writeFile(keys, JSON.stringify(await client.receipts.keys()) + '\n', { mode: 0o600 })
     const path = join(this.to, `runs-${new Date().toISOString().replaceAll(/[-:]/g, '').replace('.', '')}.jsonl`)
     const file = await open(`${path}.part`, 'wx', 0o600)
     const written: Pick<Run, 'id' | 'sessionId'>[] = []

@@ -9,7 +9,7 @@ import { type CgroupLimits, CPU_PERIOD, TMP_MB } from '../oci/cgroups.ts'
 import { newOwnedId } from '../owned-id.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { FDS, QEMU_OVERHEAD_MB, type Ram, ramMbOf } from './machine.ts'
-import { giveToQemu, type QemuProcess, ramFolder, startQemu } from './qemu-process.ts'
+import { giveToQemu, type QemuProcess, ramFolder, startQemu, takeRamFolder } from './qemu-process.ts'
 import { giveSealed, type SavedState } from './saved-state.ts'
 
 export interface QemuOptions {
@@ -54,7 +54,7 @@ export function qemuMachines(options: QemuOptions) {
   const folders = new Set<string>()
 
   async function newFolder(id: string): Promise<string> {
-    const folder = join(await ramFolder(), id)
+    const folder = join(await takeRamFolder(await ramFolder()), id)
     await makeFolder(folder, 0o711)
     await giveToQemu(folder)
     folders.add(folder)

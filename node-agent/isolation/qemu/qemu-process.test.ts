@@ -1,10 +1,10 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NO_IMAGE } from '../../guest/image-manifest.ts'
 import { CPU_PERIOD } from '../oci/cgroups.ts'
-import { startQemu } from './qemu-process.ts'
+import { startQemu, takeRamFolder } from './qemu-process.ts'
 
 const root = process.getuid?.() === 0
 const STARTS = 25
@@ -56,5 +56,37 @@ describe.runIf(root)('a QEMU that ends while its limits are read back', () => {
       message: 'QEMU started no machine: secret: .',
     })
     delete process.env.WAYBILL_TEST_SECRET
+  })
+})
+
+describe('the folder of the memory of machines', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-qemu-'))
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('is made so that QEMU walks through it, under any umask', async () => {
+    const place = join(folder, 'own')
+    const before = process.umask(0o077)
+    try {
+      expect(await takeRamFolder(place)).toBe(place)
+      await chmod(place, 0o700)
+      await takeRamFolder(place)
+    } finally {
+      process.umask(before)
+    }
+    expect((await stat(place)).mode & 0o777).toBe(0o711)
+  })
+
+  it('is not taken from another account that laid it there first', async () => {
+    const [open, away, link] = ['open', 'away', 'link'].map(name => join(folder, name)) as [string, string, string]
+    await mkdir(open)
+    await chmod(open, 0o777)
+    await mkdir(away, { mode: 0o711 })
+    await symlink(away, link)
+    for (const place of [open, link, ...(root ? [] : ['/proc'])]) {
+      await expect(takeRamFolder(place)).rejects.toMatchObject({ code: 'start_failed' })
+    }
   })
 })

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
-import { chown } from 'node:fs/promises'
+import { chmod, chown, lstat } from 'node:fs/promises'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { IsolationError } from '../driver.ts'
 import { kvmGroup } from '../kvm.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
@@ -108,4 +109,16 @@ export async function startQemu({ binary, machine, state: from, cgroup }: QemuPr
 /** A folder in memory for the memory of machines, where there is one. */
 export async function ramFolder(): Promise<string> {
   return (await isInMemory('/dev/shm')) ? '/dev/shm/waybill-node' : '/tmp/waybill-node'
+}
+
+/** Makes that folder, or takes one that is this account's alone: who else may write to it could put other memory in the place of a machine's, or read it. */
+export async function takeRamFolder(folder: string): Promise<string> {
+  await makeFolder(folder, 0o711)
+  const found = await lstat(folder)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o022) !== 0) {
+    throw new IsolationError('start_failed', `Another account may write to ${folder}: remove it.`)
+  }
+  // QEMU walks through it as another account, whatever the umask is.
+  await chmod(folder, 0o711)
+  return folder
 }
