@@ -48,6 +48,8 @@ export function admit(endpoint: Endpoint): MiddlewareHandler<RuntimeHttpEnv> {
   return async (c, next) => {
     refuseWithoutScope(c.get('principal'), endpoint.scopes ?? [])
     refuseUnknownQuery(c.req, endpoint)
+    // What a caller may read stays in no cache of a browser or a proxy.
+    c.header('cache-control', 'no-store')
     await next()
   }
 }

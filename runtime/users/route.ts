@@ -72,7 +72,7 @@ export function userOperations({ people, now, newId, publicUrl }: UsersDeps): Op
         return shown(context, row, token, link.expiresMs)
       },
       {
-        oneTime: ['linkToken', 'link'],
+        byReference: true,
         async again({ context }, id) {
           const row = await people.get(id)
           if (row === undefined) throw notFound('person', id)

@@ -312,6 +312,8 @@ describe('what is deleted', () => {
     const { turnId } = await made(messages, { content: EMAIL })
     const schedule = { agentName, cronExpr: '0 0 1 1 *', config: { input: { prompt: EMAIL } } }
     const { id: scheduleId } = await made('/v1/schedules', schedule)
+    const person = { email: EMAIL, name: 'Bob' }
+    const invited = (await (await keyed('/v1/users', person)).json()) as { user: { id: string } }
     const gone: [string, string, object][] = [
       [`/v1/runs/${forked.id}`, `/v1/runs/${id}/fork`, fork],
       [`/v1/runs/${id}`, '/v1/runs', run],
@@ -319,6 +321,7 @@ describe('what is deleted', () => {
       [`/v1/sessions/${session.id}`, '/v1/sessions', opening],
       [`/v1/sessions/${session.id}`, messages, { content: EMAIL }],
       [`/v1/schedules/${scheduleId}`, '/v1/schedules', schedule],
+      [`/v1/users/${invited.user.id}`, '/v1/users', person],
     ]
     for (const [object, path, body] of gone) {
       const status = (await on.call('DELETE', object)).status
@@ -352,4 +355,22 @@ describe('what is deleted', () => {
     await expectClean()
     expect(await filesOf('store')).not.toContain('canary')
   })
+})
+
+it('tells browsers and proxies to keep no answer', async () => {
+  const on = await fixture([saying('one')], { url })
+  const { id } = await start(on, EMAIL)
+  await ended(on, id)
+  const of = `/v1/runs/${id}`
+  for (const path of [
+    '/v1/runs',
+    of,
+    `${of}/journal`,
+    `${of}/steps/model-1/request`,
+    '/v1/overview',
+    '/v1/audit-log',
+  ]) {
+    const answer = await on.call('GET', path)
+    expect([path, answer.status, answer.headers.get('cache-control')]).toEqual([path, 200, 'no-store'])
+  }
 })
