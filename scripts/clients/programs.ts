@@ -1,6 +1,6 @@
 /** Versions that were tried; `--newest` takes what the registry has today. */
 export const PACKAGES: Readonly<Record<string, string>> = {
-  '@openai/codex': '0.169.0',
+  '@openai/codex': '0.171.0',
   '@openai/agents': '0.20.0',
   ai: '7.0.173',
   '@ai-sdk/openai': '4.0.118',
