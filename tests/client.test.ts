@@ -170,6 +170,44 @@ describe('the client of a runtime', () => {
     expectWithin(performance.now() - before, 1400)
   })
 
+  it('reads again where an answer was cut or a proxy found nothing behind it, and says so as its own error', async () => {
+    let asked = 0
+    const sent: typeof fetch = async () => {
+      asked++
+      if (asked === 1) return new Response('<html>Bad Gateway', { status: 502 })
+      const whole = Response.json([])
+      return asked % 2 === 0 && whole.body !== null ? new Response(cutAfter(whole.body, 0)) : whole
+    }
+    expect(await runtimeClient({ url: 'http://runtime', fetch: sent }).agents.list()).toEqual([])
+    expect(asked).toBe(3)
+    const once = runtimeClient({ url: 'http://runtime', fetch: sent, retries: 0 })
+    await expect(once.agents.list()).rejects.toMatchObject({ name: 'ClientError', status: undefined })
+  })
+
+  it('opens a stream again while a service or the proxy before it is away', async () => {
+    const events = (from: number) =>
+      new Response(`id: ${from}\nevent: step_started\ndata: {"seq":${from}}\n\n`, {
+        headers: { 'content-type': 'text/event-stream' },
+      })
+    const refusals = [502, 503, 504].map(status => new Response('away', { status }))
+    const answers = [events(1), ...refusals, events(2), new Response(null, { status: 204 })]
+    const resumed: (string | null)[] = []
+    const sent: typeof fetch = async (_, init) => {
+      resumed.push(new Headers(init?.headers).get('last-event-id'))
+      return answers.shift() ?? new Response('gone', { status: 404 })
+    }
+    const client = runtimeClient({ url: 'http://runtime', retries: 0, fetch: sent })
+    const seqs: number[] = []
+    let unanswered = 0
+    const onUnanswered = () => void unanswered++
+    const stream = client.runs.events({ params: { id: 'run_1' } }, { onUnanswered })
+    for await (const { data } of stream) seqs.push(data.seq)
+    expect(seqs).toEqual([1, 2])
+    expect(resumed).toEqual([null, '1', '1', '1', '1', '2'])
+    expect(unanswered).toBe(3)
+    await expect(client.runs.events({ params: { id: 'run_1' } }).next()).rejects.toMatchObject({ status: 404 })
+  })
+
   it('waits as long as the service says, and ends when its caller does', async () => {
     let asked = 0
     const { url, stop } = await listening(() => {

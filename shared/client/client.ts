@@ -5,7 +5,15 @@ import type { runtime } from '../wire/runtime/endpoints.ts'
 import { ClientError } from './client-error.ts'
 import type { CallOptions, ClientOf, StreamEvent } from './client-types.ts'
 import { routerOperations, runtimeOperations } from './operations.gen.ts'
-import { type Arguments, type ClientOptions, type Outgoing, pause, type SendCall, sendCalls } from './send-call.ts'
+import {
+  type Arguments,
+  type ClientOptions,
+  isPassing,
+  type Outgoing,
+  pause,
+  type SendCall,
+  sendCalls,
+} from './send-call.ts'
 
 export { ClientError } from './client-error.ts'
 export type { CallOptions, StreamEvent } from './client-types.ts'
@@ -48,9 +56,9 @@ function functionOf(written: string, send: SendCall): unknown {
     return (args: Arguments = {}, options: CallOptions = {}) => readStream(send, call, args, options)
   }
   if (kind === 'text') {
-    return async (args: Arguments = {}, options: CallOptions = {}) => (await send(call, args, options)).text()
+    return (args: Arguments = {}, options: CallOptions = {}) => send(call, args, options, answer => answer.text())
   }
-  const one = async (args: Arguments = {}, options: CallOptions = {}) => readAnswer(await send(call, args, options))
+  const one = (args: Arguments = {}, options: CallOptions = {}) => send(call, args, options, readAnswer)
   if (kind !== 'list') return one
   return Object.assign(one, {
     each: (args: Arguments = {}, options: CallOptions = {}) => eachOf(send, call, args, options),
@@ -76,9 +84,12 @@ async function readAnswer(answer: Response): Promise<unknown> {
 
 async function* eachOf(send: SendCall, call: Outgoing, args: Arguments, options: CallOptions): AsyncGenerator<unknown> {
   for (let query = args.query; ; ) {
-    const answer = await send(call, { ...args, ...(query && { query }) }, options)
-    yield* (await readAnswer(answer)) as unknown[]
-    const next = /<[^>?]*\?([^>]+)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
+    const { items, link } = await send(call, { ...args, ...(query && { query }) }, options, async answer => ({
+      items: (await readAnswer(answer)) as unknown[],
+      link: answer.headers.get('link') ?? '',
+    }))
+    yield* items
+    const next = /<[^>?]*\?([^>]+)>;\s*rel="next"/.exec(link)?.[1]
     if (next === undefined) return
     query = Object.fromEntries(new URLSearchParams(next))
   }
@@ -98,12 +109,13 @@ async function* readStream(
   options: CallOptions,
 ): AsyncGenerator<StreamEvent> {
   let lastId = options.lastEventId
-  for (let failures = 0; ; failures++) {
+  let failures = 0
+  for (;;) {
     const from = lastId
     let whole = false
     try {
       const resume: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
-      const answer = await send(call, args, options, { accept: 'text/event-stream', ...resume })
+      const answer = await send(call, args, options, head => head, { accept: 'text/event-stream', ...resume })
       if (answer.status === 204 || answer.body === null) return
       for await (const event of eventsOf(answer.body)) {
         lastId = event.id ?? lastId
@@ -112,9 +124,9 @@ async function* readStream(
       }
       whole = true
     } catch (error) {
-      // What the service refuses stays refused; a connection that broke is opened again.
-      if (options.signal?.aborted || (error instanceof ClientError && error.status !== undefined)) throw error
-      if (failures >= MOST_FAILURES) throw error
+      // What the service refuses stays refused; a connection that broke is opened again, as one to a service that is away.
+      const isRefused = error instanceof ClientError && error.status !== undefined && !isPassing(error)
+      if (options.signal?.aborted || isRefused || failures++ >= MOST_FAILURES) throw error
       if (error instanceof ClientError) options.onUnanswered?.()
     }
     // A stream that only replays has ended; one without an event cannot be resumed.

@@ -27,12 +27,14 @@ export interface Outgoing {
   keyed: boolean
 }
 
-export type SendCall = (
+/** Sends a call and reads its answer: one that breaks off while it is read was no answer. */
+export type SendCall = <T>(
   call: Outgoing,
   args: Arguments,
   options: CallOptions,
+  read: (answer: Response) => T | Promise<T>,
   headers?: HeadersInit,
-) => Promise<Response>
+) => Promise<T>
 
 const MOST_WAIT_MS = 30_000
 
@@ -42,7 +44,7 @@ export function sendCalls(options: ClientOptions, authorize: (key: string) => Re
   const send = options.fetch ?? fetch
   const base = url.replace(/\/+$/, '')
 
-  return async ({ method, path, keyed }, args, { signal, idempotencyKey }, more) => {
+  return async ({ method, path, keyed }, args, { signal, idempotencyKey }, read, more) => {
     const headers = new Headers({ ...common, ...(key !== undefined && authorize(key)) })
     for (const [name, value] of new Headers(more)) headers.set(name, value)
     const own = keyed && retries > 0 ? crypto.randomUUID() : undefined
@@ -60,7 +62,7 @@ export function sendCalls(options: ClientOptions, authorize: (key: string) => Re
       const last = !repeatable || tried >= retries
       try {
         const answer = await send(base + fill(path, args), init)
-        if (answer.ok) return answer
+        if (answer.ok) return await read(answer)
         const refusal = await refusalOf(answer)
         if (last || !isPassing(refusal)) throw refusal
         await pause(waitOf(answer, tried), signal)
@@ -81,8 +83,9 @@ function fill(path: string, { params = {}, query = {} }: Arguments): string {
   return search.size === 0 ? filled : `${filled}?${search}`
 }
 
-/** Whether the same call may do better in a moment. */
-function isPassing({ status, code }: ClientError): boolean {
+/** Whether the same call may do better in a moment. A proxy that finds no service behind it answers without a code. */
+export function isPassing({ status, code }: ClientError): boolean {
+  if (status === 502 || status === 504) return code === undefined
   return status === 503 || (status === 429 && code !== 'budget_exceeded') || code === 'idempotency_in_progress'
 }
 
