@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/counted.ts'
-import { visible } from '../../shared/log/visible.ts'
+import { visible } from '../../shared/log/log.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'

@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion'
 import { counted } from '../../shared/cli/counted.ts'
-import { visible } from '../../shared/log/visible.ts'
+import { visible } from '../../shared/log/log.ts'
 
 /** `runtime backup`: one file, also while the service runs. */
 export class BackupCommand extends Command {

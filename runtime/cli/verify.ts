@@ -1,5 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { visible } from '../../shared/log/visible.ts'
+import { visible } from '../../shared/log/log.ts'
 import { lateness, NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
 import { ambiguous, fingerprintOf, readGiven, Unusable } from './input-files.ts'
 

@@ -258,7 +258,9 @@ function shardOpener({ env, options, log, loginTries }: ServeShardsDeps, known: 
       const missing = await missingTenants(known, db, shard)
       if (missing.length > 0)
         log.error('the directory places tenants in a shard that has none of that name', {
-          ...{ shard: shard.name, tenants: missing.length, first: missing[0] },
+          shard: shard.name,
+          tenants: missing.length,
+          first: missing[0],
         })
       return db
     } catch (error) {

@@ -1,5 +1,5 @@
 import { readJson } from '../json/read-json.ts'
-import { visible } from '../log/visible.ts'
+import { visible } from '../log/log.ts'
 
 export type LogFormat = 'json' | 'text'
 
