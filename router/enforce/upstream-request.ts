@@ -89,7 +89,7 @@ function dialectBody(
     let sent = made.body
     if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)
       sent = withoutThinking(sent)
-    if (injectsUsage(inbound, provider)) sent = askForUsage(sent)
+    if (injectsUsage(inbound, provider) && !refused.has('stream_options')) sent = askForUsage(sent)
     return { ok: true, ...made, body: owned(sent) }
   }
   const options = {

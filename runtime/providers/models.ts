@@ -36,6 +36,7 @@ export interface ProviderModels extends Models {
 export function providerModels(deps: ModelsDeps): ProviderModels {
   const { directory, settings, fetch, now, deadlines, demo, traceparent } = deps
 
+  const uncounted = new Set<string>()
   const onlyOf = onlyModel({ open: directory.open, fetch, now })
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
@@ -45,7 +46,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
     const open = () => opened(directory, tenantId, provider)
     return {
       id: `${provider}/${model}`,
-      ask: askVendor({ fetch, now, deadlines, costOf, traceparent }, model, open),
+      ask: askVendor({ fetch, now, deadlines, costOf, traceparent, uncounted }, model, open),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)
         const price = await priceOf({ provider, asked: model, answered: model, dialect })

@@ -376,8 +376,16 @@ describe('a setting that a provider refuses', () => {
 
 /** In the words of Mistral's API, whose reasoning models answer with a list. */
 const asMistral = (_: unknown, { body }: Seen) => {
-  const { model, messages } = JSON.parse(String(body)) as { model: string; messages: { tool_call_id?: string }[] }
+  const { model, messages, stream_options } = JSON.parse(String(body)) as {
+    model: string
+    messages: { tool_call_id?: string }[]
+    stream_options?: object
+  }
   if (model === 'gpt-4o') return answer(200, JSON.stringify(chatAnswer('from the dear one')))
+  if (stream_options !== undefined) {
+    const detail = [{ type: 'extra_forbidden', loc: ['body', 'stream_options', 'include_usage'] }]
+    return answer(422, JSON.stringify({ object: 'error', message: { detail }, type: 'invalid_request_error' }))
+  }
   const wrong = messages.find(({ tool_call_id: id }) => id !== undefined && !/^[A-Za-z0-9]{9}$/.test(id))
   const message = `Tool call id was ${wrong?.tool_call_id} but must be a-z, A-Z, 0-9, with a length of 9.`
   if (wrong)
@@ -406,3 +414,18 @@ it.each(['magistral-small', 'gpt-4o'])(
     })
   },
 )
+
+it.each([
+  ['/v1/chat/completions', { stream_options: { include_usage: true } }],
+  ['/v1/messages', { max_tokens: 100 }],
+])('a host that refuses to be asked for a count of tokens is asked without it: %s', async (path, more) => {
+  upstream.always((response, seen, request) => asMistral(response, seen)(response, seen, request))
+  const { post } = await start({ ladder: '"talk/magistral-small", "talk/gpt-4o"' })
+  const ask = { model: 'other', stream: true, messages: [{ role: 'user', content: 'go' }], ...more }
+  for (const calls of [2, 3]) {
+    const got = await post(path, JSON.stringify(ask))
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    expect(await got.text()).toContain('fine')
+    expect(upstream.seen).toHaveLength(calls)
+  }
+})

@@ -543,3 +543,30 @@ it('a whole answer of the messages dialect is as good as a streamed one', async 
   remote.always(answer(200, JSON.stringify(messagesAnswer('Whole.'))))
   expect((await ran('claude-haiku-4-5')).run).toMatchObject({ output: { result: 'Whole.' }, tokensIn: 13_100 })
 })
+
+it('a host that refuses to be asked for a count is asked without, once and then always, and its count is taken', async () => {
+  const { remote, configure, ran, json, call } = await fixture()
+  await configure('openai-compatible:mistral')
+  const detail = [
+    {
+      type: 'extra_forbidden',
+      loc: ['body', 'stream_options', 'include_usage'],
+      msg: 'Extra inputs are not permitted',
+    },
+  ]
+  const refusal = JSON.stringify({ object: 'error', message: { detail }, type: 'invalid_request_error', code: null })
+  remote.always((response, seen, request) =>
+    (sent(seen).stream_options === undefined ? answer(200, JSON.stringify(chatAnswer('hello'))) : answer(422, refusal))(
+      response,
+      seen,
+      request,
+    ),
+  )
+  const { run } = await ran('openai-compatible:mistral/mistral-small-latest')
+  expect(run).toMatchObject({ status: 'succeeded' })
+  expect(run.tokensIn).toBeGreaterThan(0)
+  expect(remote.seen.map(seen => 'stream_options' in sent(seen))).toEqual([true, false])
+  const { id } = await json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'again' } })
+  await (await call('GET', `/v1/runs/${id}/events`)).text()
+  expect(remote.seen.map(seen => 'stream_options' in sent(seen))).toEqual([true, false, false])
+})

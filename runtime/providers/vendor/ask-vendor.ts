@@ -38,13 +38,15 @@ export interface AskDeps {
   costOf: CostOf
   /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
   traceparent: ((key: string) => string) | undefined
+  /** Addresses of hosts that refuse to be asked for a count of tokens; they give one unasked. */
+  uncounted: Set<string>
 }
 
 const MAX_ERROR_BYTES = 64 * 1024
 /** Models call a handful of tools at once. */
 const MOST_CALLS = 1000
 
-/** One model of one provider. Makes one HTTP call for each question and never repeats it. */
+/** One model of one provider. Makes one HTTP call for each question, and repeats it only where its host knows no word for counting tokens. */
 export function askVendor(deps: AskDeps, model: string, open: () => Promise<Connection>): AskModel {
   return async (request, call) => {
     const connection = await open()
@@ -54,7 +56,9 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const names = toolNames(request)
     const output = outputOf(request, { provider, dialect, model })
     const images = takesImages(provider, model) ? newestImages(request.messages) : NO_IMAGES
-    const body = requestBody(dialect, request, { model, names, vendor, output, images })
+    const bodyOf = (countsUsage: boolean) =>
+      requestBody(dialect, request, { model, names, vendor, output, images, countsUsage })
+    const body = bodyOf(!deps.uncounted.has(connection.baseUrl))
     const sentTokens = () => tokensSent(body, images)
     const meter = answerMeter(dialect, sentTokens)
     call.metered?.(async () => {
@@ -71,7 +75,12 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
         ...(priced === undefined && { unpriced: true }),
       }
     })
-    const { decoded, headers } = await exchange(deps, connection, { dialect, body, meter }, call)
+    const { decoded, headers } = await exchange(
+      deps,
+      connection,
+      { dialect, body, meter, uncounted: () => bodyOf(false) },
+      call,
+    )
     const { candidate } = decoded
     const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
     const answered = candidate.model || model
@@ -94,12 +103,22 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
   }
 }
 
+interface Exchange {
+  dialect: DialectName
+  body: string
+  meter: AnswerMeter
+  /** The same without asking for the count of its tokens. */
+  uncounted: () => string
+}
+
 async function exchange(
-  { fetch, now, deadlines, traceparent }: AskDeps,
+  deps: AskDeps,
   connection: Connection,
-  { dialect, body, meter }: { dialect: DialectName; body: string; meter: AnswerMeter },
-  { key, signal, onDelta, onResponseId }: ModelCall,
+  { dialect, body, meter, uncounted }: Exchange,
+  call: ModelCall,
 ): Promise<{ decoded: DecodedAnswer; headers: Headers }> {
+  const { fetch, now, deadlines, traceparent } = deps
+  const { key, signal, onDelta, onResponseId } = call
   const who = connection.provider
   const plain = redactorOf(connection)
   const silence = watchSilence(signal, deadlines, who)
@@ -112,6 +131,10 @@ async function exchange(
     if (!answer.ok) {
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
+      if (body !== uncounted() && (await refusesToCount(answer.status, said))) {
+        deps.uncounted.add(connection.baseUrl)
+        return await exchange(deps, connection, { dialect, body: uncounted(), meter, uncounted }, call)
+      }
       throw refused(who, dialect, { status: answer.status, headers: answer.headers, body: said }, { plain, now: now() })
     }
     const { alive, said } = silence
@@ -137,6 +160,12 @@ async function exchange(
   } finally {
     silence.end()
   }
+}
+
+async function refusesToCount(status: number, said: Uint8Array): Promise<boolean> {
+  if (status !== 400 && status !== 422) return false
+  const { refusedSetting } = await import('../../../shared/dialects/adapt/refused-setting.ts')
+  return refusedSetting(status, said)?.setting === 'stream_options'
 }
 
 /** For the router beside this service: which step of which run calls, so that its trace leads back to it. */

@@ -21,7 +21,13 @@ const messages: Message[] = [
 function body(dialect: 'chat' | 'messages', said: Message[], shown: boolean, model = 'm') {
   const request = { system: '', messages: said, tools: [], maxOutputTokens: 9 }
   const images = shown ? newestImages(said) : new Set<ResultImage>()
-  const options = { model, names: toolNames(request), vendor: { maxTokens: 'max_tokens' as const }, images }
+  const options = {
+    model,
+    names: toolNames(request),
+    vendor: { maxTokens: 'max_tokens' as const },
+    images,
+    countsUsage: true,
+  }
   return JSON.parse(requestBody(dialect, request, options)) as { messages: { content: unknown }[] }
 }
 

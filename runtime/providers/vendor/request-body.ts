@@ -17,7 +17,7 @@ export function requestBody(dialect: DialectName, request: ModelRequest, options
 
 function chatBody(
   { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names, vendor, output, images }: BodyOptions,
+  { model, names, vendor, output, images, countsUsage }: BodyOptions,
 ) {
   const offered = offeredTools(tools, names, output)
   // A history may hold calls of another model, and end in the middle of a turn.
@@ -46,7 +46,7 @@ function chatBody(
     [vendor.maxTokens]: maxOutputTokens,
     ...(temperature !== undefined && { temperature }),
     stream: true,
-    stream_options: { include_usage: true },
+    ...(countsUsage && { stream_options: { include_usage: true } }),
   }
 }
 
@@ -119,7 +119,7 @@ const CACHED = { cache_control: { type: 'ephemeral' } }
  */
 function messagesBody(
   { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names, output, images }: Omit<BodyOptions, 'vendor'>,
+  { model, names, output, images }: Omit<BodyOptions, 'vendor' | 'countsUsage'>,
 ) {
   const offered = offeredTools(tools, names, output)
   // A question that is asked once would pay more for being kept than it saves.
@@ -220,6 +220,8 @@ interface BodyOptions {
   vendor: Pick<Vendor, 'maxTokens'>
   /** Of all images of the conversation, those that are sent. */
   images: Images
+  /** The answer is to say how many tokens it took. */
+  countsUsage: boolean
   /** How an answer of a form is asked for. */
   output?: OutputRequest | undefined
 }

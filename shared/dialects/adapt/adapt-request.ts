@@ -67,6 +67,8 @@ export const ADVISORY: Readonly<Record<string, (value: Json) => boolean>> = {
   store: isFalse,
   logprobs: isFalse,
   parallel_tool_calls: isTrue,
+  // A host that does not know it counts in the last chunk unasked.
+  stream_options: always,
   truncation: value => value === 'disabled',
 }
 

@@ -39,6 +39,13 @@ describe('the setting that a provider refused', () => {
       anthropic("context_management.edits.0: Input tag 'compact_20260112' found using 'type' does not match"),
       'context_management',
     ],
+    [
+      'Mistral',
+      422,
+      { message: { detail: [{ type: 'extra_forbidden', loc: ['body', 'stream_options', 'include_usage'] }] } },
+      'stream_options',
+    ],
+    ['Mistral', 422, { message: { detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', 0] }] } }, undefined],
     ['Anthropic', 400, anthropic('speed: Extra inputs are not permitted'), 'speed'],
     ['Anthropic', 400, anthropic('`temperature` and `top_p` cannot both be specified for this model.'), 'top_p'],
     ['Anthropic', 400, anthropic('`temperature` is deprecated for this model.'), 'temperature'],

@@ -19,6 +19,8 @@ const SPELLINGS: Readonly<Record<string, string>> = {
   reasoningEffort: 'reasoning_effort',
   presencePenalty: 'presence_penalty',
   frequencyPenalty: 'frequency_penalty',
+  'stream_options.include_usage': 'stream_options',
+  include_usage: 'stream_options',
   max_tokens: 'max_tokens',
   max_completion_tokens: 'max_completion_tokens',
 }
@@ -104,7 +106,8 @@ function byPlace(said: JsonObject): RefusedSetting | undefined {
   const details = [said.detail, asObject(said.message).detail].flatMap(asArray).map(asObject)
   for (const { type, loc } of details) {
     const place = asArray(loc)
-    const found = type === 'extra_forbidden' && place.length === 2 ? knownSetting(asString(place[1])) : undefined
+    const path = place.slice(1).map(one => asString(one) ?? '')
+    const found = type === 'extra_forbidden' ? knownSetting(path.join('.')) : undefined
     if (found !== undefined) return { setting: found, ofValue: false }
   }
   return undefined

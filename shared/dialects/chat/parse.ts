@@ -111,6 +111,8 @@ function read(body: Uint8Array): RequestFacts {
           break
         case 'stream_options':
           includeUsage = readIncludeUsage(c)
+          if (c.at === start) readSpan(c)
+          noteSetting(c, settings, key, from, start)
           break
         case 'n':
           n = Math.max(n ?? 0, readNumber(c) ?? 1)
