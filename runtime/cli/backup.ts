@@ -68,7 +68,7 @@ export class CompactCommand extends Command {
     description: 'Make the file of the store as small as what is in it.',
     details: `
       Works on the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: room goes back two megabytes at a time, and runs
-      are made in between. Room that deleted runs leave is used again without this; it is for a store that will stay smaller than it was.
+      are made in between. It takes words of deleted runs out of the search, and empties the log beside the file. Room that deleted runs leave is used again without this; it is for a store that will stay smaller than it was.
     `,
     examples: [['After an archive was made', '$0 archive --days 90 --to archive --delete && $0 compact']],
   })

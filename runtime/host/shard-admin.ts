@@ -63,6 +63,10 @@ export async function addShard(vars: Vars, given: Pick<Shard, 'name' | 'url'>): 
   const { name, url } = given
   if (!SHARD_NAME.test(name))
     throw new RefusedError(`a shard is named with letters, digits and - in lower case; "${name}" is not`)
+  if (/[?&]authToken=/.test(url))
+    throw new RefusedError(
+      'the directory holds no secret: leave the token out of the address, and set PLATFORM_DATABASE_TOKEN',
+    )
   return withDirectory(vars, async (shards, env) => {
     const known = await shards.shards()
     const other = known.find(one => one.name === name || one.url === url)

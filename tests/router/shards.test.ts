@@ -426,6 +426,9 @@ describe('the directory of a router', () => {
       await expect(addShard(vars, { name: 'No name', url: join(folder, 'b.db') })).rejects.toThrow(
         'is named with letters',
       )
+      await expect(addShard(vars, { name: 'b', url: 'http://127.0.0.1:1/?authToken=t' })).rejects.toThrow(
+        'set ROUTER_DB_TOKEN',
+      )
     } finally {
       await rm(folder, { recursive: true, force: true })
     }

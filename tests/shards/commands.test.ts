@@ -64,6 +64,9 @@ it('shards list says what each has, and shards add refuses what would break them
     code: 1,
     err: expect.stringMatching(/shard a is there already/),
   })
+  const withToken = await run(['shards', 'add', 'c', '--url', 'http://127.0.0.1:1/?authToken=token-canary'])
+  expect([withToken.code, withToken.err.includes('token-canary')]).toEqual([1, false])
+  expect(withToken.err).toMatch(/set PLATFORM_DATABASE_TOKEN/)
   const used = join(stores.folder, 'used.db')
   const other = await openDb(used)
   await other.close()

@@ -45,6 +45,8 @@ export async function readDirectory(vars: Vars) {
 export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'name' | 'url'>): Promise<string[]> {
   if (!NAME.test(name))
     throw new RefusedError(`a shard is named with letters, digits and - in lower case; "${name}" is not`)
+  if (/[?&]authToken=/.test(url))
+    throw new RefusedError('the directory holds no secret: leave the token out of the address, and set ROUTER_DB_TOKEN')
   if (url === vars.ROUTER_DIRECTORY_URL)
     throw new RefusedError('the directory is no shard: give each a database of its own')
   return withDirectory(vars, async directory => {
