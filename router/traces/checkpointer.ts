@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts'
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
+import { knownCopies } from './known-copies.ts'
 import type { LeaseTerm } from './lease.ts'
 import { dropDaysUpTo } from './savings-days.ts'
 
@@ -15,6 +16,8 @@ import { dropDaysUpTo } from './savings-days.ts'
 export interface LineSink {
   name: string
   append(line: string): Promise<void>
+  /** The newest of what was appended, as text that may begin within a line. */
+  tail?(): Promise<string>
 }
 
 export interface CheckpointerOptions {
@@ -35,6 +38,8 @@ const PRUNE_STEP = 500
 
 /** Signs the heads of the chains (docs/spec/proof.md). Its calls must not overlap with commits. */
 export function checkpointer({ db, clock, log, signer, sha256, sinks, committer, made }: CheckpointerOptions) {
+  const copies = knownCopies({ db, log, sha256, sinks })
+
   function insert({ checkpoint, digest }: SignedCheckpoint, { holder, epoch }: LeaseTerm): InStatement {
     const { tenant_id, kind, seq } = checkpoint
     return {
@@ -125,16 +130,22 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     return results[1]?.rowsAffected ?? 0
   }
 
-  return { checkpoint, copyOut: () => copyOut({ db, sinks, log }), pruneStep }
+  return { checkpoint, copyOut: () => copyOut({ db, sinks, log, copies }), pruneStep }
 }
 
 /** Hands each stored checkpoint that has no copy yet to the sinks, oldest first; one that fails is tried again next time. */
-async function copyOut({ db, sinks, log }: Pick<CheckpointerOptions, 'db' | 'sinks' | 'log'>): Promise<void> {
+async function copyOut({
+  db,
+  sinks,
+  log,
+  copies,
+}: Pick<CheckpointerOptions, 'db' | 'sinks' | 'log'> & { copies: ReturnType<typeof knownCopies> }): Promise<void> {
   if (sinks.length === 0) return
-  const answer = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
+  const answer = await db.execute('select ix, tenant_id, body from checkpoints where copied = 0 order by ix limit 1000')
   let copied: number | undefined
-  for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)) {
+  for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'tenant_id' | 'body'>>(answer)) {
     try {
+      await copies.compare(row.tenant_id)
       for (const sink of sinks) await sink.append(row.body)
     } catch (error) {
       log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })

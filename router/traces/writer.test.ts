@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { createLog } from '../../shared/log/log.ts'
+import { createLog, parseLogFilter } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
@@ -354,6 +354,39 @@ describe('checkpoints', () => {
     await writer.close()
     expect(copies.map(line => JSON.parse(line))).toEqual(await storedCheckpoints(db))
     expect(copies).toHaveLength(3)
+  })
+
+  it('say once that the newest copy is not of this store, which is older than what it published', async () => {
+    const db = await fresh()
+    const copies: string[] = []
+    const said: string[] = []
+    const sink = {
+      name: 'file',
+      append: async (line: string) => void copies.push(line),
+      tail: async () => copies.join('\n'),
+    }
+    const log = createLog({ filter: parseLogFilter('error')!, write: line => said.push(line) })
+    const write = async (store: Db) => {
+      const writer = testWriter(store, { sinks: [sink], log, limits: { checkpoint_records: 1 } })
+      for (let count = 0; count < 2; count++) {
+        writer.enqueue(sampleTrace())
+        await writer.flush()
+      }
+      await writer.close()
+    }
+    await write(db)
+    await write(db)
+    expect(said).toEqual([])
+    await db.execute('delete from traces where seq = 3')
+    await db.execute('delete from checkpoints where seq = 3')
+    await write(db)
+    expect(said.map(line => JSON.parse(line))).toMatchObject([
+      { level: 'error', file: 'file', tenant_id: 'default', seq: 3 },
+    ])
+    await write(db)
+    expect(said).toHaveLength(1)
+    await write(await fresh())
+    expect(said).toHaveLength(2)
   })
 
   it('are not made for a chain whose end was changed while nobody wrote, and the status says where', async () => {

@@ -1,6 +1,6 @@
-import { stat } from 'node:fs/promises'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { refuseMissing } from '../../shared/host/shard-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -66,14 +66,9 @@ export async function openShardStore(
   { create = false } = {},
 ): Promise<Db> {
   const { PLATFORM_DATABASE_TOKEN: token } = env
-  const isThere = create || SERVER.test(url) || (await stat(filePath(url)).catch(() => undefined)) !== undefined
-  if (!isThere)
-    throw new DbOpenError('missing', `There is no database at ${url}, where a shard is by the directory: put it back.`)
+  if (!create) await refuseMissing(url)
   return openDb(url, { ...(token && { token }) })
 }
-
-export const SERVER = /^(?:https?|libsql|wss?):/i
-export const filePath = (url: string): string => url.replace(/^file:(?:\/\/)?/, '')
 
 interface Opened extends ShardService {
   readonly shard: Shard

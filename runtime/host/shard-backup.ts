@@ -5,10 +5,11 @@ import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { filePath, isServer } from '../../shared/host/shard-file.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import type { Checked } from './check-receipts.ts'
-import { filePath, openDirectory, openShardStore, SERVER } from './open-shards.ts'
+import { openDirectory, openShardStore } from './open-shards.ts'
 import { restoreTo } from './store-files.ts'
 
 const DIRECTORY = 'directory.db'
@@ -23,7 +24,7 @@ export async function backUpShards(env: RuntimeEnv, folder: string): Promise<num
   try {
     const all = await shards.shards()
     const served = [...all, { name: 'the directory', url: env.PLATFORM_DIRECTORY_URL ?? '' }].filter(({ url }) =>
-      SERVER.test(url),
+      isServer(url),
     )
     if (served.length > 0) {
       const names = served.map(({ name }) => name).join(', ')
@@ -60,7 +61,7 @@ export async function restoreShards(
 ): Promise<Checked> {
   const env = readEnv(runtimeEnv, vars)
   const place = filePath(env.PLATFORM_DIRECTORY_URL ?? '')
-  if (SERVER.test(place))
+  if (isServer(place))
     throw new EnvError('PLATFORM_DIRECTORY_URL names a server: restore it with the server’s own means')
   const saved = await openDb(join(folder, DIRECTORY), { readOnly: true })
   const found = await saved.execute('select name, url from shards order by name')

@@ -1,4 +1,4 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, open } from 'node:fs/promises'
 import { writerIsGone } from '../../../shared/host/writer-name.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
 import type { LineSink } from '../../traces/checkpointer.ts'
@@ -39,7 +39,26 @@ export async function openReceiptStorage(
 }
 
 export function fileSink(file: string): LineSink {
-  return { name: file, append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }) }
+  return {
+    name: file,
+    append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }),
+    tail: () => tailOf(file).catch(() => ''),
+  }
+}
+
+/** Some two thousand checkpoints. */
+const TAIL_BYTES = 1 << 20
+
+async function tailOf(file: string): Promise<string> {
+  const handle = await open(file)
+  try {
+    const { size } = await handle.stat()
+    const from = Math.max(0, size - TAIL_BYTES)
+    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(size - from), position: from })
+    return buffer.subarray(0, bytesRead).toString()
+  } finally {
+    await handle.close()
+  }
 }
 
 /** The file behind a store's address; undefined for a server and for memory. */

@@ -1,5 +1,6 @@
 import { EnvError } from '../../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
+import { refuseMissing } from '../../../shared/host/shard-file.ts'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
@@ -152,6 +153,7 @@ function shardOpener({ env, log, options }: OpenShardsDeps, { directoryDb, all, 
 
   async function open(one: Opened): Promise<void> {
     const { name, shard } = one
+    await refuseMissing(shard.url)
     const place = { ...receiptLocation(env), address: shard.url }
     const opened = await openRouter(env, place, {
       ...options,

@@ -1,5 +1,6 @@
 import { RefusedError } from '../../../shared/host/known-fault.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
+import { refuseMissing } from '../../../shared/host/shard-file.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { routerSteps } from '../../schema/steps.ts'
@@ -23,7 +24,8 @@ async function withDirectory<T>(vars: Vars, act: (directory: RouterDirectory) =>
   }
 }
 
-async function withStore<T>(vars: Vars, url: string, act: (db: Db) => Promise<T>): Promise<T> {
+async function withStore<T>(vars: Vars, url: string, act: (db: Db) => Promise<T>, { create = false } = {}): Promise<T> {
+  if (!create) await refuseMissing(url)
   const token = vars.ROUTER_DB_TOKEN
   const db = await openDb(url, { ...(token && { token }) })
   try {
@@ -54,7 +56,7 @@ export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'nam
     const other = known.find(one => one.name === name || one.url === url)
     if (other) throw new RefusedError(`shard ${other.name} is there already, at ${other.url}`)
     const [first] = known
-    const tenants = await withStore(vars, url, async db => {
+    const made = async (db: Db): Promise<string[]> => {
       await migrate(db, 'router', routerSteps)
       const found = await storedTenants(db)
       if (first === undefined) {
@@ -69,7 +71,8 @@ export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'nam
       }
       await withStore(vars, first.url, from => copySalt(from, db))
       return []
-    })
+    }
+    const tenants = await withStore(vars, url, made, { create: true })
     await directory.add({ name, url, state: 'open' }, tenants, new Date())
     return tenants
   })

@@ -1,0 +1,59 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
+import { checkpointDigest } from './checkpoint.ts'
+import type { LineSink } from './checkpointer.ts'
+import { toCheckpoint } from './export-line.ts'
+
+interface KnownCopiesDeps {
+  db: Db
+  log: Log
+  sha256: Sha256
+  sinks: readonly LineSink[]
+}
+
+/**
+ * Whether the newest copy of a tenant's checkpoint is of this store. It is not where the store was cut, lost or restored from an older backup: what
+ * is signed then contradicts what was signed before, and whoever holds the copy can show it.
+ */
+export function knownCopies({ db, log, sha256, sinks }: KnownCopiesDeps) {
+  const compared = new Set<string>()
+  let read: Promise<{ name: string; last: Map<string, Checkpoint> }[]> | undefined
+
+  return {
+    /** Once for each tenant, before this process makes its first copy. */
+    async compare(tenant: string): Promise<void> {
+      if (compared.has(tenant)) return
+      compared.add(tenant)
+      read ??= Promise.all(sinks.map(async ({ name, tail }) => ({ name, last: newest((await tail?.()) ?? '') })))
+      for (const { name, last } of await read) {
+        const copy = last.get(tenant)
+        if (copy === undefined) continue
+        const { rows } = await db.execute({
+          sql: 'select 1 from checkpoints where tenant_id = ? and digest = ? limit 1',
+          args: [tenant, checkpointDigest(copy, sha256)],
+        })
+        if (rows.length > 0) continue
+        log.error(
+          'the newest copy of a checkpoint is not of this store, which was cut, lost or restored from an older backup: what is signed from here on contradicts that copy. Keep both',
+          { file: name, tenant_id: tenant, seq: copy.seq },
+        )
+      }
+    },
+  }
+}
+
+/** The last checkpoint of each tenant; what is no checkpoint says nothing. */
+function newest(tail: string): Map<string, Checkpoint> {
+  const last = new Map<string, Checkpoint>()
+  for (const line of tail.split('\n')) {
+    try {
+      const found = toCheckpoint(line)
+      last.set(found.tenant_id, found)
+    } catch {
+      // The first line of a tail is cut.
+    }
+  }
+  return last
+}
