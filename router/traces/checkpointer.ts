@@ -8,17 +8,9 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts'
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
-import { knownCopies } from './known-copies.ts'
+import { knownCopies, type LineSink } from './known-copies.ts'
 import type { LeaseTerm } from './lease.ts'
 import { dropDaysUpTo } from './savings-days.ts'
-
-/** Where copies of checkpoints go: a file beside the store, a place that an intruder cannot reach. */
-export interface LineSink {
-  name: string
-  append(line: string): Promise<void>
-  /** The newest of what was appended, as text that may begin within a line. */
-  tail?(): Promise<string>
-}
 
 export interface CheckpointerOptions {
   db: Db

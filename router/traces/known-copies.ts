@@ -3,8 +3,15 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { checkpointDigest } from './checkpoint.ts'
-import type { LineSink } from './checkpointer.ts'
 import { toCheckpoint } from './export-line.ts'
+
+/** Where copies of checkpoints go: a file beside the store, a place that an intruder cannot reach. */
+export interface LineSink {
+  name: string
+  append(line: string): Promise<void>
+  /** The newest of what was appended, as text that may begin within a line. */
+  tail?(): Promise<string>
+}
 
 interface KnownCopiesDeps {
   db: Db
@@ -15,7 +22,7 @@ interface KnownCopiesDeps {
 
 /**
  * Whether the newest copy of a tenant's checkpoint is of this store. It is not where the store was cut, lost or restored from an older backup: what
- * is signed then contradicts what was signed before, and whoever holds the copy can show it.
+ * is signed then contradicts what was signed before, and the holder of the copy can show it.
  */
 export function knownCopies({ db, log, sha256, sinks }: KnownCopiesDeps) {
   const compared = new Set<string>()

@@ -1,7 +1,7 @@
 import { appendFile, open } from 'node:fs/promises'
 import { writerIsGone } from '../../../shared/host/writer-name.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
-import type { LineSink } from '../../traces/checkpointer.ts'
+import type { LineSink } from '../../traces/known-copies.ts'
 import { readSigningKey } from '../signing-key.ts'
 import { openSpillFile } from '../spill-file.ts'
 import type { ReceiptLocation } from './messages.ts'
