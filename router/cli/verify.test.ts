@@ -178,6 +178,10 @@ describe('router verify', () => {
       'a: 9 records, BROKEN at index 9 (tail_cut), no checkpoint, 9 after it',
     ])
     expect((await router('verify', '--file', file)).err).toContain('no anchor')
+    const emptied = folder.path('emptied.jsonl')
+    await writeFile(emptied, '')
+    const nothing = await router('verify', '--anchor', emptied)
+    expect([nothing.code, nothing.out, nothing.err]).toEqual([3, '', expect.stringContaining('holds no checkpoint')])
     const kept = await router('verify', '--file', file, '--checkpoints', anchor)
     expect(kept.code).toBe(1)
   })

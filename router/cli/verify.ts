@@ -4,7 +4,7 @@ import { counted } from '../../shared/cli/counted.ts'
 import { visible } from '../../shared/log/log.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
-import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { Checkpoint, RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { PlacedStore } from '../host/open-store.ts'
 import type { TrustedKeys } from '../traces/checkpoint.ts'
 import { DAY_MS } from '../traces/savings.ts'
@@ -129,12 +129,14 @@ export class VerifyCommand extends Command {
   private async check({ own, published, trusted, holds = () => true, ...source }: Source) {
     const { verifyRecords } = await import('../traces/verify.ts')
     const { trustedKeys } = await import('../traces/keys.ts')
-    const { readCheckpoints } = await import('../host/record-file.ts')
+    const { readCheckpoints, RecordFileError } = await import('../host/record-file.ts')
     const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
-    const copies = async (path: string | undefined) =>
-      path === undefined ? [] : (await readCheckpoints(path)).filter(({ tenant_id }) => holds(tenant_id))
-    const kept = await copies(this.checkpoints)
-    const anchored = await copies(this.anchor)
+    const copies = async (path: string | undefined) => (path === undefined ? undefined : readCheckpoints(path))
+    const ofSource = ({ tenant_id }: Checkpoint) => holds(tenant_id)
+    const kept = ((await copies(this.checkpoints)) ?? []).filter(ofSource)
+    const given = await copies(this.anchor)
+    if (given?.length === 0) throw new RecordFileError(`${this.anchor} holds no checkpoint: nothing is missed by it`)
+    const anchored = (given ?? []).filter(ofSource)
     const listed = published.flatMap(({ keys }) => keys)
     const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed.filter(isReadable) }) : undefined)
     const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
