@@ -1,9 +1,15 @@
-/** Rows as columns of equal width; numbers, given as text, are the caller's to format. The head may be marked. */
+import { visible } from '../log/log.ts'
+
+/**
+ * Rows as columns of equal width; numbers, given as text, are the caller's to format. The head may be marked. A cell may hold what a tenant chose, such as
+ * the name of a model: it stays in its line.
+ */
 export function toTable(
   head: readonly string[],
-  rows: readonly (readonly string[])[],
+  given: readonly (readonly string[])[],
   mark: (head: string) => string = text => text,
 ): string {
+  const rows = given.map(row => row.map(visible))
   const widths = head.map((one, column) => Math.max(one.length, ...rows.map(row => row[column]?.length ?? 0)))
   const line = (row: readonly string[]) =>
     row
