@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts'
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
-import { knownCopies, type LineSink } from './known-copies.ts'
+import type { KnownCopies, LineSink } from './known-copies.ts'
 import type { LeaseTerm } from './lease.ts'
 import { dropDaysUpTo } from './savings-days.ts'
 
@@ -30,7 +30,9 @@ const PRUNE_STEP = 500
 
 /** Signs the heads of the chains (docs/spec/proof.md). Its calls must not overlap with commits. */
 export function checkpointer({ db, clock, log, signer, sha256, sinks, committer, made }: CheckpointerOptions) {
-  const copies = knownCopies({ db, log, sha256, sinks })
+  let known: Promise<KnownCopies> | undefined
+  /** A router that is idle makes no copies. */
+  const copies = () => (known ??= import('./known-copies.ts').then(it => it.knownCopies({ db, log, sha256, sinks })))
 
   function insert({ checkpoint, digest }: SignedCheckpoint, { holder, epoch }: LeaseTerm): InStatement {
     const { tenant_id, kind, seq } = checkpoint
@@ -131,13 +133,13 @@ async function copyOut({
   sinks,
   log,
   copies,
-}: Pick<CheckpointerOptions, 'db' | 'sinks' | 'log'> & { copies: ReturnType<typeof knownCopies> }): Promise<void> {
+}: Pick<CheckpointerOptions, 'db' | 'sinks' | 'log'> & { copies: () => Promise<KnownCopies> }): Promise<void> {
   if (sinks.length === 0) return
   const answer = await db.execute('select ix, tenant_id, body from checkpoints where copied = 0 order by ix limit 1000')
   let copied: number | undefined
   for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'tenant_id' | 'body'>>(answer)) {
     try {
-      await copies.compare(row.tenant_id)
+      await (await copies()).compare(row.tenant_id)
       for (const sink of sinks) await sink.append(row.body)
     } catch (error) {
       log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })

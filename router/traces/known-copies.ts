@@ -20,6 +20,8 @@ interface KnownCopiesDeps {
   sinks: readonly LineSink[]
 }
 
+export type KnownCopies = ReturnType<typeof knownCopies>
+
 /**
  * Whether the newest copy of a tenant's checkpoint is of this store. It is not where the store was cut, lost or restored from an older backup: what
  * is signed then contradicts what was signed before, and the holder of the copy can show it.
