@@ -174,6 +174,15 @@ const AGENTS: readonly Agent[] = [
     },
   },
   {
+    name: 'qwen',
+    dialect: 'chat',
+    version: () => versionOf(bin('qwen')),
+    start: (origin, home) => {
+      const env = { OPENAI_BASE_URL: `${origin}/v1`, OPENAI_MODEL: 'gpt-4o', QWEN_TELEMETRY_ENABLED: 'false' }
+      return started(bin('qwen'), ['--yolo', '--auth-type', 'openai', ASK], home, env)
+    },
+  },
+  {
     name: 'aider',
     dialect: 'messages',
     version: () => versionOf(aider),
@@ -191,6 +200,7 @@ const AGENTS_OF_NPM = {
   '@continuedev/cli': '1.5.47',
   'opencode-ai': '1.18.33',
   '@github/copilot': '1.0.102',
+  '@qwen-code/qwen-code': '0.24.4',
 }
 const AIDER_OF_PYPI = 'aider-chat==0.86.2'
 

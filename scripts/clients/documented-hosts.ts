@@ -79,13 +79,16 @@ function chatRefusal(asked: Asked, model: Documented): string | undefined {
   const open = new Set<unknown>()
   for (const { role, content, tool_calls, ...message } of asked.messages) {
     if (role === 'tool' && !open.delete((message as Json).tool_call_id)) return 'a tool message without its call'
-    if (role === 'tool' && typeof content !== 'string') return 'a tool message holds text'
+    if (role === 'tool' && !holdsText(content)) return 'a tool message holds text'
     if (role !== 'tool' && open.size > 0)
       return 'an assistant message with tool_calls must be followed by tool messages'
     for (const { id } of tool_calls ?? []) open.add(id)
   }
   return undefined
 }
+
+const holdsText = (content: unknown) =>
+  typeof content === 'string' || (Array.isArray(content) && content.every(part => (part as Json).type === 'text'))
 
 const holds = (content: unknown, type: string) =>
   Array.isArray(content) && content.some(block => (block as Json).type === type)
@@ -129,7 +132,7 @@ const isCheap = (model: string) => model !== 'claude-opus-4-8'
 /** The tool that shows the note, with what it is called with. */
 function callOf(tools: readonly Json[]): { name: string; input: Json } | undefined {
   const names = tools.map(({ name, function: fn }) => String(name ?? (fn as Json | undefined)?.name))
-  const shell = names.find(name => /^bash$/i.test(name))
+  const shell = names.find(name => /^(?:bash|run_shell_command)$/i.test(name))
   return shell === undefined
     ? undefined
     : { name: shell, input: { command: 'cat note.txt', description: 'Show the note' } }
