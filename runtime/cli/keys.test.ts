@@ -50,7 +50,10 @@ it('creates no store by looking for one', async () => {
 
 it('says in one line what is wrong', async () => {
   expect((await run('create', '--name', 'first')).code).toBe(0)
-  expect(await run('revoke', 'nothing')).toMatchObject({ code: 1, err: 'there is no API key with the id nothing\n' })
+  expect(await run('revoke', 'nothing')).toMatchObject({
+    code: 1,
+    err: 'there is no API key and no signing key with the id nothing\n',
+  })
   expect(await run('create', '--name', 'x', '--tenant', 'ghost')).toMatchObject({
     code: 1,
     err: 'there is no tenant with the id ghost\n',

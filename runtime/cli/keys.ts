@@ -89,10 +89,14 @@ export class KeysListCommand extends KeysCommand {
   }
 }
 
-/** `runtime keys revoke`: running services refuse the key within a second. */
+/** `runtime keys revoke`: running services refuse the key within a second, and what a signing key has signed within a few. */
 export class KeysRevokeCommand extends KeysCommand {
   static override paths = [['keys', 'revoke']]
-  static override usage = Command.Usage({ description: 'Revoke an API key by its id.', details: WHERE })
+  static override usage = Command.Usage({
+    description: 'Revoke an API key, or a signing key that was stolen, by its id.',
+    details: `${WHERE} A signing key has the \`keyId\` of its receipts. Nothing that it signed counts any more, whenever that was; keep it only
+      retired, by \`runtime keys rotate\`, where it was not stolen. Hand out \`/.well-known/platform-receipts\` anew: who has an older copy does not know.`,
+  })
 
   id = Option.String({ name: 'id' })
 

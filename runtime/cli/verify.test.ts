@@ -156,3 +156,18 @@ it('goes on saying valid after the key was rotated, and a running service signs 
   await save('keys', keys)
   expect((await runtime('verify', 'receipt.json', '--key', 'keys.json')).code).toBe(0)
 })
+
+it('says that a stolen key counts no more once it is revoked, which one in use is not', async () => {
+  const old = await files()
+  const { keyId } = old.receipt.payload
+  const inUse = (await runtime('keys', 'rotate')).out.trim()
+  expect(await runtime('keys', 'revoke', inUse)).toMatchObject({ code: 1, err: expect.stringContaining('keys rotate') })
+  expect(await runtime('keys', 'revoke', keyId)).toMatchObject({ code: 0, err: '' })
+  const refused = { valid: false, reason: 'key_revoked' }
+  await expect
+    .poll(() => call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt), { timeout: 10_000 })
+    .toMatchObject(refused)
+  await save('keys', await call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
+  const said = await runtime('verify', 'receipt.json', '--key', 'keys.json')
+  expect([said.code, said.err]).toEqual([2, expect.stringContaining('was revoked')])
+})

@@ -5,7 +5,7 @@ import type { RuntimeEnv } from '../env.ts'
 import { copyReceiptKeys } from '../shards/identity.ts'
 import { openDirectory, openShardStore } from './open-shards.ts'
 import { eachShard } from './shard-admin.ts'
-import { chestOf, type KeyChest } from './store-keys.ts'
+import { chestOf, type KeyChest, revokeReceiptKey } from './store-keys.ts'
 
 /** The keys of an installation with shards: API keys where their tenants are, and one key for receipts in all of them. */
 export async function shardKeyChest(env: RuntimeEnv): Promise<KeyChest> {
@@ -23,6 +23,19 @@ export async function shardKeyChest(env: RuntimeEnv): Promise<KeyChest> {
     }
   }
 
+  /** All of them are reached before any of them is changed. */
+  async function inEach<T>(act: (first: Db, all: readonly Db[]) => Promise<T>): Promise<T> {
+    const open: Db[] = []
+    try {
+      for (const shard of await shards.shards()) open.push(await openShardStore(env, shard))
+      const [first] = open
+      if (first === undefined) throw new RefusedError('the directory has no shard: add one with `runtime shards add`')
+      return await act(first, open)
+    } finally {
+      for (const db of open) await db.close()
+    }
+  }
+
   return {
     create: order => inShardOf(order.tenantId, chest => chest.create(order)),
     list: tenantId => inShardOf(tenantId, chest => chest.list(tenantId)),
@@ -30,23 +43,15 @@ export async function shardKeyChest(env: RuntimeEnv): Promise<KeyChest> {
       // A copy that a move has left knows the key as well, and whose it is.
       const found = await eachShard(env, await shards.shards(), async db => (await keyStore(db).get(id))?.tenantId)
       const tenantId = found.find(one => one !== undefined)
-      if (tenantId === undefined) throw new RefusedError(`there is no API key with the id ${id}`)
+      if (tenantId === undefined) return inEach((_, all) => revokeReceiptKey(all, id))
       await inShardOf(tenantId, chest => chest.revoke(id))
     },
-    async rotateReceiptKey() {
-      const [first, ...others] = await shards.shards()
-      if (first === undefined) throw new RefusedError('the directory has no shard: add one with `runtime shards add`')
-      // All of them are reached before any of them is changed.
-      const open: Db[] = []
-      try {
-        for (const shard of [first, ...others]) open.push(await openShardStore(env, shard))
-        const id = await chestOf(env, open[0]!).rotateReceiptKey()
-        for (const db of open.slice(1)) await copyReceiptKeys(open[0]!, db)
+    rotateReceiptKey: () =>
+      inEach(async (first, all) => {
+        const id = await chestOf(env, first).rotateReceiptKey()
+        for (const db of all.slice(1)) await copyReceiptKeys(first, db)
         return id
-      } finally {
-        for (const db of open) await db.close()
-      }
-    },
+      }),
     close: () => directoryDb.close(),
   }
 }

@@ -30,6 +30,7 @@ export interface KeyChest {
   list(tenantId: string): Promise<ApiKey[]>
   /** A new key for receipts; answers its id. Running services sign with it within seconds. */
   rotateReceiptKey(): Promise<string>
+  /** An API key, or one that receipts were signed with before a rotation: nothing that it signed counts any more. */
   revoke(id: string): Promise<void>
   close(): void | Promise<void>
 }
@@ -73,9 +74,23 @@ export function chestOf(env: RuntimeEnv, db: Db): Omit<KeyChest, 'close'> {
     },
     async revoke(id) {
       const key = await keys.get(id)
-      if (key === undefined) throw new RefusedError(`there is no API key with the id ${id}`)
+      if (key === undefined) return revokeReceiptKey([db], id)
       const of = { tenantId: key.tenantId, action: 'revokeApiKey', target: `/v1/api-keys/${id}` }
       await audited(of, id, () => keys.revoke(id, Date.now()))
     },
   }
+}
+
+/** A key that receipts were signed with, in each of these stores. */
+export async function revokeReceiptKey(stores: readonly Db[], id: string): Promise<void> {
+  const keys = stores.map(receiptKeyStore)
+  for (const store of keys) {
+    const found = (await store.list()).find(({ keyId }) => keyId === id)
+    if (found === undefined) throw new RefusedError(`there is no API key and no signing key with the id ${id}`)
+    if (found.status === 'active')
+      throw new RefusedError(
+        `receipts are signed with the key ${id}: make a new one first, with \`runtime keys rotate\``,
+      )
+  }
+  for (const store of keys) await store.revoke(id)
 }

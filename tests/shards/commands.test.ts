@@ -128,7 +128,8 @@ it('keys are made, listed and revoked where their tenant is', async () => {
   })
 })
 
-it('a new receipt key is the one of every shard', async () => {
+it('a new receipt key is the one of every shard, and a stolen one is revoked in every shard', async () => {
+  const before = (await run(['keys', 'rotate'])).out.trim()
   const rotated = await run(['keys', 'rotate'])
   expect(rotated.code, rotated.err).toBe(0)
   const id = rotated.out.trim()
@@ -136,6 +137,13 @@ it('a new receipt key is the one of every shard', async () => {
     const db = await openDb(url)
     const { rows } = await db.execute("select key_id from receipt_keys where status = 'active'")
     expect(rows.map(row => row.key_id)).toEqual([id])
+    await db.close()
+  }
+  expect(await run(['keys', 'revoke', before])).toMatchObject({ code: 0, err: '' })
+  for (const url of stores.urls.values()) {
+    const db = await openDb(url)
+    const { rows } = await db.execute("select key_id from receipt_keys where status = 'revoked'")
+    expect(rows.map(row => row.key_id)).toEqual([before])
     await db.close()
   }
 })
