@@ -15,12 +15,15 @@ export interface CalibrationFigures {
   routes: { tenant: string; route: number; threshold: number; servedFailure: number; certified: boolean; n: number }[]
 }
 
+/** What outcomes of a route are kept under: they say nothing of it under other gates or models. */
+export const evidenceOf = ({ fingerprint, evidence = fingerprint }: Pick<Route, 'fingerprint' | 'evidence'>): string =>
+  evidence
+
 type Config = Pick<RoutingConfig, 'routes' | 'calibration' | 'gates'>
 
 /** What calibration says to requests, to gauges and to people. Without a store there is no book, and thresholds stay where they start. */
 export function calibrationReads(book: CalibrationCache | undefined, config: () => Config) {
-  const keptOf = (tenantId: string, { fingerprint }: Pick<Route, 'fingerprint'>) =>
-    book?.get(tenantId, fingerprint)?.kept
+  const keptOf = (tenantId: string, route: Route) => book?.get(tenantId, evidenceOf(route))?.kept
   const laddered = () => config().routes.filter(({ ladder }) => ladder.length > 0)
 
   return {
@@ -92,9 +95,9 @@ export function calibrationReads(book: CalibrationCache | undefined, config: () 
     },
   }
 
-  function tenantsOf({ fingerprint }: Route, tenantId: string | undefined): string[] {
+  function tenantsOf(route: Route, tenantId: string | undefined): string[] {
     if (tenantId !== undefined) return [tenantId]
-    return [...(book?.all() ?? [])].flatMap(entry => (entry.routeFp === fingerprint ? [entry.tenantId] : []))
+    return [...(book?.all() ?? [])].flatMap(entry => (entry.routeFp === evidenceOf(route) ? [entry.tenantId] : []))
   }
 }
 

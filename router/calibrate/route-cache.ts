@@ -5,10 +5,11 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Calibration, RoutingConfig } from '../config/routing-config.ts'
 import type { routingConfigs } from '../schema/tables.ts'
-import { givesScores } from './calibration-reads.ts'
+import { evidenceOf, givesScores } from './calibration-reads.ts'
 
 /** What a receipt's route was, wherever it stands now. */
 export interface RouteRef {
+  /** What its outcomes are kept under. */
   readonly fingerprint: string
   /** A threshold that the config fixed. */
   readonly serve_threshold: number | null
@@ -41,7 +42,7 @@ export function routeCache({ db, clock, log }: { db: Db; clock: Clock; log: Log 
     /** A config is about to be used. */
     async remember({ configHash, routes, calibration, gates }: RoutingConfig): Promise<void> {
       if (routes.length === 0) return
-      const refs = routes.map(({ fingerprint, serveThreshold }) => ({ fingerprint, serve_threshold: serveThreshold }))
+      const refs = routes.map(route => ({ fingerprint: evidenceOf(route), serve_threshold: route.serveThreshold }))
       learn(configHash, refs)
       const body: StoredConfig = {
         calibration,

@@ -1,6 +1,7 @@
 import { parse } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
+import { evidenceOf } from '../calibrate/calibration-reads.ts'
 import { describeConfig } from './describe.ts'
 import { loadConfig } from './load-config.ts'
 import { formatProblem } from './problem.ts'
@@ -134,6 +135,46 @@ gates = ["non-empty", "json-valid"]
     )
     expect(changed.routes[0]?.fingerprint).not.toBe(config.routes[0]?.fingerprint)
     expect(changed.routes[1]?.fingerprint).toBe(config.routes[1]?.fingerprint)
+  })
+})
+
+describe('the evidence of a route', () => {
+  const judged = (gate: string, model = '') => `
+provider = [ { id = "p", dialect = "chat", base_url = "http://127.0.0.1:1/v1", auth = "none" } ]
+price = [ { model = "p/small", input_per_mtok = 1, output_per_mtok = 1 }, { model = "p/judge", input_per_mtok = 1, output_per_mtok = 1 } ]
+gate = [ { id = "judge", kind = "judge", model = "p/judge", rubric = "is it right?"${gate} } ]
+${model}
+[[route]]
+mode = "enforce"
+match = {}
+ladder = ["p/small"]
+gates = ["non-empty", "judge"]
+budget = { per_day_usd = 5 }
+`
+  const routeOf = (text: string) => load(text).routes[0]!
+  const first = routeOf(judged(''))
+
+  it.each([
+    ['a gate lets other answers through', judged(', threshold = 0.6')],
+    ['what a gate looks for', judged('').replace('is it right?', 'is it polite?')],
+    ['who grades', judged(', fallback_model = "p/small"')],
+    ['which model its provider is asked for', judged('', '[[model]]\nid = "p/small"\nupstream_model = "smaller"\n')],
+  ])('begins anew where this changes: %s', (_what, text) => {
+    expect(evidenceOf(routeOf(text))).not.toBe(evidenceOf(first))
+    expect(routeOf(text).fingerprint).toBe(first.fingerprint)
+  })
+
+  it.each([
+    ['how long a gate may take, and how many run', judged(', timeout_ms = 9000, max_parallel = 2, cost_usd = 0.1')],
+    ['a price', judged('').replace('output_per_mtok = 1 }', 'output_per_mtok = 2 }')],
+    ['its budget', judged('').replace('per_day_usd = 5', 'per_day_usd = 6')],
+  ])('stays where this changes: %s', (_what, text) => {
+    expect(evidenceOf(routeOf(text))).toBe(evidenceOf(first))
+  })
+
+  it('is kept under the fingerprint where the names of gates and models say all', () => {
+    const plain = routeOf(judged('').replace('"non-empty", "judge"', '"non-empty"'))
+    expect(evidenceOf(plain)).toBe(plain.fingerprint)
   })
 })
 

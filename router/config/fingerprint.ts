@@ -1,7 +1,7 @@
 import type { Price } from '../../shared/prices/price.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import { type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
+import { type GateConfig, type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
 import { type Named, named } from './frozen.ts'
 import type { Model } from './model.ts'
 import type { RouteMatch, RoutingConfig } from './routing-config.ts'
@@ -10,6 +10,29 @@ import type { RouteMatch, RoutingConfig } from './routing-config.ts'
 export function routeFingerprint(match: RouteMatch, ladder: readonly string[], gates: readonly string[]): string {
   return sha256Hex(canonicalize({ match, ladder, gates }))
 }
+
+/** How a gate is run, and not what it lets through. */
+const RUNNING: ReadonlySet<string> = new Set(['timeoutMs', 'cost', 'errorBudget', 'maxParallel'])
+
+/**
+ * The same with what stands behind the names: how the gates of the config are set, and which model is asked under another name. Outcomes that were
+ * reported under other ones say nothing of these. Undefined where the names say all.
+ */
+export function evidenceFingerprint(
+  fingerprint: string,
+  gates: readonly GateConfig[],
+  ladder: readonly Model[],
+): string | undefined {
+  const renamed = ladder.filter(({ model, upstreamModel }) => !model.endsWith(`/${upstreamModel}`)).map(namesOf)
+  if (gates.length === 0 && renamed.length === 0) return undefined
+  const set = gates.map(gate => ({
+    ...Object.fromEntries(Object.entries(gate).filter(([name]) => !RUNNING.has(name))),
+    ...mapNamed(modelsOfGate(gate.kind, gate), model => model && namesOf(model)),
+  }))
+  return sha256Hex(canonicalize({ fingerprint, gates: set, models: renamed }))
+}
+
+const namesOf = ({ model, upstreamModel }: Model) => ({ model, upstreamModel })
 
 type Unhashed = Omit<RoutingConfig, 'configHash' | 'priceTableHash'>
 

@@ -25,6 +25,8 @@ export interface Gates {
   usable: Named<GateConfig>
   /** Every id in the file and the built-in ones. */
   ids: ReadonlySet<string>
+  /** Those in the file. */
+  own: ReadonlySet<string>
 }
 
 /** docs/spec/router.md §5.1 and §5.2: what a gate's keys mean together, and whether this host can run it. */
@@ -41,7 +43,7 @@ export function resolveGates(rows: Rows<GateTable>, deps: GateDeps): Gates {
     const gate = resolveRow(row, deps)
     if (gate !== undefined && first.get(gate.id) === row) found.set(gate.id, gate)
   }
-  return { usable: named(found), ids: new Set([...found.keys(), ...first.keys()]) }
+  return { usable: named(found), ids: new Set([...found.keys(), ...first.keys()]), own: new Set(first.keys()) }
 }
 
 function resolveRow({ path, read }: Row<GateTable>, deps: GateDeps): GateConfig | undefined {

@@ -3,7 +3,7 @@ import { inboundApis, type Mode } from '../../shared/wire/router/conventions.ts'
 import { modeValues } from '../../shared/wire/router/headers.ts'
 import { type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
 import { globMatches } from '../policy/match-route.ts'
-import { routeFingerprint } from './fingerprint.ts'
+import { evidenceFingerprint, routeFingerprint } from './fingerprint.ts'
 import { named } from './frozen.ts'
 import { isCredentialHeader, isHeaderName } from './header-names.ts'
 import type { Path } from './locate.ts'
@@ -84,6 +84,9 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
 
   const top = Math.max(0, (keys.ladder ?? []).length - 1)
   const match = resolveMatch(table.match ?? {})
+  const fingerprint = routeFingerprint(match, keys.ladder ?? [], gates)
+  const set = gates.flatMap(id => (deps.gates.own.has(id) ? (deps.gates.usable[id] ?? []) : []))
+  const evidence = evidenceFingerprint(fingerprint, set, ladder)
   return {
     ix,
     match,
@@ -115,7 +118,8 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
     shadowRate: keys.shadow_rate ?? 0,
     cacheTtlS: keys.cache_ttl_s ?? 0,
     budget: combineBudgets(keys.budget ?? {}, deps.budget),
-    fingerprint: routeFingerprint(match, keys.ladder ?? [], gates),
+    fingerprint,
+    ...(evidence !== undefined && { evidence }),
   }
 }
 

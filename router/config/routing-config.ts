@@ -66,6 +66,8 @@ export interface Route {
   readonly budget: Budget
   /** Hash of match, ladder and gates: what is learned about a route follows it through a reload. */
   readonly fingerprint: string
+  /** The same with how its gates are set and its models are asked, where their names do not say it. */
+  readonly evidence?: string
 }
 
 export type OnExhausted = 'serve_best' | 'error'

@@ -3,7 +3,7 @@ import { toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { StoredCalibration } from '../calibrate/calibration.ts'
-import { routeThreshold } from '../calibrate/calibration-reads.ts'
+import { evidenceOf, routeThreshold } from '../calibrate/calibration-reads.ts'
 import { type EntryRow, entriesOf, toEntry, turnOf } from '../calibrate/calibration-store.ts'
 import type { RouteRef } from '../calibrate/route-cache.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
@@ -102,7 +102,7 @@ async function thresholds(db: Db, { calibration }: RoutingConfig) {
     rows.map(toEntry).map(entry => [`${entry.tenantId} ${entry.routeFp}`, entry.kept]),
   )
   return ({ tenant_id }: TraceRecord, route: Route, knobs: Parameters<typeof serveThreshold>[0]): number | null => {
-    const own = kept.get(`${tenant_id} ${route.fingerprint}`)
+    const own = kept.get(`${tenant_id} ${evidenceOf(route)}`)
     return serveThreshold(knobs, routeThreshold(route.serveThreshold, own, calibration), own?.lost ?? false)
   }
 }

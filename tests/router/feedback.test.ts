@@ -405,7 +405,7 @@ describe('feedback of several tenants and configs', () => {
     expect(found.calibration.map(({ tenant_id }) => tenant_id)).toEqual(['acme'])
   })
 
-  it('finds the route of a trace after the config was replaced, and starts anew for a changed ladder', async () => {
+  it('finds the route of a trace after the config was replaced, and starts anew for a changed ladder or gate', async () => {
     await start()
     const { traceId } = await ask()
     // Another order of routes and a new one: the route keeps its state. Then another ladder: it does not.
@@ -416,6 +416,11 @@ describe('feedback of several tenants and configs', () => {
     await running.router.reload(moved)
     expect((await report(outcome(traceId, 'incorrect'))).serve_threshold).toBeCloseTo(0.518, 12)
     expect(await gauge('router_route_calibration_n')).toBe(1)
+    // A gate that is set otherwise under its id, and back.
+    await running.router.reload(moved.replace('name = "graded"', 'name = "graded", on_abstain = "fail-closed"'))
+    expect(await gauge('router_serve_threshold')).toBe(0.5)
+    await running.router.reload(moved)
+    expect(await gauge('router_serve_threshold')).toBeCloseTo(0.518, 12)
     await running.router.reload(config(upstream.origin).replace('["up/cheap", "up/best"]', '["up/cheap"]'))
     expect(await gauge('router_serve_threshold')).toBe(0.5)
     expect(await gauge('router_realized_served_failure')).toBe(1)
