@@ -2,14 +2,24 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
+/** Below those that the system gives to outgoing connections, of which any may take a port before its listener does. */
+const LEAST = 12_000
+const MOST = 32_000
+
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = LEAST + Math.floor(Math.random() * (MOST - LEAST))
+    const server = createServer()
+    const isFree = await new Promise(resolve => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 /** Resolves when something answers HTTP there, whatever it says. */

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../../scripts/bench/free-port.ts'
 import { hasSqld, sqldPath } from '../../scripts/sqld.ts'
 import { requireBackend } from './require.ts'
 
@@ -40,7 +40,7 @@ export async function startSqld({ replica = false }: { replica?: boolean } = {})
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    const [http, grpc, replicaHttp] = await freePorts(3)
+    const [http, grpc, replicaHttp] = [await freePort(), await freePort(), await freePort()]
     const primary = () => launch(http, join(folder, 'primary'), ['--grpc-listen-addr', `127.0.0.1:${grpc}`])
     servers.push(primary())
     await servers[0]?.ready()
@@ -121,22 +121,4 @@ function launch(port: number | undefined, folder: string, args: string[]): Serve
       await ended
     },
   }
-}
-
-/** Ports the system just gave out and took back. All are held at once, so they differ. */
-async function freePorts(count: number): Promise<number[]> {
-  const holders = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
-      return server
-    }),
-  )
-  const ports = holders.map(holder => {
-    const bound = holder.address()
-    if (bound === null || typeof bound === 'string') throw new Error('The system gave no port.')
-    return bound.port
-  })
-  await Promise.all(holders.map(holder => new Promise(resolve => holder.close(resolve))))
-  return ports
 }
