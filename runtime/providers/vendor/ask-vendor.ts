@@ -43,6 +43,8 @@ export interface AskDeps {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024
+/** A tenant may have any number of addresses. */
+const MOST_UNCOUNTED = 1000
 /** Models call a handful of tools at once. */
 const MOST_CALLS = 1000
 
@@ -132,6 +134,7 @@ async function exchange(
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
       if (body !== uncounted() && (await refusesToCount(answer.status, said))) {
+        if (deps.uncounted.size >= MOST_UNCOUNTED) deps.uncounted.clear()
         deps.uncounted.add(connection.baseUrl)
         return await exchange(deps, connection, { dialect, body: uncounted(), meter, uncounted }, call)
       }
