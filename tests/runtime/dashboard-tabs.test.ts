@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hasChromium } from '../browser/chromium.ts'
 import { type Opened, openPlaywright } from '../browser/playwright.ts'
@@ -51,6 +51,26 @@ if (hasChromium()) {
       await logInElsewhere()
       await sendIt()
       await page.waitForURL(at('agents/before'))
+    })
+
+    it('the first goes on with a login that the second renewed while it was being answered that there is none', async () => {
+      await typeAgent('meanwhile')
+      await seen.context.clearCookies()
+      const asked = Promise.withResolvers<void>()
+      const renewed = Promise.withResolvers<void>()
+      const late = async (route: Route) => {
+        const response = await route.fetch()
+        expect(response.status()).toBe(401)
+        asked.resolve()
+        await renewed.promise
+        await route.fulfill({ response })
+      }
+      await page.route('**/auth/me', late, { times: 1 })
+      await sendIt()
+      await asked.promise
+      await logInElsewhere()
+      renewed.resolve()
+      await page.waitForURL(at('agents/meanwhile'))
     })
 
     it('the first, which asks for a login, goes on with the one of the second, but never as another person', async () => {

@@ -89,6 +89,8 @@ function ask(): Promise<boolean> {
     dialog.addEventListener('cancel', () => end(false), { signal })
     const look = async () => (await takeRenewedLogin()) && !signal.aborted && end(true)
     logins.addEventListener('message', look, { signal })
+    // Another tab may have said so while this one was still being answered that there is no login.
+    void look()
     form.addEventListener(
       'submit',
       async event => {
