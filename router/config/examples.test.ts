@@ -159,7 +159,7 @@ budget = { per_day_usd = 5 }
     ['what a gate looks for', judged('').replace('is it right?', 'is it polite?')],
     ['who grades', judged(', fallback_model = "p/small"')],
     ['which model its provider is asked for', judged('', '[[model]]\nid = "p/small"\nupstream_model = "smaller"\n')],
-  ])('begins anew where this changes: %s', (_what, text) => {
+  ])('starts again when this changes: %s', (_what, text) => {
     expect(evidenceOf(routeOf(text))).not.toBe(evidenceOf(first))
     expect(routeOf(text).fingerprint).toBe(first.fingerprint)
   })
@@ -168,7 +168,7 @@ budget = { per_day_usd = 5 }
     ['how long a gate may take, and how many run', judged(', timeout_ms = 9000, max_parallel = 2, cost_usd = 0.1')],
     ['a price', judged('').replace('output_per_mtok = 1 }', 'output_per_mtok = 2 }')],
     ['its budget', judged('').replace('per_day_usd = 5', 'per_day_usd = 6')],
-  ])('stays where this changes: %s', (_what, text) => {
+  ])('is kept when this changes: %s', (_what, text) => {
     expect(evidenceOf(routeOf(text))).toBe(evidenceOf(first))
   })
 

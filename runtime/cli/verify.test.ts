@@ -119,7 +119,7 @@ it('holds a receipt against what the list of keys says of its key', async () => 
   for (const [name, change, why] of [
     ['revoked', { status: 'revoked' }, 'was revoked'],
     ['retired', { status: 'retired', notAfter: key!.notBefore }, `in use from ${key!.notBefore} to ${key!.notBefore}`],
-    ['begun', { notBefore: '2100-01-01T00:00:00.000Z' }, 'in use from 2100-01-01T00:00:00.000Z to now'],
+    ['future', { notBefore: '2100-01-01T00:00:00.000Z' }, 'in use from 2100-01-01T00:00:00.000Z to now'],
   ] as const) {
     await save(name, { ...keys, keys: [{ ...key, ...change }] })
     const said = await runtime('verify', 'receipt.json', '--key', `${name}.json`)

@@ -1,6 +1,7 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
+import { refuseToken } from '../../shared/host/shard-file.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
@@ -63,10 +64,7 @@ export async function addShard(vars: Vars, given: Pick<Shard, 'name' | 'url'>): 
   const { name, url } = given
   if (!SHARD_NAME.test(name))
     throw new RefusedError(`a shard is named with letters, digits and - in lower case; "${name}" is not`)
-  if (/[?&]authToken=/.test(url))
-    throw new RefusedError(
-      'the directory holds no secret: leave the token out of the address, and set PLATFORM_DATABASE_TOKEN',
-    )
+  refuseToken(url, 'PLATFORM_DATABASE_TOKEN')
   return withDirectory(vars, async (shards, env) => {
     const known = await shards.shards()
     const other = known.find(one => one.name === name || one.url === url)

@@ -35,7 +35,7 @@ import { acceptTakeover } from './runs/accept-takeover.ts'
 import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
 import { assignFrames } from './runs/assign-frames.ts'
 import { dispatcher } from './runs/dispatcher.ts'
-import { ending } from './runs/end-remote-run.ts'
+import { cancellingChildren, ending } from './runs/end-remote-run.ts'
 import { commandTarget } from './runs/fallback-node.ts'
 import { nodeLoads } from './runs/node-loads.ts'
 import { namesPool, type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
@@ -179,21 +179,11 @@ export function assembleNodes(options: NodesOptions) {
   })
   const end: typeof endNow = async (id, how) => {
     const done = await inTurn(() => endNow(id, how))
-    if (done && how.status === 'failed') void abandon(id)
+    if (done && how.status === 'failed') void cancelChildren(id)
     return done
   }
   let ownRuns: RunStore | undefined
-  /** Of a run that failed, what it has called has no caller any more. */
-  async function abandon(id: string): Promise<void> {
-    try {
-      for (const called of (await ownRuns?.children(id)) ?? []) {
-        await end(called, { status: 'cancelled' })
-        await abandon(called)
-      }
-    } catch (error) {
-      log.warn('what a failed run has called could not be ended: cancel it', { error, runId: id })
-    }
-  }
+  const cancelChildren = cancellingChildren({ children: id => ownRuns!.children(id), end, log })
   const loads = nodeLoads(links, now)
   const frameOf = assignFrames({ versionOf: options.versionOf, sealTo: options.curveKeys.sealTo })
   const offering = dispatcher({ db, log, now, links, loads, remote, nodes: store, frameOf })
@@ -227,7 +217,7 @@ export function assembleNodes(options: NodesOptions) {
         { runId, nodeId },
       )
     },
-    failed: ({ id }) => void abandon(id),
+    failed: ({ id }) => void cancelChildren(id),
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
       log.info('a node refused a run', { nodeId, runId })
       const link = links.get(nodeId)

@@ -56,8 +56,8 @@ async function tree(place: 'here' | 'on a node') {
     await on.json(201, 'POST', '/v1/agents', { name, labels, manifest })
   }
   const boss = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'boss', input: { prompt: 'go' } })
-  const begun = async () => (await runsOf(on)).filter(({ status }) => status !== 'queued').length
-  await expect.poll(begun, { timeout: 10_000 }).toBe(5)
+  const started = async () => (await runsOf(on)).filter(({ status }) => status !== 'queued').length
+  await expect.poll(started, { timeout: 10_000 }).toBe(5)
   return { on, boss: boss.id }
 }
 

@@ -288,7 +288,7 @@ describe('privacy.storePrompts: false', () => {
 })
 
 describe('what is deleted', () => {
-  it('is given to no later call under an Idempotency-Key, which is told so and does nothing', async () => {
+  it('is given to no later call under an Idempotency-Key, which is refused and does nothing', async () => {
     const on = await fixture([saying('one'), saying('two'), saying('three')], { url })
     const agentName = 'friend'
     const keyed = (path: string, body: object) => on.call('POST', path, body, { 'idempotency-key': 'k' })

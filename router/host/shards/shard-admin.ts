@@ -1,6 +1,6 @@
 import { RefusedError } from '../../../shared/host/known-fault.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
-import { refuseMissing } from '../../../shared/host/shard-file.ts'
+import { refuseMissing, refuseToken } from '../../../shared/host/shard-file.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { routerSteps } from '../../schema/steps.ts'
@@ -47,8 +47,7 @@ export async function readDirectory(vars: Vars) {
 export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'name' | 'url'>): Promise<string[]> {
   if (!NAME.test(name))
     throw new RefusedError(`a shard is named with letters, digits and - in lower case; "${name}" is not`)
-  if (/[?&]authToken=/.test(url))
-    throw new RefusedError('the directory holds no secret: leave the token out of the address, and set ROUTER_DB_TOKEN')
+  refuseToken(url, 'ROUTER_DB_TOKEN')
   if (url === vars.ROUTER_DIRECTORY_URL)
     throw new RefusedError('the directory is no shard: give each a database of its own')
   return withDirectory(vars, async directory => {

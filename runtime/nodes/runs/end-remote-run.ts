@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { isTerminal, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
 import type { NodeStore } from '../registry/store.ts'
@@ -124,4 +125,25 @@ export async function refusedFrame(
 ): Promise<Uint8Array> {
   const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
   return controlBytes({ case: 'childRefused', value: { runId, childId, code, message } })
+}
+
+interface CancellingChildrenDeps {
+  /** The open runs that a run has called. */
+  children: (parentId: string) => Promise<string[]>
+  end: (id: string, how: RemoteRunCut) => Promise<boolean>
+  log: Pick<Log, 'warn'>
+}
+
+/** Cancels the open child runs of a run that failed, and theirs; it never throws. */
+export function cancellingChildren({ children, end, log }: CancellingChildrenDeps) {
+  return async function cancelChildren(parentId: string): Promise<void> {
+    try {
+      for (const id of await children(parentId)) {
+        await end(id, { status: 'cancelled' })
+        await cancelChildren(id)
+      }
+    } catch (error) {
+      log.warn('the child runs of a failed run could not be cancelled: cancel them', { error, runId: parentId })
+    }
+  }
 }
