@@ -5,6 +5,7 @@ import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { EnvError, readEnv } from '../shared/env/read-env.ts'
+import { nativeCipher } from '../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
 import { stderrLines } from '../shared/host/stderr-lines.ts'
@@ -82,6 +83,7 @@ export async function runNode(
     egress: outside,
     providers,
     sha256: nativeSha256,
+    cipher: nativeCipher,
     owner: writerName(),
     isGone: writerIsGone,
     sandboxes,
@@ -98,7 +100,14 @@ export async function runNode(
       said: piece => tunnel?.said(piece),
     },
   })
-  await runtime.ready()
+  try {
+    await runtime.ready()
+  } catch (error) {
+    // What is open would keep a process that does nothing alive.
+    await Promise.all([runtime.close(0), sandboxes.close(), outside.close()])
+    await db.close()
+    throw error
+  }
   tunnel = openTunnel({
     transport,
     worker: runtime.worker!,

@@ -10,6 +10,7 @@ import type { Core } from './core.ts'
 import { lastingValue } from './lasting-value.ts'
 import type { Nodes } from './nodes/assemble.ts'
 import { hashedFacts } from './nodes/runs/remote-run.ts'
+import { textsOpener } from './nodes/sealed-payloads.ts'
 import type { RuntimeOptions } from './options.ts'
 import { assembleProviders, PROVIDER_HOLDINGS } from './providers/assemble.ts'
 import { assembleReceipts } from './receipts/assemble.ts'
@@ -41,6 +42,7 @@ export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, w
     now: clock.now,
     newId,
     sealTexts: (...of) => nodes().sealTexts(...of),
+    openTexts: worker && textsOpener(worker.poolKeys),
     deleting: [(agent, nowMs) => nodes().deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
     deleted: () => work().engine.wake(),
   })

@@ -10,7 +10,7 @@ import { VERSION } from '../shared/version.ts'
 import { type DayOf, dayIn } from './budgets/day.ts'
 import type { RuntimeOptions } from './options.ts'
 import { scheduleZones, type Zones } from './schedules/zones.ts'
-import { checkMasterKey } from './vault/canary.ts'
+import { checkMasterKey, OTHER_NODE } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
 import { portableCipher } from './vault/portable-cipher.ts'
@@ -61,11 +61,12 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
   const { db, log = silentLog(), clock = systemClock, metrics = createMetrics(), sha256 = portableSha256 } = options
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
   tellStuckWrites(db, log, metrics)
-  // A node seals credentials and nothing else: its store is where its runs are to be read.
+  // A node has no master key: it seals under a key that follows from its own, or from that of its pool where the store is shared.
   const sealKey = options.masterKey ?? options.worker?.sealKey
   const box = sealKey && masterKey(sealKey).then(key => vault(key))
   // A key of the wrong length is reported by the readiness check.
   box?.catch(() => undefined)
+  const otherKey = options.worker && OTHER_NODE
   const later = recordsLater()
   const zones = scheduleZones(options.defaultTimezone)
   return {
@@ -85,13 +86,14 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
       publicUrl: options.publicUrl,
     },
     keys: {
-      check: box && (async () => checkMasterKey(db, await box)),
+      check: box && (async () => checkMasterKey(db, await box, otherKey)),
       async open() {
-        if (box === undefined || options.masterKey === undefined) {
+        if (box === undefined) {
           await refuseSealed(db, 'give the master key it was sealed under')
           return clearRecords
         }
-        return sealedRecords(options.cipher ?? portableCipher, await openDataKeys(db, await box, clock.now().getTime()))
+        const keys = await openDataKeys(db, await box, clock.now().getTime(), otherKey)
+        return sealedRecords(options.cipher ?? portableCipher, keys)
       },
       use: later.use,
     },

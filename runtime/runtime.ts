@@ -188,7 +188,7 @@ function timedWork(
 
 /** The side of a node, on a process that is one. */
 function workerOf(
-  { db, sha256, clock, log, dayOf }: Core,
+  { db, sha256, clock, log, dayOf, records }: Core,
   { worker }: RuntimeOptions,
   { sessions, provided, connectors }: Features,
   { own, engine, approvals, ownRequests }: Execution,
@@ -198,6 +198,7 @@ function workerOf(
   return worker?.make(worker, {
     db,
     sha256,
+    records,
     runs: own,
     engine,
     approvals,

@@ -19,7 +19,7 @@ import {
   toAgent,
   toVersion,
 } from './rows.ts'
-import type { SealTexts } from './texts.ts'
+import type { OpenTexts, SealTexts } from './texts.ts'
 
 /** What else ends with an agent, in the transaction that deletes it. */
 export type Deleting = (agent: Pick<AgentRow, 'id' | 'tenantId' | 'name'>, nowMs: number) => InStatement[]
@@ -31,6 +31,8 @@ export interface AgentStoreDeps {
   /** An agent is deleted: what ends with it may be due. */
   deleted?: () => void
   sealTexts?: SealTexts
+  /** Of a node; a control plane leaves sealed texts as they are. */
+  openTexts?: OpenTexts | undefined
 }
 
 export interface AgentChange {
@@ -70,7 +72,7 @@ export type AgentStore = ReturnType<typeof agentStore>
 const VERSION = `select v.*, agents.name as agent_name from agent_versions v join agents on agents.id = v.agent_id`
 
 /** The versions of agents, of which the last ones that were read stay in memory. */
-function versionReads(db: Db) {
+function versionReads(db: Db, openTexts?: OpenTexts) {
   const cache = versionCache()
 
   async function getVersion(versionId: string): Promise<VersionRow | undefined> {
@@ -81,14 +83,16 @@ function versionReads(db: Db) {
     return rows[0] && keep(rows[0])
   }
 
-  function keep(row: StoredVersion): VersionRow {
+  async function keep(row: StoredVersion): Promise<VersionRow> {
+    const texts = row.box === null ? undefined : await openTexts?.(row.id, new Uint8Array(row.box))
     const version = readRow(`version ${row.id} of agent ${row.agent_name}`, row, () => {
-      const manifest = objectIn<Manifest>(row.manifest)
-      // Of one that is sealed the texts are left out here.
-      if (row.box === null && hashOf(manifest) !== row.manifest_hash) throw new Error('it is not what was published')
-      return { ...toVersion(row), manifest }
+      const manifest = { ...objectIn<Manifest>(row.manifest), ...texts }
+      // Where the texts stay sealed they are left out here.
+      if ((row.box === null || texts) && hashOf(manifest) !== row.manifest_hash)
+        throw new Error('it is not what was published')
+      return { ...toVersion(row), manifest, ...(texts && { sealed: undefined }) }
     })
-    cache.put(version, row.manifest.length)
+    cache.put(version, row.manifest.length + (row.box?.byteLength ?? 0))
     return version
   }
 
@@ -113,7 +117,7 @@ function versionReads(db: Db) {
 export function agentStore(db: Db, options: AgentStoreDeps) {
   const { now, newId, deleting = [], deleted, sealTexts = async () => undefined } = options
   const deps = { now, newId, sealTexts }
-  const { getVersion, current, newestEqual } = versionReads(db)
+  const { getVersion, current, newestEqual } = versionReads(db, options.openTexts)
 
   return {
     ...agentReads(db),

@@ -17,6 +17,9 @@ export type SealTexts = (
   manifest: Manifest,
 ) => Promise<SealedTexts | undefined>
 
+/** Opens them, where this process is a node of that pool. */
+export type OpenTexts = (versionId: string, box: Uint8Array) => Promise<ManifestTexts>
+
 export const textsOf = ({ systemPrompt, files }: Manifest): ManifestTexts => ({ systemPrompt, files })
 
 export const hasTexts = ({ systemPrompt, files }: ManifestTexts): boolean => systemPrompt !== '' || files.length > 0

@@ -55,6 +55,14 @@ export function approvalStore(db: Db, records: Records) {
       return readPage(page, rowsOf<Stored>(found), read)
     },
 
+    async ofIds(ids: readonly string[]): Promise<ApprovalRow[]> {
+      const found = await db.execute({
+        sql: 'select * from approvals where id in (select value from json_each(?))',
+        args: [JSON.stringify(ids)],
+      })
+      return rowsOf<Stored>(found).map(read)
+    },
+
     async ofRun(runId: string): Promise<ApprovalRow[]> {
       const found = await db.execute({
         sql: 'select * from approvals where run_id = ? order by created_ms desc, id desc',

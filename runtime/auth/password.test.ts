@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { nativeScrypt } from '../../shared/host/native-crypto.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
-import { nativeScrypt } from '../host/native-crypto.ts'
 import { passwords, portableScrypt } from './password.ts'
 
 describe('passwords', () => {

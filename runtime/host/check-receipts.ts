@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nativeCipher } from '../../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
@@ -15,7 +16,6 @@ import { masterKey } from '../vault/master-key.ts'
 import { clearRecords, type Records, sealedRecords } from '../vault/records.ts'
 import { vault } from '../vault/vault.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { nativeCipher } from './native-crypto.ts'
 
 /** What a store was found to be: every receipt checked against the run and the journal beside it. */
 export interface Checked {

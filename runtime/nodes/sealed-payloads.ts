@@ -1,6 +1,9 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
+import { type BoxKeys, openSealed } from '../../shared/tunnel/sealed-payload.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { PoolCredentialPut } from '../../shared/wire/runtime/node.ts'
+import type { ManifestTexts, OpenTexts } from '../agents/texts.ts'
 
 // What passes between a control plane and a node under the key of a pool: the types of the payloads, and the additional authenticated
 // data (AAD) that binds each of them to its purpose.
@@ -23,6 +26,12 @@ export interface ManifestEnvelope {
   manifest: Manifest
   manifestHash: string
 }
+
+/** Opens the texts of versions that were sealed to this pool. */
+export const textsOpener =
+  (poolKeys: BoxKeys): OpenTexts =>
+  async (versionId, box) =>
+    readJson(new TextDecoder().decode(await openSealed(poolKeys, box, textsAad(versionId)))) as ManifestTexts
 
 /** What a node answers about the runs that it holds. */
 export interface RemoteRunData {

@@ -46,7 +46,7 @@ interface RunData {
 }
 
 /** What the node keeps of a run; `unreadable` where it was sealed under another key, or does not open. */
-function readData(row: DataRow, records: Records): RunData | 'unreadable' {
+export function readData(row: DataRow, records: Records): RunData | 'unreadable' {
   const record = row.run_id
   try {
     return {

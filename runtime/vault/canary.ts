@@ -14,11 +14,18 @@ export const CANARY_SEALED: SealedColumn = {
   placeOf: () => PLACE,
 }
 
+const OTHER_KEY =
+  'the master key is not the one this store was sealed under: bring that one back, or complete a rotation that was interrupted with `runtime keys rotate-master`'
+
+/** What is wrong where a node has another key than its store. */
+export const OTHER_NODE =
+  'this store was sealed by a node with another node.json: bring that file back, or put the store aside, and with it what its runs were given and said'
+
 /**
  * Finds out at the start, rather than at the first use of a secret, that a store was sealed under another master key. The
  * first process to start leaves a text under its key; every later one must be able to open it.
  */
-export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
+export async function checkMasterKey(db: Db, vault: Vault, otherKey = OTHER_KEY): Promise<void> {
   const [, found] = await db.write([
     {
       sql: 'insert into runtime_meta (key, value) values (?, ?) on conflict do nothing',
@@ -30,7 +37,6 @@ export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
     await vault.open(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(found!)[0]!.value, PLACE)
   } catch (cause) {
     if (!(cause instanceof VaultError)) throw cause
-    const message = `the master key is not the one this store was sealed under: bring that one back, or complete a rotation that was interrupted with \`runtime keys rotate-master\` (${cause.message})`
-    throw new VaultError(cause.problem, message, { cause })
+    throw new VaultError(cause.problem, `${otherKey} (${cause.message})`, { cause })
   }
 }

@@ -26,8 +26,8 @@ export const DATA_KEY_SEALED: SealedColumn = {
 }
 
 /** The data keys of a store, of which the first process to start makes the first; refuses under another master key. */
-export async function openDataKeys(db: Db, vault: Vault, nowMs: number): Promise<DataKeys> {
-  await checkMasterKey(db, vault)
+export async function openDataKeys(db: Db, vault: Vault, nowMs: number, otherKey?: string): Promise<DataKeys> {
+  await checkMasterKey(db, vault, otherKey)
   const id = toHex(crypto.getRandomValues(new Uint8Array(4)))
   const fresh = crypto.getRandomValues(new Uint8Array(32))
   const [, found] = await db.write([

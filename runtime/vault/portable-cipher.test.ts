@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { nativeCipher } from '../host/native-crypto.ts'
+import { nativeCipher } from '../../shared/host/native-crypto.ts'
 import { portableCipher } from './portable-cipher.ts'
 
 const key = fc.uint8Array({ minLength: 32, maxLength: 32 })

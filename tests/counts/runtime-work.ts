@@ -1,6 +1,6 @@
-import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { verifyOffline } from '../../runtime/receipts/verify-offline.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import { nativeCipher } from '../../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { claimedJournal } from '../../shared/wire/runtime/journal.ts'

@@ -1,5 +1,5 @@
-import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime/runtime.ts'
+import { nativeCipher } from '../../shared/host/native-crypto.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { openThreaded } from '../open-threaded.ts'
 import { sseReader } from './sse.ts'

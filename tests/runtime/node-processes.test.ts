@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Node, NodeCreated } from '../../shared/wire/runtime/node.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
@@ -102,6 +103,7 @@ async function pair(host: string, enter: readonly string[] = []) {
 
   return {
     call,
+    startNode,
     stands,
     nodeId: announced.id,
     async begin(waits: number, seconds: number): Promise<string> {
@@ -159,6 +161,23 @@ async function held(side: string): Promise<boolean> {
 }
 
 describe('a control plane and a node in processes of their own', () => {
+  it('end a node whose store another one sealed, with a sentence', async () => {
+    const { stopNode, startNode } = await pair('127.0.0.1')
+    await stopNode()
+    const db = await openDb(join(folder, 'node', 'node.db'))
+    await db.execute(
+      `update runtime_meta set value = 'wbs1.0000000000000000' || substr(value, 22) where key = 'master_key_canary'`,
+    )
+    db.close()
+    const node = startNode()
+    let said = ''
+    node.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    await until(async () => node.exitCode !== null, 'it ends')
+    expect([node.exitCode, said]).toEqual([1, expect.stringContaining('bring that file back')])
+  })
+
   it('end every run once, rightly and on its node, whoever is killed', async () => {
     const { begin, running, endedRightly, killControl, killNode, stopNode, stands } = await pair('127.0.0.1')
     const first = await begin(4, 0.3)
@@ -171,7 +190,8 @@ describe('a control plane and a node in processes of their own', () => {
     await killControl()
     await endedRightly(second)
     await endedRightly(third)
-    expect(await held('node')).toBe(true)
+    // Sealed there, and nowhere else.
+    expect(await held('node')).toBe(false)
     expect(await held('control')).toBe(false)
     expect(await stopNode()).toBe(0)
     await stands('offline')

@@ -174,8 +174,10 @@ describe('a session of an agent on a pool', () => {
     expect(run).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId, sessionId: session.id })
     expect(run.input).toMatchObject({ message: 'canary-one' })
     await control.json(200, 'GET', `/v1/runs/${first.turnId}/receipt`)
-    expect(await filesOf('one')).toContain('canary-one')
-    expect(await filesOf('control')).not.toMatch(/canary-(?:one|two|answer|hint|system)/)
+    expect(await filesOf('one')).toContain(first.turnId)
+    for (const side of ['one', 'control']) {
+      expect(await filesOf(side)).not.toMatch(/canary-(?:one|two|answer|hint|system)/)
+    }
   })
 
   it('resumes its stream where a reader left off, pieces and ends, once each and from the node', async () => {

@@ -90,12 +90,13 @@ describe('a run on a node', () => {
     expect(text.match(/^event: step_/gm)).toHaveLength(2)
   })
 
-  it('leaves its texts on the node and nowhere else', async () => {
+  it('leaves its texts on the node and nowhere else, and sealed there', async () => {
     const one = await node()
-    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { systemPrompt: 'canary-system-7782' } })
     const made = await start('echo', 'canary-prompt-7781')
     await ended(made.id)
-    expect(await filesOf('one')).toContain('canary-prompt-7781')
+    expect(await filesOf('one')).toContain(made.id)
+    expect(await filesOf('one')).not.toMatch(/canary-(prompt|system)/)
     expect(await filesOf('control')).not.toContain('canary-prompt-7781')
     await one.kill()
     await until(async () => (await control.call('GET', `/v1/runs/${made.id}`)).status === 503, 'the node is away')
@@ -185,7 +186,7 @@ describe('the prompt of an agent', () => {
     await control.db.execute('pragma wal_checkpoint(truncate)')
     const [here, there] = [await filesOf('control'), await filesOf('one')]
     for (const canary of ['canary-system', 'canary-file', 'canary-input', 'canary-output']) {
-      expect(there).toContain(canary)
+      expect(there).not.toContain(canary)
       expect(here).not.toContain(canary)
     }
     await one.kill()
@@ -249,8 +250,8 @@ describe('a fork of a run on a node', () => {
     const { rows } = await one.db.execute({ sql: 'select count(*) from events where run_id = ?', args: [fork.id] })
     const journal = await control.json<{ eventCount: number }>(200, 'GET', `/v1/runs/${fork.id}/journal`)
     expect([journal.eventCount, rows[0]?.[0]]).toEqual([6, 6])
-    expect(await filesOf('one')).toContain('canary-fork')
-    expect(await filesOf('control')).not.toMatch(/canary-(?:source|fork)/)
+    expect(await filesOf('one')).toContain(fork.id)
+    for (const side of ['one', 'control']) expect(await filesOf(side)).not.toMatch(/canary-(?:source|fork)/)
   })
 
   it('is refused while the journal is away, and fails by name when its source is gone before it begins', async () => {

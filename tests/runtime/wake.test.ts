@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { nativeCipher } from '../../runtime/host/native-crypto.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import { nativeCipher } from '../../shared/host/native-crypto.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'

@@ -1,9 +1,9 @@
+import { nativeScrypt } from '../../../shared/host/native-crypto.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKeyCreate, ApiKeyCreated, Tenant } from '../../../shared/wire/runtime/auth.ts'
 import type { ErrorBody } from '../../../shared/wire/runtime/error.ts'
-import { nativeScrypt } from '../../host/native-crypto.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime.ts'
 
 export const ROOT_KEY = `wb_live_${'r'.repeat(43)}`

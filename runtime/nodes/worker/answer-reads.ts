@@ -5,9 +5,13 @@ import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
+import type { ApprovalRow, ApprovalStore } from '../../approvals/store.ts'
+import { type DataRow, readData } from '../../runs/run-row.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
-import type { approvals, blobs, events, runData } from '../../schema/tables.ts'
+import type { RunStore } from '../../runs/store.ts'
+import type { events } from '../../schema/tables.ts'
 import type { SessionStore } from '../../sessions/store.ts'
+import type { Records } from '../../vault/records.ts'
 import {
   eventLines,
   poolKeyAad,
@@ -19,6 +23,9 @@ import {
 
 export interface AnswerReadsDeps {
   db: Db
+  records: Records
+  runs: Pick<RunStore, 'blob'>
+  approvals: Pick<ApprovalStore, 'ofIds'>
   sessions: Pick<SessionStore, 'turn' | 'messages'>
   requests: RequestsOfSteps
   identity: { tenantId: string; pool: string; poolKeys: BoxKeys }
@@ -28,6 +35,9 @@ export interface AnswerReadsDeps {
 /** Answers what only this node knows. */
 export function answerReads({
   db,
+  records,
+  runs,
+  approvals,
   sessions,
   requests,
   identity: { tenantId, pool, poolKeys },
@@ -41,6 +51,8 @@ export function answerReads({
     box,
     lines,
   }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
+    const isHere = async (runId: string) =>
+      (await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })).rows.length > 0
     const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
     if (kind === 'data') {
       const found = await db.execute({
@@ -48,38 +60,32 @@ export function answerReads({
           where run_id in (select value from json_each(?)) and run_id in (select run_id from tunnel_runs)`,
         args: [JSON.stringify(id.split(','))],
       })
-      return answer(rowsOf<RowOf<typeof runData>>(found).map(toData))
+      return answer(rowsOf<DataRow>(found).flatMap(row => toData(row, records) ?? []))
     }
     if (kind === 'events') {
       const found = await db.execute({
-        sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
+        sql: `select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?`,
         args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
       })
-      const texts = rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body'>>(found)
-      if (lines) return { status: 200, body: eventLines(texts) }
-      return answer(texts.map(({ hash, body }): RemoteEventText => ({ hash, body })))
+      const texts = rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(
+        ({ hash, body, seq }): RemoteEventText => ({
+          hash,
+          body: records.open(body, { record: id, field: `event ${seq}` }),
+        }),
+      )
+      return lines ? { status: 200, body: eventLines(texts) } : answer(texts)
     }
     if (kind === 'approvals') {
-      const found = await db.execute({
-        sql: 'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
-        args: [JSON.stringify(id.split(','))],
-      })
-      return answer(rowsOf<ApprovalTexts>(found).map(toApproval))
+      return answer((await approvals.ofIds(id.split(','))).map(toApproval))
     }
     if (kind === 'blob') {
-      const [runId, sha256] = id.split('/')
-      const found = await db.execute({
-        sql: `select content from blobs where run_id = ? and sha256 = ? and run_id in (select run_id from tunnel_runs)`,
-        args: [runId ?? '', sha256 ?? ''],
-      })
-      const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content'>>(found)
-      if (row) return { status: 200, body: new Uint8Array(row.content) }
+      const [runId = '', sha256 = ''] = id.split('/')
+      const body = (await isHere(runId)) ? await runs.blob(runId, sha256) : undefined
+      if (body) return { status: 200, body }
     }
     if (kind === 'request') {
       const [runId = '', stepId = ''] = id.split('/')
-      const here = 'select 1 from tunnel_runs where run_id = ?'
-      if ((await db.execute({ sql: here, args: [runId] })).rows.length > 0)
-        return requestOf(requests, runId, stepId, from)
+      if (await isHere(runId)) return requestOf(requests, runId, stepId, from)
     }
     if (kind === 'messages') return answer(await sessions.messages(id))
     if (kind === 'turns') {
@@ -109,22 +115,19 @@ async function requestOf(requests: RequestsOfSteps, runId: string, stepId: strin
   }
 }
 
-function toData(row: RowOf<typeof runData>): RemoteRunData {
+/** Undefined where it does not open: the control plane then says that it is not available. */
+function toData(row: DataRow, records: Records): RemoteRunData | undefined {
+  const data = readData(row, records)
+  if (data === 'unreadable') return undefined
+  const { input, output, errorMessage } = data
   return {
     id: row.run_id,
-    ...(row.input !== '' && { input: readJson(row.input) as NonNullable<RemoteRunData['input']> }),
-    ...(row.output !== null && { output: readJson(row.output) as NonNullable<RemoteRunData['output']> }),
-    ...(row.error_message !== null && { errorMessage: row.error_message }),
+    ...(input !== '' && { input: readJson(input) as NonNullable<RemoteRunData['input']> }),
+    ...(output !== null && { output: readJson(output) as NonNullable<RemoteRunData['output']> }),
+    ...(errorMessage !== null && { errorMessage }),
   }
 }
 
-type ApprovalTexts = Pick<RowOf<typeof approvals>, 'id' | 'prompt' | 'action' | 'comment'>
-
-function toApproval({ id, prompt, action, comment }: ApprovalTexts): RemoteApproval {
-  return {
-    id,
-    prompt,
-    ...(action !== null && { action: readJson(action) as NonNullable<RemoteApproval['action']> }),
-    ...(comment !== null && { comment }),
-  }
+function toApproval({ id, prompt, action, comment }: ApprovalRow): RemoteApproval {
+  return { id, prompt: prompt ?? '', ...(action && { action }), ...(comment !== undefined && { comment }) }
 }

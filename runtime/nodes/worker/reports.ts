@@ -9,11 +9,13 @@ import type { OutboxRow } from '../../../shared/tunnel/outbox.ts'
 import { completeMessage } from '../../../shared/tunnel/protocol.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import type { receipts, runData, runs } from '../../schema/tables.ts'
+import { openMaybe, type Records } from '../../vault/records.ts'
 import type { Report } from './report-rows.ts'
 
 export interface WorkerReportsDeps {
   db: Db
   sha256: Sha256
+  records: Records
   signer: Signer
   /** Which rows of a shared outbox are this node's. */
   reportsAs: string | null
@@ -123,12 +125,15 @@ async function completeOf(deps: WorkerReportsDeps, runId: string): Promise<Omit<
     { sql: 'select envelope from receipts where run_id = ?', args: [runId] },
   ])
   const [row] = rowsOf<EndedRun>(found!)
-  const [texts] = rowsOf<Pick<RowOf<typeof runData>, 'input' | 'output'>>(data!)
-  if (!row || !texts) return undefined
+  const [stored] = rowsOf<Pick<RowOf<typeof runData>, 'input' | 'output'>>(data!)
+  if (!row || !stored) return undefined
   const [receipt] = rowsOf<Pick<RowOf<typeof receipts>, 'envelope'>>(issued!)
   const signed = receipt && (readJson(receipt.envelope) as Receipt).payload
   const models = signed?.models ?? []
-  const hash = (text: string | null) => fromHex(sha256Hex(utf8(text ?? '{}'), deps.sha256))
+  const hash = (field: 'input' | 'output') => {
+    const text = openMaybe(deps.records, stored[field], { record: runId, field })
+    return fromHex(sha256Hex(utf8(text ?? '{}'), deps.sha256))
+  }
   const told: Omit<Complete, '$typeName'> = {
     runId,
     epoch: BigInt(row.told_epoch),
@@ -138,8 +143,8 @@ async function completeOf(deps: WorkerReportsDeps, runId: string): Promise<Omit<
     head: fromHex(row.head),
     eventCount: BigInt(row.event_count),
     // What it was given may be dropped by now.
-    inputHash: texts.input === '' && signed ? fromHex(signed.inputHash) : hash(texts.input),
-    outputHash: hash(texts.output),
+    inputHash: stored.input === '' && signed ? fromHex(signed.inputHash) : hash('input'),
+    outputHash: hash('output'),
     models,
     tokensIn: BigInt(row.tokens_in),
     tokensOut: BigInt(row.tokens_out),

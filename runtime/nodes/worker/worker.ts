@@ -11,7 +11,7 @@ import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../../sha
 import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
 import { UUID } from '../../../shared/wire/runtime/conventions.ts'
-import type { ManifestTexts } from '../../agents/texts.ts'
+import { withoutTexts } from '../../agents/texts.ts'
 import type { ApprovalStore } from '../../approvals/store.ts'
 import { resumption } from '../../execution/claim-statement.ts'
 import type { Engine } from '../../execution/engine.ts'
@@ -21,6 +21,7 @@ import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { TurnInput } from '../../sessions/turn-input.ts'
+import type { Records } from '../../vault/records.ts'
 import {
   decisionAad,
   inputAad,
@@ -28,7 +29,7 @@ import {
   manifestAad,
   scheduleInputAad,
   signalAad,
-  textsAad,
+  textsOpener,
 } from '../sealed-payloads.ts'
 import { answerReads } from './answer-reads.ts'
 import type { BudgetRequests } from './budget-requests.ts'
@@ -51,7 +52,7 @@ export interface WorkerIdentity {
   tenantId: string
   pool: string
   poolKeys: BoxKeys
-  /** 32 bytes under which it seals the credentials that it is given. */
+  /** 32 bytes, under which it seals credentials and what its runs are given and say. */
   sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
   /** Its id, where other nodes have the same store, and null where it has one of its own. */
@@ -67,6 +68,7 @@ export interface WorkerIdentity {
 export interface WorkerDeps {
   db: Db
   sha256: Sha256
+  records: Records
   runs: RunStore
   engine: Pick<Engine, 'wake' | 'end' | 'active'>
   approvals: ApprovalStore
@@ -148,7 +150,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     }
   }
 
-  const { pendingReports, told } = workerReports({ db, sha256, signer, reportsAs })
+  const { pendingReports, told } = workerReports({ db, sha256, records: deps.records, signer, reportsAs })
   const others = reportsAs === null ? undefined : takeOverRuns(reportsAs, db)
 
   return {
@@ -187,6 +189,9 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     /** Answers what only this node knows. */
     read: answerReads({
       db,
+      records: deps.records,
+      runs: deps.runs,
+      approvals: deps.approvals,
       sessions,
       requests: deps.requests,
       identity,
@@ -229,6 +234,7 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
   }
   const { envelope, input } = order
   const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+  const box = sent.textsSealed.length > 0 ? sent.textsSealed : null
   const copied = sent.forkedRun === '' ? undefined : await copiesFor(side, runId, createdMs, sent)
   if (copied === 'missing') {
     const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
@@ -261,9 +267,14 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
         args: [agentId, side.tenantId, agentName, versionId, createdMs, createdMs],
       },
       {
-        sql: `insert into agent_versions (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by)
-          values (?, ?, ?, ?, ?, ?, ?, '') on conflict do nothing`,
-        args: [versionId, side.tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
+        // Texts that came sealed to the pool stay so.
+        sql: `insert into agent_versions
+            (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by, box, box_pool)
+          values (?, ?, ?, ?, ?, ?, ?, '', ?, ?) on conflict do nothing`,
+        args: [
+          ...[versionId, side.tenantId, agentId, number, JSON.stringify(box ? withoutTexts(manifest) : manifest)],
+          ...[manifestHash, createdMs, box, box && side.pool],
+        ],
       },
       {
         sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
@@ -306,7 +317,7 @@ async function openOrder(
   const place = inputSchedule === '' ? inputAad(runId) : scheduleInputAad(inputSchedule)
   const input = await opened<unknown>(side, sealed.inputSealed, place)
   if (sealed.textsSealed.length > 0) {
-    const texts = await opened<ManifestTexts>(side, sealed.textsSealed, textsAad(agentVersionId))
+    const texts = await textsOpener(side.poolKeys)(agentVersionId, sealed.textsSealed)
     envelope.manifest = { ...envelope.manifest, ...texts }
   }
   if (sha256Hex(utf8(canonicalize(envelope.manifest)), side.sha256) !== envelope.manifestHash) {
@@ -449,7 +460,7 @@ async function signal(side: NodeSide, runId: string, box: Uint8Array): Promise<v
         where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
           and not exists (select 1 from tunnel_taken where id = ?1)
           and (select count(*) from signals where run_id = ?2) < 100`,
-      args: [id, runId, name, value, atMs],
+      args: [id, runId, name, side.records.seal(value, { record: runId, field: `signal ${id}` }), atMs],
     },
     { sql: 'insert into tunnel_taken (id) values (?) on conflict do nothing', args: [id] },
     {

@@ -1,9 +1,12 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomFillSync, scrypt } from 'node:crypto'
-import type { Scrypt } from '../auth/password.ts'
-import type { RecordCipher } from '../vault/records.ts'
 
 /** Node's own, on its thread pool: it neither holds up the event loop nor fills the JavaScript heap. */
-export const nativeScrypt: Scrypt = (password, salt, bytes, { N, r, p }) =>
+export const nativeScrypt = (
+  password: Uint8Array,
+  salt: Uint8Array,
+  bytes: number,
+  { N, r, p }: { N: number; r: number; p: number },
+): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     // Twice what the algorithm takes (128·N·r); the default limit of 32 MiB is just below it.
     scrypt(password, salt, bytes, { N, r, p, maxmem: 256 * N * r + 1024 * 1024 }, (error, key) => {
@@ -61,9 +64,11 @@ function openText(key: Uint8Array, sealed: string, additional: string): string {
 }
 
 /** Node's own, without a promise: run data is sealed and opened on the path of a step. */
-export const nativeCipher: RecordCipher = {
-  seal: (key, text, additional) => seal(key, Buffer.from(text), additional).toString('base64url'),
+export const nativeCipher = {
+  seal: (key: Uint8Array, text: string, additional: string): string =>
+    seal(key, Buffer.from(text), additional).toString('base64url'),
   open: openText,
   sealBytes: seal,
-  openBytes: (key, sealed, additional) => open(key, Buffer.from(sealed), additional),
+  openBytes: (key: Uint8Array, sealed: Uint8Array, additional: string): Uint8Array =>
+    open(key, Buffer.from(sealed), additional),
 }
