@@ -1,11 +1,26 @@
 import type { InStatement } from '@libsql/client/web'
 
+/** Who else has this store. */
+export interface SharedStore {
+  /** Other nodes take runs from here. */
+  withNodes: boolean
+  /**
+   * By which clock leases end: that of a server, since the processes beside it may be on machines whose clocks differ. A file has the clock
+   * of its machine, which is `now`.
+   */
+  byServer: boolean
+}
+
 /** A run stays with its node, unless others have the same store. */
 export const holder = (shared: boolean, node = '?4') => (shared ? node : `coalesce(node_id, ${node})`)
 
 /** Which runs an owner on this node may take. */
 const takenBy = (shared: boolean, node = '?4') =>
   shared ? `${node} is not null` : `(node_id is null or node_id = ${node})`
+
+/** The time by which leases begin and end. */
+export const leaseNow = ({ byServer }: Pick<SharedStore, 'byServer'>, now = '?2'): string =>
+  byServer ? "cast(unixepoch('subsec') * 1000 as integer)" : now
 
 /** Recoveries in a row that brought a run not one event further; after so many it is set aside. */
 const MOST_RECOVERIES = 3
@@ -15,12 +30,12 @@ export const POISONED = 'poisoned'
 const STUCK = '(recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id))'
 
 /** Runs whose last try ended as the ones before it. Nothing more is read of them: that may be what ends the process. Arguments: now, node. */
-export function poisonedStatement(shared: boolean): string {
+export function poisonedStatement(shared: SharedStore): string {
   return `select id from runs where ${poisoned(shared)}`
 }
 
 /** Sets those of them aside that are so still. Arguments: now, node, their ids. */
-export function asideStatement(shared: boolean): string {
+export function asideStatement(shared: SharedStore): string {
   return `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null, epoch = epoch + 1,
   due_ms = null, updated_ms = ?1
 where id in (select value from json_each(?3)) and ${poisoned(shared)}
@@ -32,9 +47,9 @@ export const ASIDE_DAMAGED = `update runs set status = 'waiting', parked = '${PO
   epoch = epoch + 1, due_ms = null, updated_ms = ?1
 where id = ?2 and epoch = ?3 and status = 'running'`
 
-const poisoned = (shared: boolean) =>
-  `owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ?1 and ending is null
-  and ${takenBy(shared, '?2')} and ${STUCK}`
+const poisoned = (shared: SharedStore) =>
+  `owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ${leaseNow(shared, '?1')} and ending is null
+  and ${takenBy(shared.withNodes, '?2')} and ${STUCK}`
 
 /** Lets a run that was set aside be taken again, with as many tries as at first. */
 export function resumption(runId: string, nowMs: number): InStatement {
@@ -99,10 +114,10 @@ export const RETURNING = `returning ${RETURNED.join(', ')},
  * the oldest runs are `enough`: they are all that is due, or there is one tenant and among them are as many agents without a run here as
  * there are places. The runs of all others are later than those.
  */
-export function claimStatement(shared: boolean): string {
+export function claimStatement(shared: SharedStore): string {
   // A run that was taken from an owner who never let go is a recovery.
   return `update runs set
-  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
+  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ${leaseNow(shared)} + ?3, node_id = ${holder(shared.withNodes)},
   started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
   recoveries = case when owner is null then 0
     when ${STUCK} then recoveries + 1 else 1 end,
@@ -117,17 +132,22 @@ ${RETURNING}`
 }
 
 /** What a claim chooses from; `lanes` are the agents that it steps through. */
-export function candidates(shared: boolean): string {
-  const due = `due_ms <= ?2 and ${takenBy(shared)}
+export function candidates(shared: SharedStore): string {
+  const now = leaseNow(shared)
+  const taken = takenBy(shared.withNodes)
+  const isDue = shared.byServer
+    ? `due_ms <= max(?2, ${now}) and due_ms <= case when owner is null then ?2 else ${now} end`
+    : 'due_ms <= ?2'
+  const due = `${isDue} and ${taken}
       and (owner is not ?1 or id not in (select value from json_each(?6)))
       and (ending is not null or (parked is not '${POISONED}'
         and (owner is null or recoveries < ${MOST_RECOVERIES - 1} or not ${STUCK} or id = (select id from suspect))))`
   const inOrder = 'tenant_id, agent_id'
   return `with recursive
     held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
-    suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ?2
-        and ${takenBy(shared)} and ${STUCK}
-        and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ?2 and here.recoveries = ${MOST_RECOVERIES}
+    suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ${now}
+        and ${taken} and ${STUCK}
+        and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ${now} and here.recoveries = ${MOST_RECOVERIES}
           and here.recovery_seq = (select coalesce(max(seq), 0) from events where run_id = here.id))
       order by due_ms, id limit 1),
     oldest as materialized (select id, ${inOrder}, due_ms from runs where ${due} order by due_ms limit ${OLDEST}),

@@ -215,7 +215,7 @@ function leaseRenewal(
     }
     const ids = [...executions.keys()]
     try {
-      const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
+      const lost = await leases.renew({ owner, nowMs: clock.now().getTime(), ttlMs: limits.leaseMs }, ids)
       renewedAt = clock.monotonic()
       for (const id of lost) executions.get(id)?.abandon()
     } catch (error) {

@@ -10,6 +10,8 @@ import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
 import { engineFixture, type FixtureOptions, says } from './testing/engine-fixture.ts'
 
+const ALONE = { withNodes: false, byServer: false }
+
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
@@ -206,7 +208,7 @@ describe('slots for runs', () => {
             open.delete(id)
             held.push(run)
           }
-          const { rows } = await db.execute({ sql: claimStatement(false), args: [...args(most), 1000, 1000] })
+          const { rows } = await db.execute({ sql: claimStatement(ALONE), args: [...args(most), 1000, 1000] })
           expect(rows.map(row => String(row.id)).sort()).toEqual(expected.sort())
           for (const id of expected) {
             here.push(left.get(id)!)
@@ -221,7 +223,7 @@ describe('slots for runs', () => {
   it('are given without a step through all agents where the oldest runs are of enough agents', async () => {
     const queue = (length: number, agent: (at: number) => string) =>
       Array.from({ length }, (_, at) => ({ tenant: 'a', agent: agent(at), due: at + 1 }))
-    const counted = `${candidates(false)} select count(*) as lanes from lanes`
+    const counted = `${candidates(ALONE)} select count(*) as lanes from lanes`
     const lanes = async (runs: readonly Waiting[], most: number) =>
       Number((await (await waiting(runs)).execute({ sql: counted, args: args(most) })).rows[0]?.lanes)
     expect(
@@ -250,7 +252,7 @@ describe('slots for runs', () => {
   it('are given by a statement that reads indexes of what is open only', async () => {
     const { db, create } = await fixture(0)
     for (let n = 0; n < 100; n++) await create({ prompt: `${n}` })
-    for (const shared of [false, true]) {
+    for (const shared of [ALONE, { withNodes: true, byServer: false }, { withNodes: false, byServer: true }]) {
       const { rows } = await db.execute({
         sql: `explain query plan ${claimStatement(shared)}`,
         args: [uuidv7(), 1, 1, 'local', 4, '[]', 4, 3],

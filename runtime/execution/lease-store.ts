@@ -10,10 +10,12 @@ import {
   asideStatement,
   claimStatement,
   holder,
+  leaseNow,
   mostOfOne,
   poisonedStatement,
   type RETURNED,
   RETURNING,
+  type SharedStore,
 } from './claim-statement.ts'
 import type { Spent } from './journal/commit.ts'
 import { type ChainHead, genesis, type JournalEntry, linkHash, readEvent } from './journal/event.ts'
@@ -49,11 +51,15 @@ export interface Claimed {
   damage?: DamagedRowError
 }
 
-export interface ClaimOptions {
+/** Whose lease, and for how long. */
+interface LeaseTerms {
   owner: string
-  nodeId: string
   nowMs: number
   ttlMs: number
+}
+
+export interface ClaimOptions extends LeaseTerms {
+  nodeId: string
   most: number
   /** How many runs this owner may execute at a time. */
   slots: number
@@ -90,11 +96,12 @@ interface StoredRun extends NewlyMade {
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
-export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = false) {
+export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes = false) {
+  const shared: SharedStore = { withNodes, byServer: db.kind === 'remote' }
   const CLAIM = claimStatement(shared)
   const FOUND = poisonedStatement(shared)
   const ASIDE = asideStatement(shared)
-  const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
+  const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${withNodes ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
     order by due_ms limit 1`
   const deps = { db, records, sha256 }
 
@@ -145,8 +152,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'slots' | 'held'>,
     ): Promise<Claimed | undefined> {
       const taken = await db.execute({
-        sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3,
-            node_id = ${holder(shared, '?5')}
+        sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ${leaseNow(shared)} + ?3,
+            node_id = ${holder(withNodes, '?5')}
           where id = ?4 and status in ('queued', 'running', 'waiting')
           ${RETURNING}`,
         args: [owner, nowMs, ttlMs, id, nodeId],
@@ -155,10 +162,11 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     },
 
     /** Moves the end of the leases on; answers the ids that are not this owner's any more. */
-    async renew(owner: string, ids: readonly string[], dueMs: number): Promise<string[]> {
+    async renew({ owner, nowMs, ttlMs }: LeaseTerms, ids: readonly string[]): Promise<string[]> {
       const kept = await db.execute({
-        sql: `update runs set due_ms = ? where owner = ? and id in (select value from json_each(?)) returning id`,
-        args: [dueMs, owner, JSON.stringify(ids)],
+        sql: `update runs set due_ms = ${leaseNow(shared)} + ?3
+          where owner = ?1 and id in (select value from json_each(?4)) returning id`,
+        args: [owner, nowMs, ttlMs, JSON.stringify(ids)],
       })
       const mine = new Set(rowsOf<Pick<RunRow, 'id'>>(kept).map(({ id }) => id))
       return ids.filter(id => !mine.has(id))

@@ -33,10 +33,10 @@ export async function writesOf(env: RuntimeEnv): Promise<Told> {
   }
 }
 
-/** Beyond this a process takes runs from another one that still has them. */
+/** Beyond this what is due is early or late by more than its owners overlook. */
 const MOST_OFF_MS = 30_000
 
-/** How far apart the clocks are: processes of one store go by them. */
+/** How far apart the clocks are: processes of one store go by them in what is due. */
 export async function clockOf(env: RuntimeEnv): Promise<Told> {
   const db = await openStore(env, { create: false })
   try {

@@ -16,7 +16,7 @@ export interface MasterKeyLeaseDeps {
 }
 
 const CLOCK_OFF =
-  'the clock differs from that of the database server: processes of one store take runs from each other too early or too late; set both right'
+  'the clock differs from that of the database server: schedules, waits and approvals of this store end too early or too late; set both right'
 const WITHOUT_TIMERS = 'a host without timers'
 /** Its events come once a minute at least. */
 const WITHOUT_TIMERS_MS = 180_000
@@ -33,7 +33,7 @@ export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log 
   const failed = (error: unknown) => log.warn('the lease of the master key could not be renewed', { error })
   let isOff = false
 
-  /** Processes of one store go by their clocks in what they take from each other. */
+  /** Processes of one store go by their clocks in what is due, but for leases. */
   async function compareClocks(): Promise<void> {
     if (db.kind !== 'remote') return
     const aheadMs = await aheadOfServer(db, clock.now)
