@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { EnvError, readEnv } from '../shared/env/read-env.ts'
+import { EnvError, namesProxy, readEnv } from '../shared/env/read-env.ts'
 import { nativeCipher } from '../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
@@ -48,11 +48,14 @@ export async function runNode(
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: stderrLines(env.PLATFORM_LOG_FORMAT) })
   log.redact.register(env.PLATFORM_ENROL_TOKEN)
   log.redact.register(env.PLATFORM_DATABASE_TOKEN)
+  const network = namesProxy(vars) ? (await import('../shared/host/proxy-agent.ts')).networkOf(vars) : undefined
+  for (const secret of network?.secrets ?? []) log.redact.register(secret)
   const transport = grpcTransport({
     url: env.PLATFORM_CONTROL_URL,
     ca: env.PLATFORM_CONTROL_CA,
     pin: env.PLATFORM_CONTROL_PIN,
     insecure: env.PLATFORM_TUNNEL_INSECURE === '1',
+    network,
   })
   const identity = await enrolledIdentity(env, transport, say)
   // A workspace stands on the disk of one machine, so nodes that take runs from each other offer no sandboxes.
@@ -68,10 +71,11 @@ export async function runNode(
     },
   })
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const outside = nodeEgress({ rule, log: log.target('node.outbound') })
+  const outside = nodeEgress({ rule, log: log.target('node.outbound'), proxies: network })
   const sandboxes = nodeSandboxes({
     env,
     rule,
+    proxies: network,
     probes,
     workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
     log: log.target('node.isolation'),

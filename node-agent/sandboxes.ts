@@ -10,6 +10,7 @@ import {
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import type { ResolveHost } from '../shared/host/resolve-host.ts'
 import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
+import type { Proxies } from '../shared/http/outbound/proxies.ts'
 import type { Log } from '../shared/log/log.ts'
 import { IMAGE_NAME } from '../shared/wire/runtime/isolation.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
@@ -31,6 +32,8 @@ export interface NodeSandboxesOptions {
   /** What this process has tried already; those backends are not tried again. */
   probes?: readonly Probe[]
   resolve?: ResolveHost
+  /** Of this network, where its variables name one. */
+  proxies?: Proxies | undefined
 }
 
 const START_MS = 30_000
@@ -150,6 +153,7 @@ export function nodeSandboxes({
   rule = outboundRule(),
   resolve,
   probes,
+  proxies,
 }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
   const images = imagesOf({ env, log })
   const open = new Set<RunSandbox>()
@@ -196,7 +200,7 @@ export function nodeSandboxes({
       try {
         // Answered for this turn: another may have had other rules.
         if (run.egress.rules.length > 0) {
-          const proxy = egressProxy({ egress: run.egress, rule, log, places, ...(resolve && { resolve }) })
+          const proxy = egressProxy({ egress: run.egress, rule, log, places, proxies, ...(resolve && { resolve }) })
           await asStep(sandbox.serve(EGRESS_PORT, proxy))
         }
         if (fresh) await begun(sandbox, run, tar)

@@ -1,12 +1,20 @@
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Egress } from '../../runtime/execution/sandbox/sandboxes.ts'
 import { egressProblem } from '../../runtime/execution/tools/egress.ts'
-import { checkedAddresses, type Resolved, type ResolveHost, resolveHost } from '../../shared/host/resolve-host.ts'
-import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
+import {
+  checkedAddresses,
+  checkForProxy,
+  type Resolved,
+  type ResolveHost,
+  resolveHost,
+} from '../../shared/host/resolve-host.ts'
+import { OutboundDenied, ProxyError } from '../../shared/http/outbound/bounded-body.ts'
 import { type OutboundRule, targetOf } from '../../shared/http/outbound/outbound-rule.ts'
+import type { Proxies } from '../../shared/http/outbound/proxies.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { ReachedPlaces } from './reached.ts'
 
@@ -19,6 +27,8 @@ export interface EgressProxyOptions {
   log?: Log
   /** Of the sandbox that this proxy is the way out of. */
   places?: ReachedPlaces
+  /** Of the network of this node: what the rules let out goes by them. */
+  proxies?: Proxies | undefined
   /** Of one sandbox. Each is an entry in a log, so there is an end to them. */
   maxDecisions?: number
 }
@@ -35,7 +45,7 @@ const OF_A_HOP = new Set(
  * rules name, and nothing else. Every decision is reported before it takes effect.
  */
 export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => void {
-  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log, places } = options
+  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log, places, proxies } = options
   let decisions = 0
 
   async function reachable(url: URL, method: string): Promise<readonly Resolved[]> {
@@ -45,19 +55,23 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       throw new OutboundDenied(problem.includes('allow CONNECT') ? problem + hidden : problem)
     }
     const target = targetOf(url)
+    if (proxies?.ofUrl(url)) {
+      await checkForProxy(rule, resolve, url, log)
+      return []
+    }
     const family = isIP(target.host)
     if (family !== 0) return [{ address: target.host, family: family === 6 ? 6 : 4 }]
     return checkedAddresses(rule, resolve, target, log)
   }
 
-  /** The address to connect to; throws OutboundDenied, once the refusal is on record. */
-  async function decide(url: URL, method: string): Promise<string> {
+  /** The address to connect to, of a proxy undefined; throws OutboundDenied, once the refusal is on record. */
+  async function decide(url: URL, method: string): Promise<string | undefined> {
     if (++decisions > maxDecisions) throw new OutboundDenied(`this sandbox has made ${maxDecisions} calls`)
     const { host, port } = targetOf(url)
     try {
       const [first] = await reachable(url, method)
       await egress.decided({ allowed: true, method, host, port })
-      return first!.address
+      return first?.address
     } catch (error) {
       if (error instanceof OutboundDenied) {
         places?.refused({ host, port })
@@ -73,8 +87,11 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       if (!URL.canParse(`https://${request.url}`)) throw new OutboundDenied('CONNECT needs a host and a port')
       const url = new URL(`https://${request.url}`)
       const address = await decide(url, 'CONNECT')
-      const remote = await connected(address, targetOf(url).port, connectMs)
-      places?.connected({ ...targetOf(url), address }, remote)
+      const proxy = proxies?.ofUrl(url)
+      const remote = proxy
+        ? await (await import('../../shared/host/proxy-agent.ts')).openTunnel(proxy, targetOf(url), connectMs)
+        : await connected(address!, targetOf(url).port, connectMs)
+      places?.connected(placeOf(url, address), remote)
       remote.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       if (head.length > 0) remote.write(head)
@@ -96,19 +113,26 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       const url = new URL(said)
       const framing = framingOf(request.headers)
       const address = await decide(url, method)
-      const remote = httpRequest({
-        host: address,
-        port: targetOf(url).port,
+      const proxy = proxies?.ofUrl(url)
+      const path = url.pathname + url.search
+      const remote = (proxy?.secure ? httpsRequest : httpRequest)({
+        host: proxy?.host ?? address,
+        port: proxy?.port ?? targetOf(url).port,
         method,
-        path: url.pathname + url.search,
+        path: proxy ? url.origin + path : path,
         timeout: connectMs,
-        headers: { ...withoutHop(request.headers), ...framing, host: url.host },
+        headers: {
+          ...withoutHop(request.headers),
+          ...framing,
+          host: url.host,
+          ...(proxy?.authorization && { 'proxy-authorization': proxy.authorization }),
+        },
         // A connection that is kept would outlive the decision about it.
         agent: false,
       })
       remote.once('timeout', () => remote.destroy(new Error('no answer came in time')))
       remote.once('socket', socket => {
-        socket.once('connect', () => places?.connected({ ...targetOf(url), address }, socket))
+        socket.once('connect', () => places?.connected(placeOf(url, address), socket))
       })
       const answered = new Promise<IncomingMessage>((done, failed) => {
         remote.once('response', done)
@@ -119,6 +143,10 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
         })
       })
       const [answer] = await Promise.all([answered, pipeline(request, remote)])
+      if (proxy && answer.statusCode === 407) {
+        answer.destroy()
+        throw new ProxyError(`the proxy that ${proxy.variable} names asks this node for a name and password`)
+      }
       response.writeHead(answer.statusCode ?? 502, withoutHop(answer.headers))
       await pipeline(answer, response)
     } catch (error) {
@@ -133,6 +161,11 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
   server.on('connect', (request, guest, head) => void tunnel(request, guest, head))
   return stream => void server.emit('connection', stream)
 }
+
+const placeOf = (url: URL, address: string | undefined) => ({
+  ...targetOf(url),
+  ...(address !== undefined && { address }),
+})
 
 async function connected(host: string, port: number, timeout: number): Promise<Socket> {
   const remote = connect({ host, port, timeout })

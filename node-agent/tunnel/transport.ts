@@ -1,10 +1,16 @@
 import type { SecureClientSessionOptions } from 'node:http2'
+import { isIP, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { connect } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { readRegular } from '../../shared/host/operator-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
+import { proxyFaultIn } from '../../shared/http/outbound/bounded-body.ts'
+import { targetOf } from '../../shared/http/outbound/outbound-rule.ts'
+import type { OutboundProxy, Proxies } from '../../shared/http/outbound/proxies.ts'
 import {
   type ControlFrame,
   type EnrolReply,
@@ -32,12 +38,14 @@ export interface GrpcOptions {
   /** SHA-256 of the certificate that the control plane must show, in hex. */
   pin?: string | undefined
   insecure: boolean
+  /** Of this network, where its variables name one. */
+  network?: Proxies | undefined
 }
 
 const CALL_MS = 15_000
 
 /** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
-export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTransport {
+export function grpcTransport({ url, ca, pin, insecure, network }: GrpcOptions): NodeTransport {
   const { protocol, hostname } = new URL(url)
   if (protocol === 'http:' && !insecure && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
     throw new EnvError(
@@ -53,6 +61,11 @@ export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTran
           ? undefined
           : new Error('the control plane shows another certificate than the pinned one'),
     }),
+  }
+  const proxy = network?.ofUrl(new URL(url))
+  if (proxy) {
+    nodeOptions.createConnection = (authority, options) =>
+      tunnelled(proxy, authority, options as SecureClientSessionOptions)
   }
   const client = createClient(
     NodeGateway,
@@ -103,6 +116,40 @@ function refusal(url: string, error: unknown): TunnelRefusal {
   const fault = ConnectError.from(error)
   const named = NAMES.find(name => name === fault.metadata.get('waybill-refusal'))
   const code = named ?? (fault.code === Code.ResourceExhausted ? 'too_large' : 'closing')
-  const message = named ? fault.rawMessage : `the tunnel to ${url}: ${fault.rawMessage}`
+  const message = named ? fault.rawMessage : `the tunnel to ${url}: ${proxyFaultIn(error)?.message ?? fault.rawMessage}`
   return new TunnelRefusal(code, message, { cause: error })
+}
+
+/** A connection to the control plane through a proxy. HTTP/2 wants it at once, so it is one that opens while it is written to. */
+function tunnelled(proxy: OutboundProxy, authority: URL, options: SecureClientSessionOptions): Duplex {
+  const target = targetOf(authority)
+  let socket: Socket | undefined
+  const through = new Duplex({
+    construct(done) {
+      import('../../shared/host/proxy-agent.ts')
+        .then(({ openTunnel }) => openTunnel(proxy, target))
+        .then(open => {
+          if (through.destroyed) return void open.destroy()
+          socket = open
+          open.on('data', piece => {
+            if (!through.push(piece)) open.pause()
+          })
+          open.once('end', () => through.push(null))
+          open.once('error', error => through.destroy(error))
+          open.once('close', () => through.destroy())
+          done()
+        })
+        .catch(done)
+    },
+    read: () => void socket?.resume(),
+    write: (piece, _, done) => void socket!.write(piece, done),
+    final: done => void socket!.end(done),
+    destroy(error, done) {
+      socket?.destroy()
+      done(error)
+    },
+  })
+  if (authority.protocol === 'http:') return through
+  const { host } = target
+  return connect({ ...options, socket: through, ALPNProtocols: ['h2'], ...(isIP(host) === 0 && { servername: host }) })
 }

@@ -60,7 +60,10 @@ export function cloudSigner({ transport, clock, env, host }: CloudSignerDeps): C
         } catch (error) {
           if (error instanceof NoSourceError) absent.set(name, clock.monotonic())
           if (error instanceof TransportError)
-            throw new TransportError(`provider "${provider.id}" has no credential: ${error.message}`, { cause: error })
+            throw new TransportError(`provider "${provider.id}" has no credential: ${error.message}`, {
+              cause: error,
+              byProxy: error.byProxy,
+            })
           throw error
         }
       }, life)

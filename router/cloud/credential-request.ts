@@ -89,6 +89,8 @@ export async function ask(deps: SourceDeps, request: CredentialRequest): Promise
   } catch (error) {
     if (signal.aborted) throw new TransportError(`${name} did not answer within ${ms} ms`, { timeout: 'total' })
     if (error instanceof TransportError && error.message.startsWith(name)) throw error
+    if (error instanceof TransportError && error.byProxy)
+      throw new TransportError(`${name} could not be reached: ${error.message}`, { cause: error, byProxy: true })
     throw new TransportError(`${name} could not be reached`, { cause: error })
   }
 }

@@ -374,6 +374,7 @@ function asSse(answer: ReturnType<typeof decodedBody>): ReturnType<typeof decode
 /** What went wrong, with the system's word for it. */
 function why(error: unknown): string {
   if (!(error instanceof Error)) return 'the call failed'
+  if (error instanceof TransportError && error.byProxy) return error.message
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
   return error.message + cause
 }

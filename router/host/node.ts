@@ -18,7 +18,7 @@ import { receiptLocation } from './receipt-location.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import type { ServedRouter } from './shards/open-shards.ts'
-import { undiciTransport } from './undici-transport.ts'
+import { networkTransport } from './undici-transport.ts'
 import { unknownNames } from './unknown-names.ts'
 
 const HEADER_BYTES = 65_536
@@ -56,7 +56,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
   if (!among) await sayAnchorFault(env, log)
-  const transport = undiciTransport({ connectMs: 10_000 })
+  const transport = await networkTransport({ connectMs: 10_000 }, vars)
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })
   const calls = nodeCalls(among?.count)

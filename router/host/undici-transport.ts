@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import errors from 'undici/lib/core/errors.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
+import { namesProxy } from '../../shared/env/read-env.ts'
 import {
   type AnswerSink,
   type HeaderList,
@@ -15,15 +16,30 @@ import { type IncomingBody, incomingBody } from './incoming-body.ts'
 /** Connections kept to one upstream; further calls wait in its queue. */
 const CONNECTIONS = 512
 
+const poolOf = ({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent.Options => ({
+  connections: CONNECTIONS,
+  // Calls to models are not idempotent: one request on a connection at a time, and never sent twice.
+  pipelining: 1,
+  connect: { timeout: connectMs },
+  keepAliveTimeout: 30_000,
+})
+
 /** The transport of Node: a connection pool per upstream; bodies stay as the upstream encoded them. */
-export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Required<Transport> {
-  const agent = new Agent({
-    connections: CONNECTIONS,
-    // Calls to models are not idempotent: one request on a connection at a time, and never sent twice.
-    pipelining: 1,
-    connect: { timeout: connectMs },
-    keepAliveTimeout: 30_000,
-  })
+export function undiciTransport(limits: Pick<Timeouts, 'connectMs'>): Required<Transport> {
+  return transportOver(new Agent(poolOf(limits)))
+}
+
+/** The same by the proxies of this network, where the environment names one. */
+export async function networkTransport(
+  limits: Pick<Timeouts, 'connectMs'>,
+  vars: Readonly<Record<string, string | undefined>>,
+): Promise<Required<Transport>> {
+  if (!namesProxy(vars)) return undiciTransport(limits)
+  const { networkOf, ProxyAgent } = await import('../../shared/host/proxy-agent.ts')
+  return transportOver(new ProxyAgent(networkOf(vars), poolOf(limits), limits.connectMs))
+}
+
+function transportOver(agent: Dispatcher): Required<Transport> {
   return {
     send: request => send(agent, request),
     relay: (request, sink) => relay(agent, request, sink),
@@ -134,6 +150,8 @@ function isWholeWithoutBody(status: number | null, error: Error): boolean {
 function toTransportError(error: unknown): unknown {
   if (error instanceof TransportError) return error
   const cause = { cause: error }
+  if (error instanceof Error && error.name === 'ProxyError')
+    return new TransportError(error.message, { ...cause, byProxy: true })
   if (error instanceof errors.ConnectTimeoutError) {
     return new TransportError('the upstream did not accept a connection in time', { ...cause, timeout: 'connect' })
   }

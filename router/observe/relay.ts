@@ -220,6 +220,7 @@ function tookTooLong(): TransportError {
 }
 
 function unreachable(dialect: 'messages' | 'chat', error: unknown): string {
+  if (error instanceof TransportError && error.byProxy) return `the call did not reach its upstream: ${error.message}`
   const name = dialect === 'messages' ? 'ROUTER_UPSTREAM_MESSAGES' : 'ROUTER_UPSTREAM_CHAT'
   const fault = certificateFault(error)
   if (fault !== undefined)

@@ -50,9 +50,12 @@ export type TimeLimit = 'connect' | 'first_byte' | 'idle' | 'content' | 'total'
 export class TransportError extends Error {
   override name = 'TransportError'
   readonly timeout: TimeLimit | undefined
+  /** A proxy on the way did not let the call out: the message says which and what to do. */
+  readonly byProxy: boolean
 
-  constructor(message: string, options: { cause?: unknown; timeout?: TimeLimit } = {}) {
+  constructor(message: string, options: { cause?: unknown; timeout?: TimeLimit; byProxy?: boolean } = {}) {
     super(message, { cause: options.cause })
     this.timeout = options.timeout
+    this.byProxy = options.byProxy ?? false
   }
 }

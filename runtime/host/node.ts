@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { readEnv } from '../../shared/env/read-env.ts'
+import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeCipher, nativeScrypt } from '../../shared/host/native-crypto.ts'
 import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
@@ -76,15 +76,18 @@ export async function serveRuntime(
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
   const secrets = [...oauthClients.values()].map(({ secret }) => secret)
-  const log = logOf(env, [...secrets, vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY])
+  const network = namesProxy(vars) ? (await import('../../shared/host/proxy-agent.ts')).networkOf(vars) : undefined
+  const hidden = [...secrets, ...(network?.secrets ?? []), vars.PLATFORM_MASTER_KEY, vars.PLATFORM_RECEIPT_KEY]
+  const log = logOf(env, hidden)
   for (const line of unknownNames(vars)) log.warn(line)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
+  const egress = nodeEgress({ rule, log: log.target('runtime.outbound'), proxies: network })
   // What these two refuse ends the start: no store is open yet, whose thread would keep the process.
   const sandboxes = lazySandboxes(vars, {
     workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
     rule,
+    proxies: network,
     log: log.target('node.isolation'),
   })
   const masterKey = await masterKeyOf(env, log)
@@ -106,7 +109,7 @@ export async function serveRuntime(
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
     gzip: text => new Uint8Array(gzipSync(text, { level: 9 })),
-    telemetry: collectorOf(env),
+    telemetry: collectorOf(env, network?.fetch),
     egress,
     providers,
     oauthClients,

@@ -1,4 +1,4 @@
-import { denialIn, readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn, proxyFaultIn, readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { signedHeaders } from './signature.ts'
 
@@ -52,7 +52,7 @@ export async function send(deps: SendDeps, { url, secret, id, body }: Message): 
     const denial = denialIn(error)
     if (denial) return failed(denial.message)
     if (deadline.aborted) return failed(`no answer in ${deadlineMs / 1000} seconds`)
-    return failed(`could not be reached${codeIn(error)}`)
+    return failed(proxyFaultIn(error)?.message ?? `could not be reached${codeIn(error)}`)
   }
 }
 

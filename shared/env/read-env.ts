@@ -33,6 +33,11 @@ const SECRET = /(KEY|KEYS|SECRET|TOKEN|SALT|PASSWORD|HEADERS)$/
 /** An address may have a name and a password before its host. */
 const withoutLogin = (text: string) => text.replace(/(:\/\/)[^/?#@]*@/, '$1…@')
 
+/** Whether a proxy is named for what leaves this machine; what reads the names is loaded only then. */
+export function namesProxy(vars: Readonly<Record<string, string | undefined>>): boolean {
+  return Boolean(vars.https_proxy || vars.HTTPS_PROXY || vars.http_proxy || vars.HTTP_PROXY)
+}
+
 /** A comma list whose parts are each read alone; `expected` says in words what a part is. */
 export const listOf = <T>(read: (part: string) => T | undefined, expected: string) =>
   z.string().transform((text, ctx): T[] =>

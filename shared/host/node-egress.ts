@@ -1,18 +1,21 @@
 import { isIP, type LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { buildConnector, Dispatcher } from 'undici'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
 import { OutboundDenied } from '../http/outbound/bounded-body.ts'
 import { type EgressClient, guardedFetch, type Send } from '../http/outbound/egress-client.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
+import type { Proxies } from '../http/outbound/proxies.ts'
 import type { Log } from '../log/log.ts'
 import { nextTurn } from '../time/sleep.ts'
-import { checkedAddresses, type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
+import { checkedAddresses, checkForProxy, type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
 export interface NodeEgressOptions {
   rule: OutboundRule
   resolve?: ResolveHost
   connectMs?: number
   log?: Log
+  /** Of this network, where its variables name one. */
+  proxies?: Proxies | undefined
 }
 
 /** Open connections to one origin; further calls wait for one. */
@@ -25,16 +28,26 @@ const NO_BODY = new Set([204, 205, 304])
  * The way out on Node. For every connection the name is resolved once, all of its addresses must be ones that may be called,
  * and the socket is opened to exactly these: an answer of the name server that changes a moment later is never asked for.
  */
-export function nodeEgress({ rule, resolve = resolveHost, connectMs = 10_000, log }: NodeEgressOptions): EgressClient {
+export function nodeEgress({
+  rule,
+  resolve = resolveHost,
+  connectMs = 10_000,
+  log,
+  proxies,
+}: NodeEgressOptions): EgressClient {
   let started: Promise<{ send: Send; close(): Promise<void> }> | undefined
 
   const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target, log)
 
   // Loaded at the first call: a service that calls no host does not pay for the client.
-  const client = () => (started ??= startClient(addressesOf, connectMs))
+  const client = () => (started ??= startClient(addressesOf, connectMs, proxies))
 
   return {
-    fetch: guardedFetch(rule, async (url, init) => (await client()).send(url, init)),
+    fetch: guardedFetch(rule, async (url, init) => {
+      // A connection by a proxy is made to the name, so that there is no address of ours to hold it to.
+      if (proxies?.ofUrl(url)) await checkForProxy(rule, resolve, url, log)
+      return (await client()).send(url, init)
+    }),
     async problem(url) {
       const problem = rule.url(url)
       const target = targetOf(url)
@@ -53,8 +66,12 @@ export function nodeEgress({ rule, resolve = resolveHost, connectMs = 10_000, lo
   }
 }
 
-async function startClient(addressesOf: (target: Target) => Promise<readonly Resolved[]>, connectMs: number) {
-  const { Agent, buildConnector } = await import('undici')
+async function startClient(
+  addressesOf: (target: Target) => Promise<readonly Resolved[]>,
+  connectMs: number,
+  proxies: Proxies | undefined,
+) {
+  const { Agent: Pool, buildConnector } = await import('undici')
 
   /** A connector for one connection: it knows the addresses that were checked, and resolves no others. */
   const connectTo = (found: readonly Resolved[]): buildConnector.connector => {
@@ -76,7 +93,8 @@ async function startClient(addressesOf: (target: Target) => Promise<readonly Res
     )
   }
 
-  const agent = new Agent({ connect, connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 10_000 })
+  const pool: Agent.Options = { connect, connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 10_000 }
+  const agent = proxies ? new (await import('./proxy-agent.ts')).ProxyAgent(proxies, pool, connectMs) : new Pool(pool)
 
   const send: Send = async (url, { method = 'GET', headers = {}, body, signal }) => {
     const answer = await agent.request({

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '@libsql/client/web'
+import { namesProxy } from '../env/read-env.ts'
 import { COMMIT_MS, type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
 import { DbOpenError, dbFault } from '../sql/db-fault.ts'
 import type { ServerClient } from '../sql/hrana/server-client.ts'
@@ -118,9 +119,11 @@ async function openClient(url: string, token: string | undefined): Promise<Serve
     import('../sql/hrana/server-client.ts'),
   ])
   const address = serverAddress(url, token)
-  const transport = address.url.startsWith('https:')
-    ? (await import('../sql/hrana/fetch-transport.ts')).fetchTransport(address)
-    : await (await import('./pool-transport.ts')).poolTransport(address)
+  const network = namesProxy(process.env) ? (await import('./proxy-agent.ts')).networkOf(process.env) : undefined
+  const transport =
+    address.url.startsWith('https:') || network?.ofUrl(new URL(address.url))
+      ? (await import('../sql/hrana/fetch-transport.ts')).fetchTransport(address, network?.fetch)
+      : await (await import('./pool-transport.ts')).poolTransport(address)
   return serverClient({ url: address.url, transport })
 }
 

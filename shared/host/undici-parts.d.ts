@@ -7,3 +7,11 @@ declare module 'undici/lib/core/errors.js' {
   import { errors } from 'undici'
   export = errors
 }
+declare module 'undici/lib/core/connect.js' {
+  import { buildConnector } from 'undici'
+  export = buildConnector
+}
+declare module 'undici/lib/dispatcher/dispatcher.js' {
+  import { Dispatcher } from 'undici'
+  export = Dispatcher
+}

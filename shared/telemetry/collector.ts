@@ -80,7 +80,7 @@ export function collectorPlace(env: CollectorEnv, service: string): CollectorPla
   return { url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, resource }
 }
 
-export function collectorOf(env: CollectorEnv): Collector | undefined {
+export function collectorOf(env: CollectorEnv, by: typeof fetch = fetch): Collector | undefined {
   const place = collectorPlace(env, 'waybill-runtime')
-  return place && { ...place, fetch: (url, init) => fetch(url, init) }
+  return place && { ...place, fetch: (url, init) => by(url, init) }
 }

@@ -1,7 +1,7 @@
 import type { BadResponse, DialectName } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
-import { denialIn } from '../../../shared/http/outbound/bounded-body.ts'
+import { denialIn, proxyFaultIn } from '../../../shared/http/outbound/bounded-body.ts'
 import { StepFailure } from '../../execution/failure.ts'
 
 const MOST_CHARACTERS = 500
@@ -58,7 +58,7 @@ const NO_CONNECTION = new Set([
 
 /** Whether a call certainly did not reach its provider, so that nothing of it can be billed. */
 export function neverSent(error: unknown): boolean {
-  if (denialIn(error)) return true
+  if (denialIn(error) || proxyFaultIn(error)) return true
   for (let at = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
     if ('code' in at && NO_CONNECTION.has(String(at.code))) return true
   }

@@ -40,3 +40,19 @@ export function denialIn(error: unknown): OutboundDenied | undefined {
   }
   return undefined
 }
+
+/**
+ * The proxy on the way out does not let a call through, or cannot be used: nothing has reached the far end. It has no cause: that
+ * names the address of the proxy, which is the operator's alone.
+ */
+export class ProxyError extends Error {
+  override name = 'ProxyError'
+}
+
+/** What a proxy on the way did, in what a host's client threw. */
+export function proxyFaultIn(error: unknown): ProxyError | undefined {
+  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
+    if (at instanceof ProxyError) return at
+  }
+  return undefined
+}
