@@ -39,6 +39,8 @@ export interface TunnelOptions {
   log: Log
   /** After this a stream is replaced by a new one. */
   maxStreamMs?: number
+  /** A stream that brings no welcome within this time is given up. */
+  welcomeMs?: number
   /** Before the next try, after so many failures in a row. */
   delay?: (failures: number) => number
 }
@@ -50,6 +52,7 @@ const MOST_READS = 1000
 const MOST_PASSING_BYTES = 128 * 1024 * 1024
 const MOST_HEARTBEAT_SECONDS = 3600
 const MAX_STREAM_MS = 30 * 60_000
+const WELCOME_MS = 30_000
 /** A stream that ends sooner is a failure, whatever its end says: the next one is dialled after a pause. */
 const SHORT_STREAM_MS = 1000
 
@@ -188,7 +191,7 @@ async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
 
 /** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
 async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
-  const { transport, access, worker, maxStreamMs = MAX_STREAM_MS } = options
+  const { transport, access, worker, maxStreamMs = MAX_STREAM_MS, welcomeMs = WELCOME_MS } = options
   const { channel, out, leaving } = tunnel
   tunnel.welcomed = false
   const token = await access.token()
@@ -208,6 +211,11 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
   const pulse = heartbeats(options, channel, stop)
   const aged = Promise.withResolvers<void>()
   const timer = setTimeout(aged.resolve, maxStreamMs)
+  // What stands between may take a stream and answer its pings, and pass nothing on.
+  const unwelcomed = setTimeout(() => {
+    const words = `the control plane did not welcome this node within ${welcomeMs / 1000} s: it is busy, or a proxy between them holds back what is sent`
+    stop.abort(new TunnelRefusal('closing', words))
+  }, welcomeMs)
   async function listen(): Promise<void> {
     let first = true
     for await (const frame of transport.connect(token, outgoing(), stop.signal)) {
@@ -219,6 +227,7 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
         tunnel.welcomed = true
         tunnel.bundles = bundles
         tunnel.takesParked = parked
+        clearTimeout(unwelcomed)
         welcome.resolve(Number(lastSeenSeq))
         before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
         out.wake()
@@ -232,6 +241,7 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
   }
   const listening = listen().finally(() => {
     clearTimeout(timer)
+    clearTimeout(unwelcomed)
     pulse.stop()
     welcome.reject(stop.signal.reason ?? new TunnelRefusal('closing', 'the stream ended'))
     stop.abort()

@@ -79,7 +79,7 @@ function unusable(proxy: OutboundProxy, error: Error): string {
 /** What broke between the answer of a proxy and a connection that can be used. */
 function brokeOff(proxy: OutboundProxy, target: Target, error: Error): ProxyError {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.message
-  const words = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_)/.test(code)
+  const words = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/.test(code)
     ? `the certificate that ${authorityOf(target)} shows through ${named(proxy)} is not trusted (${code}): where the proxy opens what is encrypted, name its authority in NODE_EXTRA_CA_CERTS`
     : `${named(proxy)} let the connection to ${authorityOf(target)} out, and it ended before it was encrypted (${code})`
   return new ProxyError(words)

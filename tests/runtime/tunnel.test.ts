@@ -10,7 +10,7 @@ import { enrol, type Identity, readIdentity } from '../../node-agent/tunnel/iden
 import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel } from '../../node-agent/tunnel/tunnel.ts'
 import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
-import { silentLog } from '../../shared/log/log.ts'
+import { createLog, silentLog } from '../../shared/log/log.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { ControlFrameSchema, type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { refreshMessage, type TunnelRefusal } from '../../shared/tunnel/protocol.ts'
@@ -74,18 +74,20 @@ async function talk(token: string, frames: readonly NodeFrame[], most = 1): Prom
   }
 }
 
+/** With nothing to report. */
+const worker = {
+  ...{ nodeId: 'n', active: () => 0, held: async () => [], storeId: async () => 's', handle: async () => undefined },
+  ...{ pendingReports: async () => [], told: async () => undefined, beat: async () => undefined },
+  asks: {
+    ask: () => Promise.reject(new Error('no')),
+    granted: () => undefined,
+    open: () => [],
+    onAsk: () => undefined,
+  },
+  read: async () => ({ status: 404, body: new Uint8Array() }),
+}
+
 it('is dialled again after a pause where it ends at once, ever longer, and at once where it was open for a while', async () => {
-  const worker = {
-    ...{ nodeId: 'n', active: () => 0, held: async () => [], storeId: async () => 's', handle: async () => undefined },
-    ...{ pendingReports: async () => [], told: async () => undefined, beat: async () => undefined },
-    asks: {
-      ask: () => Promise.reject(new Error('no')),
-      granted: () => undefined,
-      open: () => [],
-      onAsk: () => undefined,
-    },
-    read: async () => ({ status: 404, body: new Uint8Array() }),
-  }
   const pauses: number[] = []
   let dials = 0
   const welcome = create(ControlFrameSchema, { body: { case: 'welcome', value: { lostSeconds: 30 } } })
@@ -109,6 +111,30 @@ it('is dialled again after a pause where it ends at once, ever longer, and at on
   await until(async () => dials >= 7, 'it has dialled')
   await made.close()
   expect(pauses.slice(0, 5)).toEqual([1, 2, 3, 1, 2])
+})
+
+it('a node gives up a stream on which no welcome comes, and dials again', async () => {
+  let dials = 0
+  const holdsBack: NodeTransport = {
+    ...transport,
+    // As something between them that answers pings, and passes nothing on before the request has ended.
+    async *connect(_token, _frames, gone) {
+      dials += 1
+      await new Promise((_, reject) => gone.addEventListener('abort', () => reject(gone.reason)))
+      yield* []
+    },
+  }
+  const lines: string[] = []
+  const made = openTunnel({
+    ...{ transport: holdsBack, worker, backends: [], slots: 1, clock, welcomeMs: 20 },
+    log: createLog({ filter: { all: 'info', byTarget: new Map() }, write: line => lines.push(JSON.stringify(line)) }),
+    access: { token: async () => 't', drop: () => undefined },
+    machine: () => ({ cpu: 0, vcpus: 1, memoryMb: 1, memoryFreeMb: 1 }),
+    delay: () => 1,
+  })
+  await until(async () => dials >= 3, 'it has dialled again')
+  await made.close()
+  expect(lines[0]).toContain('the control plane did not welcome this node within 0.02 s')
 })
 
 describe('enrolment', () => {
