@@ -2,9 +2,12 @@ import { createServer as createHttp, request as httpRequest, type Server } from 
 import { type AddressInfo, connect, createServer, type Server as NetServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EgressDecision } from '../../runtime/execution/sandbox/sandboxes.ts'
+import type { ResolveHost } from '../../shared/host/resolve-host.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { outboundProxies } from '../../shared/http/outbound/proxies.ts'
 import { eventually } from '../../tests/eventually.ts'
+import { forwardProxy } from '../../tests/upstream/forward-proxy.ts'
 import { type EgressProxyOptions, egressProxy } from './egress-proxy.ts'
 import { reachedPlaces } from './reached.ts'
 
@@ -161,6 +164,44 @@ describe('the way out of a sandbox', () => {
     expect(got.headers).toMatchObject({ host: `far.example:${farPort}`, 'x-kept': '2' })
     expect(Object.keys(got.headers)).not.toEqual(expect.arrayContaining(['x-mine']))
     expect(decisions).toEqual([{ allowed: true, method: 'POST', host: 'far.example', port: farPort }])
+  })
+
+  it('goes by the proxy of its network, to names that its rules and the operator let out', async () => {
+    const corp = await forwardProxy({ port: farPort })
+    const proxies = outboundProxies({ http_proxy: corp.origin.replace('//', '//me:pass@'), https_proxy: corp.origin })
+    const resolve: ResolveHost = async host => {
+      if (host === 'inner.example') return [{ address: '10.0.0.8', family: 4 }]
+      throw Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
+    }
+    const rules = [rule('far.example'), rule('inner.example'), rule('wiki.internal')]
+    const places = reachedPlaces()
+    const { ask, tunnel, decisions } = await proxyOf({ rules, proxies, resolve, places })
+    const stolen = { 'proxy-authorization': 'Basic b2YgdGhlIGd1ZXN0' }
+    const answered = await ask('POST', `http://far.example:${farPort}/a?b=c`, 'body', stolen)
+    expect(answered).toMatchObject({ status: 207, text: 'from afar' })
+    expect(await tunnel(`far.example:${farPort}`)).toContain('from afar')
+    for (const inner of ['inner.example', 'wiki.internal']) {
+      expect((await ask('GET', `http://${inner}:${farPort}/`)).status).toBe(403)
+      expect(await tunnel(`${inner}:${farPort}`)).toContain('403')
+    }
+    expect(corp.asked).toEqual([
+      `POST http://far.example:${farPort}/a?b=c Basic ${Buffer.from('me:pass').toString('base64')}`,
+      `CONNECT far.example:${farPort}`,
+    ])
+    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, false, false, false, false])
+    expect(places.take()).toMatchObject([{ host: 'far.example', port: farPort, calls: 2 }, {}, {}])
+    await corp.close()
+  })
+
+  it('says that the proxy of its network refused', async () => {
+    const corp = await forwardProxy({ port: farPort, answer: () => 407 })
+    const proxies = outboundProxies({ http_proxy: corp.origin, https_proxy: corp.origin })
+    const resolve: ResolveHost = async () => [{ address: '8.8.8.8', family: 4 }]
+    const { ask, tunnel } = await proxyOf({ rules: [rule('far.example')], proxies, resolve })
+    const plain = await ask('GET', `http://far.example:${farPort}/`)
+    expect([plain.status, plain.text]).toEqual([502, expect.stringContaining('the proxy that http_proxy names')])
+    expect(await tunnel(`far.example:${farPort}`)).toMatch(/502[^]*the proxy that https_proxy names asks for a name/)
+    await corp.close()
   })
 
   it('carries an encrypted connection to a host that a rule names without methods', async () => {

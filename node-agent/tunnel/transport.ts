@@ -1,14 +1,14 @@
 import type { SecureClientSessionOptions } from 'node:http2'
 import { isIP, type Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { connect } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
-import { createGrpcTransport } from '@connectrpc/connect-node'
+import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { readRegular } from '../../shared/host/operator-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
-import { proxyFaultIn } from '../../shared/http/outbound/bounded-body.ts'
+import { ProxyError, proxyFaultIn } from '../../shared/http/outbound/bounded-body.ts'
 import { targetOf } from '../../shared/http/outbound/outbound-rule.ts'
 import type { OutboundProxy, Proxies } from '../../shared/http/outbound/proxies.ts'
 import {
@@ -43,6 +43,8 @@ export interface GrpcOptions {
 }
 
 const CALL_MS = 15_000
+/** A connection on which nothing came for so long is asked whether it is there, and has as long to answer. */
+const PING_MS = 15_000
 
 /** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
 export function grpcTransport({ url, ca, pin, insecure, network }: GrpcOptions): NodeTransport {
@@ -63,18 +65,14 @@ export function grpcTransport({ url, ca, pin, insecure, network }: GrpcOptions):
     }),
   }
   const proxy = network?.ofUrl(new URL(url))
-  if (proxy) {
-    nodeOptions.createConnection = (authority, options) =>
-      tunnelled(proxy, authority, options as SecureClientSessionOptions)
-  }
   const client = createClient(
     NodeGateway,
     createGrpcTransport({
       baseUrl: url,
-      nodeOptions,
+      ...(proxy ? { sessionManager: sessionsByProxy(proxy, url, nodeOptions) } : { nodeOptions }),
       readMaxBytes: MOST_FRAME_BYTES,
       writeMaxBytes: MOST_FRAME_BYTES,
-      pingIntervalMs: 15_000,
+      pingIntervalMs: PING_MS,
       acceptCompression: [],
     }),
   )
@@ -120,36 +118,42 @@ function refusal(url: string, error: unknown): TunnelRefusal {
   return new TunnelRefusal(code, message, { cause: error })
 }
 
-/** A connection to the control plane through a proxy. HTTP/2 wants it at once, so it is one that opens while it is written to. */
-function tunnelled(proxy: OutboundProxy, authority: URL, options: SecureClientSessionOptions): Duplex {
-  const target = targetOf(authority)
-  let socket: Socket | undefined
-  const through = new Duplex({
-    construct(done) {
-      import('../../shared/host/proxy-agent.ts')
-        .then(({ openTunnel }) => openTunnel(proxy, target))
-        .then(open => {
-          if (through.destroyed) return void open.destroy()
-          socket = open
-          open.on('data', piece => {
-            if (!through.push(piece)) open.pause()
-          })
-          open.once('end', () => through.push(null))
-          open.once('error', error => through.destroy(error))
-          open.once('close', () => through.destroy())
-          done()
-        })
-        .catch(done)
+/**
+ * Connections to the control plane through a proxy. HTTP/2 wants a connection at once, so the tunnel is open before a session is. A
+ * session that is replaced in the middle of a call finds none: the call fails, and the next one is dialled.
+ */
+function sessionsByProxy(proxy: OutboundProxy, url: string, options: SecureClientSessionOptions) {
+  const target = targetOf(new URL(url))
+  let open: Socket | undefined
+  let opening: Promise<void> | undefined
+  const connectBy = (authority: URL): Duplex => {
+    const socket = open
+    if (!socket) throw new ProxyError('the connection through the proxy has ended')
+    open = undefined
+    if (authority.protocol === 'http:') return socket
+    const name = isIP(target.host) === 0 ? { servername: target.host } : { host: target.host }
+    return connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
+  }
+  const sessions = new Http2SessionManager(
+    url,
+    { pingIntervalMs: PING_MS },
+    { ...options, createConnection: connectBy },
+  )
+  const tunnel = async () => {
+    const { openTunnel } = await import('../../shared/host/proxy-agent.ts')
+    open = await openTunnel(proxy, target)
+  }
+  const byProxy: Pick<Http2SessionManager, 'authority' | 'notifyResponseByteRead' | 'request'> = {
+    authority: sessions.authority,
+    notifyResponseByteRead: stream => sessions.notifyResponseByteRead(stream),
+    async request(...call) {
+      const state = sessions.state()
+      if (state === 'closed' || state === 'error') {
+        opening ??= tunnel().finally(() => (opening = undefined))
+        await opening
+      }
+      return sessions.request(...call)
     },
-    read: () => void socket?.resume(),
-    write: (piece, _, done) => void socket!.write(piece, done),
-    final: done => void socket!.end(done),
-    destroy(error, done) {
-      socket?.destroy()
-      done(error)
-    },
-  })
-  if (authority.protocol === 'http:') return through
-  const { host } = target
-  return connect({ ...options, socket: through, ALPNProtocols: ['h2'], ...(isIP(host) === 0 && { servername: host }) })
+  }
+  return byProxy
 }

@@ -2,11 +2,13 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { platformEgress } from '../../runtime/host/worker.ts'
+import { forwardProxy } from '../../tests/upstream/forward-proxy.ts'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
 import { readAllowEntry } from '../http/outbound/allow-list.ts'
 import { denialIn, OutboundDenied, readAtMost } from '../http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../http/outbound/egress-client.ts'
 import { outboundRule } from '../http/outbound/outbound-rule.ts'
+import { outboundProxies, type Proxies } from '../http/outbound/proxies.ts'
 import { createLog } from '../log/log.ts'
 import { nodeEgress } from './node-egress.ts'
 import type { ResolveHost } from './resolve-host.ts'
@@ -23,9 +25,9 @@ async function upstream(): Promise<ScriptedUpstream> {
   return made
 }
 
-function egress(allowed: readonly string[], resolve?: ResolveHost): EgressClient {
+function egress(allowed: readonly string[], resolve?: ResolveHost, proxies?: Proxies): EgressClient {
   const rule = outboundRule(allowed.map(entry => readAllowEntry(entry)!))
-  const made = nodeEgress({ rule, ...(resolve && { resolve }) })
+  const made = nodeEgress({ rule, proxies, ...(resolve && { resolve }) })
   open.unshift(made)
   return made
 }
@@ -210,5 +212,63 @@ describe('the way out of hosts that have only fetch', () => {
     expect(asked).toEqual([])
     await expect(call(way, 'https://example.com/')).rejects.toThrow(OutboundDenied)
     expect(asked).toEqual(['https://example.com/ manual'])
+  })
+})
+
+describe('the way out by a proxy', () => {
+  const resolve: ResolveHost = async host => {
+    const known: Record<string, string> = { 'far.example': '8.8.8.8', 'inner.example': '10.0.0.8' }
+    if (known[host] !== undefined) return [{ address: known[host], family: 4 }]
+    throw Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' })
+  }
+  async function byProxy(allowed: readonly string[] = []) {
+    const remote = await upstream()
+    const proxy = await forwardProxy({ port: Number(new URL(remote.origin).port) })
+    open.unshift(proxy)
+    const way = egress(allowed, resolve, outboundProxies({ http_proxy: proxy.origin, https_proxy: proxy.origin }))
+    return { remote, proxy, way }
+  }
+
+  it('asks the proxy for a name that leads outside, and for one that only the proxy can resolve', async () => {
+    const { way, proxy } = await byProxy()
+    expect((await call(way, 'http://far.example/a')).status).toBe(200)
+    expect((await call(way, 'http://unknown.example/b')).status).toBe(200)
+    expect(proxy.asked).toEqual(['GET http://far.example/a', 'GET http://unknown.example/b'])
+  })
+
+  it('refuses what leads inside before the proxy hears of it, whatever is asked for', async () => {
+    const { way, proxy } = await byProxy()
+    for (const scheme of ['http', 'https']) {
+      expect(await refusal(call(way, `${scheme}://inner.example/`))).toContain('leads to a private address')
+      expect(await refusal(call(way, `${scheme}://10.0.0.8/`))).toContain('is a private address')
+      expect(await refusal(call(way, `${scheme}://169.254.169.254/`))).toContain('metadata')
+      expect(await refusal(call(way, `${scheme}://[::ffff:10.0.0.8]/`))).toContain('address')
+      for (const name of ['wiki', 'wiki.internal', 'printer.local'])
+        expect(await refusal(call(way, `${scheme}://${name}/`))).toContain('is a name of a private network')
+    }
+    expect(proxy.asked).toEqual([])
+  })
+
+  it('checks each call, also where the connection to the proxy is open already', async () => {
+    const answers = ['8.8.8.8', '10.0.0.1']
+    const { way: _, proxy } = await byProxy()
+    const turning: ResolveHost = async () => [{ address: answers.shift()!, family: 4 }]
+    const way = egress([], turning, outboundProxies({ http_proxy: proxy.origin }))
+    expect((await call(way, 'http://turning.example/')).status).toBe(200)
+    expect(await refusal(call(way, 'http://turning.example/'))).toContain('leads to a private address')
+    expect(proxy.asked).toHaveLength(1)
+  })
+
+  it('goes on where the name server says nothing', async () => {
+    const { proxy } = await byProxy()
+    const silent: ResolveHost = () => new Promise(() => undefined)
+    const way = egress([], silent, outboundProxies({ http_proxy: proxy.origin }))
+    expect((await call(way, 'http://far.example/')).status).toBe(200)
+  })
+
+  it('lets what the operator has opened go straight to this machine', async () => {
+    const { way, proxy, remote } = await byProxy(['127.0.0.1'])
+    expect((await call(way, remote.origin)).status).toBe(200)
+    expect(proxy.asked).toEqual([])
   })
 })

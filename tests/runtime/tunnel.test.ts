@@ -10,6 +10,7 @@ import { enrol, type Identity, readIdentity } from '../../node-agent/tunnel/iden
 import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel } from '../../node-agent/tunnel/tunnel.ts'
 import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
+import { outboundProxies } from '../../shared/http/outbound/proxies.ts'
 import { createLog, silentLog } from '../../shared/log/log.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { ControlFrameSchema, type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
@@ -17,6 +18,7 @@ import { refreshMessage, type TunnelRefusal } from '../../shared/tunnel/protocol
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
 import { expectWithin } from '../crowding.ts'
+import { forwardProxy } from '../upstream/forward-proxy.ts'
 import { type Api, api } from './api.ts'
 import { until } from './node-fixture.ts'
 
@@ -111,6 +113,26 @@ it('is dialled again after a pause where it ends at once, ever longer, and at on
   await until(async () => dials >= 7, 'it has dialled')
   await made.close()
   expect(pauses.slice(0, 5)).toEqual([1, 2, 3, 1, 2])
+})
+
+it('goes by a proxy, which is named where it refuses', async () => {
+  let how: number | undefined = 407
+  const proxy = await forwardProxy({ port: Number(new URL(tunnel.at.endpoint).port), answer: () => how })
+  const network = outboundProxies({ http_proxy: proxy.origin.replace('//', '//me:secret@') })
+  const by = grpcTransport({ url: 'http://control.example:81', insecure: true, network })
+  const path = join(folder, 'by.json')
+  const { enrolToken } = await announce('by')
+  const refused = await enrol(path, enrolToken, 'by', by).catch((error: unknown) => String(error))
+  expect(refused).toMatch(/the tunnel to http:\/\/control\.example:81: the proxy that http_proxy names does not accept/)
+  expect(refused).not.toContain('secret')
+  how = undefined
+  const identity = await enrol(path, enrolToken, 'by', by)
+  const token = await nodeAccess(identity, by, clock.now).token()
+  expect(token).toMatch(/./)
+  expect(new Set(proxy.asked)).toEqual(
+    new Set([`CONNECT control.example:81 Basic ${Buffer.from('me:secret').toString('base64')}`]),
+  )
+  await proxy.close()
 })
 
 it('a node gives up a stream on which no welcome comes, and dials again', async () => {
