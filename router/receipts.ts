@@ -34,7 +34,7 @@ export interface ReceiptStorage {
   holder?: string
   isGone?: (holder: string) => boolean
   /** Gets a trace of each call. */
-  collector?: CollectorPlace | undefined
+  collector?: (CollectorPlace & { fetch?: typeof fetch | undefined }) | undefined
   /** The writer of another process, in the place of one here. */
   writer?: (deps: Pick<ReceiptsDeps, 'clock' | 'log' | 'metrics' | 'store'>) => TraceWriter
   /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */

@@ -17,6 +17,8 @@ export interface Diagnosis {
     /** Those that agents ask for by name. They are tried when a run first does. */
     images: readonly NamedImage[]
     kvm: string
+    /** By which proxies it goes out, where its variables name one. */
+    network?: string
   }
   /** Leftovers that were removed first. */
   reaped: number
@@ -119,6 +121,7 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
         `guest image ${name}: ${damaged ?? digest}${programs.length === 0 ? '' : `, with ${programs.join(', ')}`}`,
     ),
     `kvm: ${host.kvm}`,
+    ...(host.network === undefined ? [] : [`proxy: ${host.network}`]),
     ...(reaped === 0 ? [] : [`removed ${reaped} sandboxes that an earlier process left behind`]),
     '',
   ].join('\n')

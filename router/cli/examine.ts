@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { readEnv } from '../../shared/env/read-env.ts'
+import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -42,6 +42,8 @@ export async function examine(vars: Vars, { probe }: { probe: boolean }): Promis
       return ['every variable reads', ...unknownNames(vars)].join('; ')
     }),
   ]
+  const network = namesProxy(vars) ? await import('../../shared/host/proxy-agent.ts') : undefined
+  if (network) checks.push(await outcome('proxy', () => network.networkWords(vars)))
   if (!checks[0]?.ok) return checks
   const env = readEnv(routerEnv, vars)
   const config = await routingConfig(vars).then(
@@ -65,7 +67,10 @@ export async function examine(vars: Vars, { probe }: { probe: boolean }): Promis
   if (typeof config !== 'string') {
     for (const { id, baseUrl } of usedProviders(config)) {
       checks.push(
-        await outcome(`provider ${id}`, async () => `${new URL(baseUrl).host} answers (${await statusOf(baseUrl)})`),
+        await outcome(
+          `provider ${id}`,
+          async () => `${new URL(baseUrl).host} answers (${await statusOf(baseUrl, network?.networkOf(vars).fetch)})`,
+        ),
       )
     }
   }
@@ -242,8 +247,8 @@ async function namesRouter(origin: string): Promise<string> {
   return `${origin} is a router`
 }
 
-async function statusOf(address: string): Promise<number> {
-  const { status } = await fetch(address, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) })
+async function statusOf(address: string, by = fetch): Promise<number> {
+  const { status } = await by(address, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) })
   return status
 }
 

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { EnvError, namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { cutConnection, hostFacts, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
@@ -50,13 +50,15 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
   for (const [name, value] of Object.entries(vars))
     if (/(?:KEY|SECRET|TOKEN|SALT|IDENTITY_HEADER|TOKEN_BEDROCK)$/.test(name)) log.redact.register(value)
+  const network = namesProxy(vars) ? (await import('../../shared/host/proxy-agent.ts')).networkOf(vars) : undefined
+  for (const secret of network?.secrets ?? []) log.redact.register(secret)
   const access = await readAccess(env, log)
   const { ROUTER_CONFIG: configFile } = env
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
   if (!among) await sayAnchorFault(env, log)
-  const transport = await networkTransport({ connectMs: 10_000 }, vars)
+  const transport = await networkTransport({ connectMs: 10_000 }, network)
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })
   const calls = nodeCalls(among?.count)
@@ -72,7 +74,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     log,
     transport,
     sha256: nativeSha256,
-    gates: { runProcess, regexRunner, fetch, env: name => vars[name] },
+    gates: { runProcess, regexRunner, fetch: network?.fetch ?? fetch, env: name => vars[name] },
     env: { ...vars, ROUTER_MODE: env.ROUTER_MODE },
     credentialHost: credentialHost(vars),
     tenantId: env.ROUTER_TENANT,

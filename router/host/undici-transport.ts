@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import errors from 'undici/lib/core/errors.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
-import { namesProxy } from '../../shared/env/read-env.ts'
+import type { Network } from '../../shared/host/proxy-agent.ts'
 import {
   type AnswerSink,
   type HeaderList,
@@ -29,14 +29,14 @@ export function undiciTransport(limits: Pick<Timeouts, 'connectMs'>): Required<T
   return transportOver(new Agent(poolOf(limits)))
 }
 
-/** The same by the proxies of this network, where the environment names one. */
+/** The same by the proxies of this network, where its variables name one. */
 export async function networkTransport(
   limits: Pick<Timeouts, 'connectMs'>,
-  vars: Readonly<Record<string, string | undefined>>,
+  network: Network | undefined,
 ): Promise<Required<Transport>> {
-  if (!namesProxy(vars)) return undiciTransport(limits)
-  const { networkOf, ProxyAgent } = await import('../../shared/host/proxy-agent.ts')
-  return transportOver(new ProxyAgent(networkOf(vars), poolOf(limits), limits.connectMs))
+  if (!network) return undiciTransport(limits)
+  const { ProxyAgent } = await import('../../shared/host/proxy-agent.ts')
+  return transportOver(new ProxyAgent(network, poolOf(limits), limits.connectMs))
 }
 
 function transportOver(agent: Dispatcher): Required<Transport> {

@@ -10,13 +10,13 @@ import type { CallContext } from '../receipt/unhashed.ts'
 
 /** Receipts as traces, on their way to a collector. */
 export function callTracing(
-  { url, headers, resource }: CollectorPlace,
+  { url, headers, resource, fetch: by = fetch }: CollectorPlace & { fetch?: typeof fetch | undefined },
   { metrics, log, sha256 }: { metrics: Metrics; log: Log; sha256: Sha256 },
 ) {
   const sending = exporter({
     url,
     headers,
-    fetch: (to, init) => fetch(to, init),
+    fetch: (to, init) => by(to, init),
     resource: attributes(resource),
     scope: { name: 'waybill', version: VERSION },
     metrics,

@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
-import { EnvError, readEnv, unreadNames } from '../../shared/env/read-env.ts'
+import { EnvError, namesProxy, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
@@ -75,6 +75,10 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   if (known.PLATFORM_DATABASE_REPLICA_URL !== undefined) await look('replica', () => replica(known))
   for (const { name, env: one } of all) {
     await look(name === undefined ? 'master key' : `master key ${name}`, () => key(one))
+  }
+  if (namesProxy(vars)) {
+    const { networkWords } = await import('../../shared/host/proxy-agent.ts')
+    await look('proxy', () => ({ is: 'ok', says: networkWords(vars) }))
   }
   await look('models', () => models(vars, known))
   await look('address', () => address(known))

@@ -6,6 +6,7 @@ import { runtimeExits } from '../../runtime/cli/exit-words.ts'
 import { moreRuntimeWords, runtimeWords } from '../../runtime/env-words.ts'
 import { runtimeHeaders } from '../../runtime/header-words.ts'
 import { type ExitWords, everyExit, type ProgramExits } from '../../shared/cli/exit-code.ts'
+import { networkWords } from '../../shared/env/network-words.ts'
 import type { VariableGroups } from '../../shared/env/variable-words.ts'
 import type { HeaderWords } from '../../shared/wire/header-words.ts'
 import { moreRouterHeaders, requestHeaderWords, responseHeaderWords } from '../../shared/wire/router/header-words.ts'
@@ -44,10 +45,10 @@ export function settingsPage(): string {
   const parts = [
     INTRO,
     '## Runtime: variables\n',
-    variables('runtime', runtimeWords, moreRuntimeWords),
+    variables('runtime', runtimeWords, moreRuntimeWords, networkWords),
     'Its embedded node reads the variables of [sandboxes](#node-sandboxes) as well.\n',
     '## Router: variables\n',
-    variables('router', routerWords, moreRouterWords),
+    variables('router', routerWords, moreRouterWords, networkWords),
     CONFIG,
     ...configTables().flatMap(({ title, about, keys }) => [
       `### ${/^\[|^kind/.test(title) ? `\`${title}\`` : title}\n`,
@@ -62,7 +63,7 @@ export function settingsPage(): string {
           ]),
     ]),
     '## Node: variables\n',
-    variables('node', nodeWords, moreNodeWords),
+    variables('node', nodeWords, moreNodeWords, networkWords),
     'Providers are set as on the runtime, by `PLATFORM_PROVIDER_<ID>_API_KEY` and `PLATFORM_PROVIDER_<ID>_BASE_URL`.\n',
     '## Headers\n',
     '### Router\n',

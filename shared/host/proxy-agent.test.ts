@@ -10,6 +10,7 @@ import { type HeaderList, TransportError } from '../../router/upstream/transport
 import { opensslAvailable, selfSigned } from '../../tests/backends/certificate.ts'
 import { forwardProxy } from '../../tests/upstream/forward-proxy.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
+import { networkOf } from './proxy-agent.ts'
 
 const openssl = await opensslAvailable()
 const trusted = getCACertificates('default')
@@ -43,7 +44,7 @@ afterEach(async () => {
 const timeouts = { connectMs: 500, firstByteMs: 5000, idleMs: 5000 }
 
 async function call(vars: Record<string, string>, url: string, headers: HeaderList = []) {
-  const transport = await networkTransport(timeouts, vars)
+  const transport = await networkTransport(timeouts, networkOf(vars))
   open.push(transport)
   const sent = { method: 'GET', url, headers, body: null, signal: AbortSignal.timeout(10_000), timeouts }
   const { status, body } = await transport.send(sent)
@@ -126,6 +127,20 @@ describe('calls by a proxy', () => {
       true,
       'the proxy that HTTP_PROXY names asks for a name and password (407): put them before its host, as in http://name:password@host:port',
     ])
+  })
+
+  it('are made by the fetch of the host as well', async () => {
+    const remote = await scriptedUpstream()
+    remote.always(answer(200, 'fetched'))
+    const proxy = await forwardProxy({ port: Number(new URL(remote.origin).port) })
+    open.push(remote, proxy)
+    const by = networkOf({ http_proxy: withLogin(proxy.origin) }).fetch
+    const got = await by('http://far.example/v1/traces', { method: 'POST', body: 'a trace', headers: { 'x-a': 'b' } })
+    expect([got.status, await got.text()]).toEqual([200, 'fetched'])
+    expect(proxy.asked).toEqual([`POST http://far.example/v1/traces ${BASIC}`])
+    expect(String(remote.seen[0]?.body)).toBe('a trace')
+    expect(await (await by(remote.origin)).text()).toBe('fetched')
+    expect(proxy.asked).toHaveLength(1)
   })
 
   it('one that is not there is named', async () => {

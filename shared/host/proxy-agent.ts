@@ -224,6 +224,17 @@ export function networkOf(vars: Readonly<Record<string, string | undefined>>): N
   return { ...proxies, fetch: proxiedFetch(proxies) }
 }
 
+/** For an operator: by which proxies a process goes, without their names and passwords. */
+export function networkWords(vars: Readonly<Record<string, string | undefined>>): string {
+  const { all } = outboundProxies(vars)
+  const ways = all.map(({ variable, address, authorization }) => {
+    const scheme = variable.toLowerCase().startsWith('https') ? 'https' : 'http'
+    return `${scheme} by ${address} (${variable}${authorization === undefined ? '' : ', with a login'})`
+  })
+  const straight = vars.no_proxy || vars.NO_PROXY
+  return `${ways.join(', ')}; straight to this machine${straight ? ` and to ${straight}` : ', and NO_PROXY excepts nothing else'}`
+}
+
 function proxiedFetch(proxies: Proxies): typeof fetch {
   const dispatcher = new ProxyAgent(proxies, { pipelining: 1 })
   const fetchBy = fetch as (

@@ -1,4 +1,5 @@
 import { appendFile, open } from 'node:fs/promises'
+import { namesProxy } from '../../../shared/env/read-env.ts'
 import { writerIsGone } from '../../../shared/host/writer-name.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
 import type { LineSink } from '../../traces/known-copies.ts'
@@ -13,7 +14,12 @@ export const RECEIPT_LOG_PAGES = 1000
 export async function openReceiptStorage(
   place: ReceiptLocation,
 ): Promise<{ receiptStorage: ReceiptStorage; close(): Promise<void> }> {
-  const { durable, holder, anchorFile, collector } = place
+  const { durable, holder, anchorFile } = place
+  const network =
+    place.collector && namesProxy(process.env)
+      ? (await import('../../../shared/host/proxy-agent.ts')).networkOf(process.env)
+      : undefined
+  const collector = place.collector && { ...place.collector, fetch: network?.fetch }
   const path = localPath(place.address)
   const signer = await readSigningKey({ key: place.signingKey, keyFile: place.signingKeyFile, dbPath: path })
   if (place.writer !== undefined) {
