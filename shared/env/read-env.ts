@@ -33,6 +33,15 @@ const SECRET = /(KEY|KEYS|SECRET|TOKEN|SALT|PASSWORD|HEADERS)$/
 /** An address may have a name and a password before its host. */
 const withoutLogin = (text: string) => text.replace(/(:\/\/)[^/?#@]*@/, '$1…@')
 
+/** What a thread of its own is given of the environment: how it goes out, and nothing else. */
+export function networkVars(vars: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(vars).flatMap(([name, value]) =>
+      value !== undefined && /^(?:https?|no)_proxy$/i.test(name) ? [[name, value]] : [],
+    ),
+  )
+}
+
 /** Whether a proxy is named for what leaves this machine; what reads the names is loaded only then. */
 export function namesProxy(vars: Readonly<Record<string, string | undefined>>): boolean {
   return Boolean(vars.https_proxy || vars.HTTPS_PROXY || vars.http_proxy || vars.HTTP_PROXY)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { networkVars } from '../env/read-env.ts'
 import type { Db } from '../sql/db.ts'
 import { forwardingDb, type WriteRequest, type WriteResult, writePerformer, writeProxy } from '../sql/forwarding-db.ts'
 import { keepCompiled } from './keep-compiled.ts'
@@ -40,7 +41,12 @@ export async function openWithWriteThread(
   const db = await openDb(url, options)
   if (db.kind !== 'file') return { ...db, ready: Promise.resolve() }
   const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB }
-  const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {}, resourceLimits })
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: ROLE,
+    execArgv: [],
+    env: networkVars(process.env),
+    resourceLimits,
+  })
   started(worker)
   const post = (message: ToThread) => worker.postMessage(message)
   // The process ends when nothing but a thread without work is left of it.

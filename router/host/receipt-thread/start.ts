@@ -1,4 +1,5 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { networkVars } from '../../../shared/env/read-env.ts'
 import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
 import { relayedMetrics } from '../../metrics/metrics-relay.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
@@ -29,7 +30,12 @@ export function receiptThread(
     ready: ready.promise,
     async elsewhere(deps, here) {
       const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB }
-      const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {}, resourceLimits })
+      const worker = new Worker(new URL(import.meta.url), {
+        workerData: ROLE,
+        execArgv: [],
+        env: networkVars(process.env),
+        resourceLimits,
+      })
       started(worker)
       const { metrics, apply } = relayedMetrics(deps.metrics)
       return receiptThreadClient({ ...deps, worker, place, metrics, apply, ready, here: () => here(metrics) })

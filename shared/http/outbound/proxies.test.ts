@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { namesProxy } from '../../env/read-env.ts'
+import { namesProxy, networkVars } from '../../env/read-env.ts'
 import { outboundProxies } from './proxies.ts'
 
 const ADDRESS = 'http://proxy.corp:3128'
@@ -79,6 +79,12 @@ describe('which proxy a call goes by', () => {
       expect(made).not.toThrow(/secret/)
     },
   )
+
+  it('is what a thread hears of the environment, and nothing else', () =>
+    expect(networkVars({ HTTPS_PROXY: ADDRESS, no_proxy: '*', PLATFORM_MASTER_KEY: 'k', HTTP_PROXY_X: 'x' })).toEqual({
+      HTTPS_PROXY: ADDRESS,
+      no_proxy: '*',
+    }))
 
   it('is asked only where a variable names one', () => {
     expect(namesProxy({ NO_PROXY: '*', HTTPS_PROXY: '' })).toBe(false)
