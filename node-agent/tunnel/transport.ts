@@ -118,6 +118,9 @@ function refusal(url: string, error: unknown): TunnelRefusal {
   return new TunnelRefusal(code, message, { cause: error })
 }
 
+const NO_HTTP2 =
+  'what answers through the proxy does not speak HTTP/2: where the proxy opens what is encrypted, have this address passed on unopened'
+
 /**
  * Connections to the control plane through a proxy. HTTP/2 wants a connection at once, so the tunnel is open before a session is. A
  * session that is replaced in the middle of a call finds none: the call fails, and the next one is dialled.
@@ -132,7 +135,11 @@ function sessionsByProxy(proxy: OutboundProxy, url: string, options: SecureClien
     open = undefined
     if (authority.protocol === 'http:') return socket
     const name = isIP(target.host) === 0 ? { servername: target.host } : { host: target.host }
-    return connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
+    const secure = connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
+    secure.once('secureConnect', () => {
+      if (secure.alpnProtocol !== 'h2') secure.destroy(new ProxyError(NO_HTTP2))
+    })
+    return secure
   }
   const sessions = new Http2SessionManager(
     url,
