@@ -126,29 +126,21 @@ const NO_HTTP2 =
  * session that is replaced in the middle of a call finds none: the call fails, and the next one is dialled.
  */
 function sessionsByProxy(proxy: OutboundProxy, url: string, options: SecureClientSessionOptions) {
+  const { protocol } = new URL(url)
   const target = targetOf(new URL(url))
   let open: Socket | undefined
   let opening: Promise<void> | undefined
-  const connectBy = (authority: URL): Duplex => {
+  const take = (): Duplex => {
     const socket = open
     if (!socket) throw new ProxyError('the connection through the proxy has ended')
     open = undefined
-    if (authority.protocol === 'http:') return socket
-    const name = isIP(target.host) === 0 ? { servername: target.host } : { host: target.host }
-    const secure = connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
-    secure.once('secureConnect', () => {
-      if (secure.alpnProtocol !== 'h2') secure.destroy(new ProxyError(NO_HTTP2))
-    })
-    return secure
+    return socket
   }
-  const sessions = new Http2SessionManager(
-    url,
-    { pingIntervalMs: PING_MS },
-    { ...options, createConnection: connectBy },
-  )
+  const sessions = new Http2SessionManager(url, { pingIntervalMs: PING_MS }, { ...options, createConnection: take })
   const tunnel = async () => {
     const { openTunnel } = await import('../../shared/host/proxy-agent.ts')
-    open = await openTunnel(proxy, target)
+    const socket = await openTunnel(proxy, target)
+    open = protocol === 'http:' ? socket : await encrypted(socket, target.host, options)
   }
   const byProxy: Pick<Http2SessionManager, 'authority' | 'notifyResponseByteRead' | 'request'> = {
     authority: sessions.authority,
@@ -163,4 +155,26 @@ function sessionsByProxy(proxy: OutboundProxy, url: string, options: SecureClien
     },
   }
   return byProxy
+}
+
+function encrypted(socket: Socket, host: string, options: SecureClientSessionOptions): Promise<Socket> {
+  const name = isIP(host) === 0 ? { servername: host } : { host }
+  const secure = connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      clearTimeout(timer)
+      secure.destroy()
+      reject(error)
+    }
+    const timer = setTimeout(() => fail(new ProxyError('what answers through the proxy says nothing')), CALL_MS)
+    secure.once('error', fail)
+    secure.once('secureConnect', () => {
+      if (secure.alpnProtocol !== 'h2') return fail(new ProxyError(NO_HTTP2))
+      clearTimeout(timer)
+      secure.off('error', fail)
+      // One that breaks off before a session is on it is noticed by that.
+      secure.on('error', () => undefined)
+      resolve(secure)
+    })
+  })
 }

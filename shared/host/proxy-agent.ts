@@ -46,6 +46,8 @@ export function openTunnel(proxy: OutboundProxy, target: Target, connectMs = CON
       clearTimeout(timer)
       if (head.length > 0) socket.unshift(head)
       socket.setNoDelay(true).setKeepAlive(true, 60_000)
+      // One that breaks off before it is used is noticed when it is.
+      socket.on('error', () => undefined)
       resolve(socket)
     })
     // Some refuse with an answer like any other.
