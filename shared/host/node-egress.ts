@@ -44,7 +44,7 @@ export function nodeEgress({
 
   return {
     fetch: guardedFetch(rule, async (url, init) => {
-      // A connection by a proxy is made to the name, so that there is no address of ours to hold it to.
+      // A connection by a proxy is made to the name, so that this process has no address to hold it to.
       if (proxies?.ofUrl(url)) await checkForProxy(rule, resolve, url, log)
       return (await client()).send(url, init)
     }),

@@ -1,10 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import type { Agent as AgentType, buildConnector, Dispatcher } from 'undici'
-import buildConnect from 'undici/lib/core/connect.js'
-import Agent from 'undici/lib/dispatcher/agent.js'
-import DispatcherClass from 'undici/lib/dispatcher/dispatcher.js'
+import { Agent, buildConnector, Dispatcher } from 'undici'
 import { ProxyError } from '../http/outbound/bounded-body.ts'
 import type { Target } from '../http/outbound/outbound-rule.ts'
 import { type OutboundProxy, outboundProxies, type Proxies } from '../http/outbound/proxies.ts'
@@ -89,7 +86,7 @@ function brokeOff(proxy: OutboundProxy, target: Target, error: Error): ProxyErro
 
 /** Connections to where the options of undici's connector say, each through the tunnel of its proxy. */
 function tunnelConnector(proxies: Proxies, connectMs: number): buildConnector.connector {
-  const encrypt = buildConnect({ timeout: connectMs })
+  const encrypt = buildConnector({ timeout: connectMs })
   return (options, done) => {
     const { protocol, hostname, port } = options
     const target = { host: hostname.toLowerCase(), port: Number(port || (protocol === 'https:' ? 443 : 80)) }
@@ -108,7 +105,7 @@ function tunnelConnector(proxies: Proxies, connectMs: number): buildConnector.co
 
 /** Connections to the proxies themselves, for what is asked of them in the clear. */
 function plainConnector(proxies: Proxies, connectMs: number): buildConnector.connector {
-  const connect = buildConnect({ timeout: connectMs })
+  const connect = buildConnector({ timeout: connectMs })
   return (options, done) =>
     connect(options, (...made) => {
       const proxy = proxies.all.find(({ address }) => address === `${options.protocol}//${options.host}`)
@@ -121,15 +118,15 @@ function plainConnector(proxies: Proxies, connectMs: number): buildConnector.con
  * The pool of connections of a host whose network has proxies: what is encrypted goes through a tunnel, plain http is asked of the
  * proxy with its whole address, and what the variables except goes straight, as the options say.
  */
-export class ProxyAgent extends DispatcherClass {
+export class ProxyAgent extends Dispatcher {
   readonly #proxies: Proxies
-  readonly #straight: AgentType
-  readonly #tunnels: AgentType
-  readonly #plain: AgentType
+  readonly #straight: Agent
+  readonly #tunnels: Agent
+  readonly #plain: Agent
   /** By origin: an upstream is asked at the same few. */
   readonly #known = new Map<string, { proxy: OutboundProxy | undefined; host: string }>()
 
-  constructor(proxies: Proxies, options: AgentType.Options, connectMs = CONNECT_MS) {
+  constructor(proxies: Proxies, options: Agent.Options, connectMs = CONNECT_MS) {
     super()
     this.#proxies = proxies
     this.#straight = new Agent(options)

@@ -7,11 +7,3 @@ declare module 'undici/lib/core/errors.js' {
   import { errors } from 'undici'
   export = errors
 }
-declare module 'undici/lib/core/connect.js' {
-  import { buildConnector } from 'undici'
-  export = buildConnector
-}
-declare module 'undici/lib/dispatcher/dispatcher.js' {
-  import { Dispatcher } from 'undici'
-  export = Dispatcher
-}
