@@ -5,7 +5,7 @@ import base64, decimal, hashlib, json, os, sys
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 MEMBERS = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../spec/members.json")))
-KINDS = dict(attempts="record", prev_checkpoint="checkpoint", heads_url="keys", feedback_id="feedback")
+KINDS = dict(attempts="record", prev_checkpoint="checkpoint", heads_url="keys", feedback_id="feedback"); sys.setrecursionlimit(4000)  # proofs are nested deep
 def utf16(name): return name.encode("utf-16-be")
 HASHED, ZEROS, PARTS = "seq kind stepId runId attempt at payload meta".split(), "0" * 64, (("record", ""), ("feedback", "feedback_"))
 class Refused(Exception): pass
@@ -92,7 +92,7 @@ def export(key, data):
         if any(max(found[kind]) > ends[part] for kind, part in PARTS): refuse("unsigned")
 def verdict(check, *given):
     try: return check(*given) or "valid"
-    except (Refused, KeyError, TypeError, ValueError, AttributeError) as why: return str(why) if isinstance(why, Refused) else "shape"
+    except (Refused, KeyError, TypeError, ValueError, AttributeError, RecursionError) as why: return str(why) if isinstance(why, Refused) else "shape"
 if __name__ == "__main__":
     if len(sys.argv) < 5: sys.exit(__doc__)
     said = verdict(dict(receipt=receipt, export=export)[sys.argv[1]], sys.argv[3], *(open(path, "rb").read() for path in sys.argv[4:]))

@@ -48,4 +48,13 @@ describe('wellFormed', () => {
     )
     expect(wellFormed({ a: ['\ud800'], '\udc00': 1 })).toEqual({ a: ['\ufffd'], '\ufffd': 1 })
   })
+
+  it('cuts off what is nested deeper than the readers of a journal go', () => {
+    const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`)
+    expect(wellFormed(nested(480))).toEqual(nested(480))
+    for (const levels of [481, 100_000]) {
+      const text = JSON.stringify(wellFormed({ more: nested(levels), beside: 1 }))
+      expect(text).toBe(`{"more":${'['.repeat(479)}"nested deeper than 480 levels"${']'.repeat(479)},"beside":1}`)
+    }
+  })
 })

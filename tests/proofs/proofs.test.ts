@@ -1,9 +1,15 @@
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as formats from '../../shared/proof/members.ts'
+import { signer } from '../../shared/sign/ed25519.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { journalHash } from '../../shared/sign/testing/check-journal.ts'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { requireBackend } from '../backends/require.ts'
 import { KEY } from '../runtime/api.ts'
 import { slice } from '../slice.ts'
@@ -82,6 +88,28 @@ const handed = ({ receipt, journal, fingerprint }: RunProof) => ({
   fingerprint,
 })
 
+/** A receipt over a journal whose only event has this payload. */
+async function withPayload(payload: unknown): Promise<Handed> {
+  const key = await signer(new Uint8Array(32).fill(7))
+  const journal = JSON.parse(runs.succeeded.journal) as JournalExport
+  const event = { ...journal.events[0]!, payload } as JournalExport['events'][number]
+  const hash = journalHash(journal.genesis, event)
+  const whole = { ...journal, head: hash, eventCount: 1, events: [{ ...event, hash }] }
+  const signed = (JSON.parse(runs.succeeded.receipt) as Receipt).payload
+  const says = { ...signed, keyId: key.keyId, journalHash: hash, eventCount: 1 }
+  const receipt = {
+    payload: says,
+    signature: Buffer.from(await key.sign(Buffer.from(canonicalize(says)))).toString('base64'),
+    algorithm: 'Ed25519',
+    publicKey: Buffer.from(key.publicKey).toString('base64'),
+  }
+  return {
+    receipt: Buffer.from(JSON.stringify(receipt)),
+    journal: Buffer.from(JSON.stringify(whole)),
+    fingerprint: createHash('sha256').update(key.publicKey).digest('hex'),
+  }
+}
+
 describe('the command line, the browser, the service and the example in Python', () => {
   it('accept every proof that is as it was made', async () => {
     const cases: Case[] = [
@@ -119,6 +147,22 @@ describe('the command line, the browser, the service and the example in Python',
     expect(await table(tried)).toEqual(expected(tried))
     console.log(`${tried.length} of ${cases.length} forgeries`)
   }, 90_000)
+
+  it('follow a journal as far down as it may go', async () => {
+    const nested = (opening: string, closing: string) => (levels: number) =>
+      JSON.parse(`${opening.repeat(levels)}1${closing.repeat(levels)}`) as unknown
+    const shapes = [nested('[', ']'), nested('{"\u2028":', '}')]
+    const cases = await Promise.all(
+      shapes.map(async (deep, n) => ({ name: `shape ${n}`, reason: 'valid', ...(await withPayload(deep(490))) })),
+    )
+    // The service knows its own keys alone.
+    expect(await table(cases)).toEqual(expected(cases).map(one => ({ ...one, service: 'unknown_key' })))
+    // A hostile one is refused, and ends no verifier.
+    const reason = 'not_json'
+    const deeper = runs.succeeded.journal.replace('"payload":{', `"payload":{"x":${'['.repeat(1e5)}${']'.repeat(1e5)},`)
+    const hostile = { ...handed({ ...runs.succeeded, journal: deeper }), name: 'deeper', reason }
+    expect(await table([hostile])).toEqual(expected([hostile]))
+  })
 
   it('say it as processes too', async () => {
     const { receipt, journal, fingerprint } = runs.node

@@ -120,6 +120,29 @@ describe.each(Object.entries(dialects))('a call with an integer beyond 2^53 (%s)
     expect(await on.json(200, 'POST', '/v1/runs/receipts/verify', { receipt })).toMatchObject({ valid: true })
   })
 
+  it('is not made either with arguments that no reader follows down, whatever the schema takes', async () => {
+    const { remote, manifest, on } = await withTools()
+    remote.tools = [{ name: 'any', inputSchema: { type: 'object' } }]
+    // A whole answer of messages is read down to 500 levels.
+    const deep = model.startsWith('anthropic') ? 450 : 9000
+    const nested = (levels: number) => `{"x":${'['.repeat(levels)}${']'.repeat(levels)}}`
+    on.remote.queue(
+      calls([300, 400, deep].map(levels => ({ name: 'mcp__far__any', arguments: nested(levels) }))),
+      text('done'),
+    )
+    const { run } = await on.ran(model, manifest)
+    expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+    expect(remote.calls.map(call => call.arguments)).toEqual([JSON.parse(nested(300))])
+    expect(on.remote.seen[1]?.body.toString()).toContain('was not called: these arguments are nested too deep')
+
+    const again = { outputSchema: { type: 'object' }, outputRepairs: 1 }
+    on.remote.queue(
+      calls([{ name: 'final_answer', arguments: nested(deep) }]),
+      calls([{ name: 'final_answer', arguments: '{"id":1}' }]),
+    )
+    expect((await on.ran(model, again)).run).toMatchObject({ status: 'succeeded', output: { id: 1 } })
+  })
+
   it('as the answer of an output schema is asked for again, and never recorded as another one', async () => {
     const on = await fixture()
     const outputSchema = { type: 'object', properties: { id: { type: ['string', 'integer'] } }, required: ['id'] }

@@ -243,7 +243,7 @@ describe('a run through a provider', () => {
     expect((await ran('openai/gpt-4.1-mini', { tools: ['wait'] })).run).toMatchObject({ output: { result: 'Sorry.' } })
     for (const at of [1, 3]) {
       expect(JSON.stringify(sent(remote.seen[at]).messages)).toContain('these arguments are not a JSON object')
-      expect(JSON.stringify((sent(remote.seen[at]).messages as object[]).at(-1))).toContain('do not fit')
+      expect(JSON.stringify((sent(remote.seen[at]).messages as object[]).at(-1))).toContain('was not called')
     }
   })
 

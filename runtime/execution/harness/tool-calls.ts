@@ -3,7 +3,7 @@ import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { inexactProblem } from '../inexact-problem.ts'
 import { type Message, type ToolCall, type ToolResult, withoutImages } from '../models/model.ts'
-import { writtenArguments } from '../models/tool-arguments.ts'
+import { unreadable, writtenArguments } from '../models/tool-arguments.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
 import { gateOf } from './confidence.ts'
@@ -78,6 +78,8 @@ export async function callTool(
   const place = `${turn}-${index}`
   const given = tool.asMeant?.(said) ?? said
   if (!tool.wasTaken?.(place)) {
+    const why = unreadable(said)
+    if (why !== undefined) return { failed: true, kind, message: `${name} was not called: ${why}` }
     const written = writtenArguments(said)
     const inexact = written === undefined ? undefined : inexactProblem(written, checkOf(tool))
     if (inexact !== undefined) return { failed: true, kind, message: `${name} was not called: ${inexact}` }

@@ -19,7 +19,7 @@ import {
   newestImages,
   type ResultImage,
 } from '../../execution/models/model.ts'
-import { readArguments, writtenArguments } from '../../execution/models/tool-arguments.ts'
+import { readArguments, unreadable, writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Connection } from '../directory.ts'
 import type { CostOf } from '../price-of-call.ts'
 import { callUrl, dialectOf, vendorOf } from '../vendors.ts'
@@ -235,7 +235,7 @@ function withAnswerTool(
   if (others.length > 0) return { ...said, toolCalls: others }
   return {
     ...said,
-    text: writtenArguments(given.arguments) ?? JSON.stringify(given.arguments),
+    text: writtenArguments(given.arguments) ?? unreadable(given.arguments) ?? JSON.stringify(given.arguments),
     toolCalls: [],
     stop: said.stop === 'tools' ? 'end' : said.stop,
   }
