@@ -38,9 +38,11 @@ export async function jsonBytes(request: Request, maxBytes: number): Promise<Uin
 /** Of a content type: whether its body is read as JSON. */
 export const isJson = (type: string | undefined): boolean => type === undefined || JSON_TYPE.test(type)
 
-/** The JSON of a whole body, checked. */
+/** The JSON of a whole body, checked. Generated clients send `null` for a body that may be left out. */
 export function readBodyAs<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
-  const { rest, members } = apart(schema, parseJson(bytes))
+  const body = parseJson(bytes)
+  const isLeftOut = body === null && schema.safeParse(undefined).success
+  const { rest, members } = apart(schema, isLeftOut ? undefined : body)
   const checked = check(schema, rest)
   if (!checked.ok) throw invalid(checked.details)
   remember(checked.value, members)

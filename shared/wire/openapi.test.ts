@@ -18,6 +18,8 @@ function* nodes(value: unknown): Generator<Node> {
   }
 }
 
+const nodesOf = (properties: Node) => Object.values(properties).filter(isNode)
+
 function resolve(document: unknown, pointer: string): unknown {
   return pointer
     .slice(2)
@@ -49,6 +51,29 @@ describe.each(services)('the $name document', ({ endpoints, document }) => {
   it('is OpenAPI 3.1 and survives JSON', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(JSON.parse(JSON.stringify(document))).toEqual(document)
+  })
+
+  it('names the member that tells the kinds of a record apart', () => {
+    for (const { oneOf, discriminator } of nodes(document)) {
+      if (!Array.isArray(oneOf) || !oneOf.every(one => isNode(one) && '$ref' in one)) continue
+      const { propertyName, mapping } = discriminator as { propertyName: string; mapping: Record<string, string> }
+      expect(Object.values(mapping).sort()).toEqual(oneOf.map(({ $ref }) => $ref as string).sort())
+      for (const [value, ref] of Object.entries(mapping))
+        expect(resolve(document, `${ref}/properties/${propertyName}`)).toMatchObject({ const: value })
+    }
+  })
+
+  it('says nothing in words that generators of clients stumble over', () => {
+    for (const node of nodes(document)) {
+      if (typeof node.const === 'number') expect(node.type).toBe('integer')
+      for (const one of isNode(node.properties) ? nodesOf(node.properties) : []) expect(one.type).not.toBe('null')
+      if (node.type === 'number') expect(node.format).toBe('double')
+      if (node.type === 'integer' && node.const === undefined)
+        expect(Number(node.maximum) < 2 ** 31 || node.format === 'int64').toBe(true)
+      expect(node.default).not.toEqual({})
+      expect(node.propertyNames).not.toEqual({ type: 'string' })
+      expect(node.additionalProperties).not.toEqual({})
+    }
   })
 
   it('resolves every reference and leaves no private definitions', () => {

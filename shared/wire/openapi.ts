@@ -80,6 +80,22 @@ function references(node: unknown, into: Set<string> = new Set()): Set<string> {
   return into
 }
 
+/**
+ * The same schema in the words that generators of clients know. They make no code, or code that does not compile, of the others, and a number
+ * without a format becomes one of 32 bits, in which a cost is another cost.
+ */
+function plainly(schema: Json) {
+  if (isEmptyObject(schema.default)) delete schema.default
+  if (isEmptyObject(schema.additionalProperties)) delete schema.additionalProperties
+  if (JSON.stringify(schema.propertyNames) === '{"type":"string"}') delete schema.propertyNames
+  if (Number.isInteger(schema.const)) schema.type = 'integer'
+  if (schema.type === 'number') schema.format = 'double'
+  if (schema.type === 'integer' && Number(schema.maximum ?? Number.MAX_VALUE) > MOST_OF_INT32) schema.format = 'int64'
+}
+
+const MOST_OF_INT32 = 2 ** 31 - 1
+const isEmptyObject = (value: unknown) => isObject(value) && Object.keys(value).length === 0
+
 function convert(schema: z.ZodType, io: Io): { root: Json; defs: Record<string, Json> } {
   const {
     $schema: _,
@@ -94,6 +110,7 @@ function convert(schema: z.ZodType, io: Io): { root: Json; defs: Record<string, 
       // zod drops unknown keys of a plain object and so calls its output closed; on the wire such answers may grow.
       if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties
       delete (jsonSchema as Json).id
+      plainly(jsonSchema as Json)
     },
   }) as Json & { $defs?: Record<string, Json> }
   return { root, defs: $defs ?? {} }
@@ -120,6 +137,26 @@ function split({ input, output }: Pools): Set<string> {
     }
   }
   return differing
+}
+
+/** Says of each choice between components which member tells them apart: readers that do not try each in turn go by that. */
+function tellApart(schemas: Json) {
+  for (const schema of Object.values(schemas)) {
+    if (!isObject(schema) || !Array.isArray(schema.oneOf)) continue
+    const refs = schema.oneOf.map((one: Json) => String(one.$ref))
+    const constsOf = (ref: string) => {
+      const { properties } = (schemas[ref.replace('#/components/schemas/', '')] ?? {}) as { properties?: Json }
+      return Object.entries(properties ?? {}).flatMap(([name, one]) =>
+        isObject(one) && typeof one.const === 'string' ? [[name, one.const] as const] : [],
+      )
+    }
+    for (const [propertyName] of constsOf(refs[0]!)) {
+      const values = refs.flatMap(ref => constsOf(ref).flatMap(([name, value]) => (name === propertyName ? value : [])))
+      if (new Set(values).size !== refs.length) continue
+      schema.discriminator = { propertyName, mapping: Object.fromEntries(values.map((value, n) => [value, refs[n]])) }
+      break
+    }
+  }
 }
 
 /** The schemas of a document, each converted once; the named ones are its components. */
@@ -273,6 +310,8 @@ export function openapi({
   const schemas: Json = {}
   for (const io of ['output', 'input'] as const)
     for (const [name, json] of Object.entries(pools[io])) schemas[nameFor(io)(name)] ??= rewrite(json, nameFor(io))
+
+  tellApart(schemas)
 
   const used = new Set(endpoints.map(e => e.auth))
   const securitySchemes: Json = {}

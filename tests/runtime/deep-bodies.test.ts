@@ -37,3 +37,9 @@ it('takes what is nested less deep', async () => {
   expect((await send('/v1/runs', body(nested(490)))).status).toBe(201)
   expect((await send('/v1/runs', body(JSON.stringify('['.repeat(5000))))).status).toBe(201)
 })
+
+it('takes null for a body that may be left out, as generated clients send it', async () => {
+  const id = await on.json<{ id: string }>(201, 'POST', '/v1/runs', { agentName: 'worker' }).then(run => run.id)
+  expect((await send(`/v1/runs/${id}/cancel`, 'null')).status).toBe(200)
+  expect((await send('/v1/runs', 'null')).said.code).toBe('validation_failed')
+})

@@ -18,7 +18,7 @@ export const chatError = named(
     error: z.object({
       message: z.string(),
       type: z.string(),
-      param: z.null(),
+      param: z.string().nullable(),
       code: z.string().nullable(),
     }),
   }),
