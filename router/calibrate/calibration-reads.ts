@@ -137,6 +137,7 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
     delta: settings.delta,
     reported: kept?.reported ?? 0,
     failed: kept?.failed ?? 0,
+    sessions: kept?.servedBets?.sessionsSeen ?? 0,
     fewest: Math.max(settings.minN, fewestServed(settings)),
     claim: claimOf(settings),
     threshold_acts: route.scores,
@@ -147,7 +148,7 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
 function claimOf({ alpha, delta }: Settings): string {
   return (
     `of all answers that this route serves and that are reported on, those that failed their gates included and those from its cache left out, at most ${percent(alpha)} fail; ` +
-    `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at`
+    `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at, where sessions do not depend on each other`
   )
 }
 

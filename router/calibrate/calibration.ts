@@ -4,7 +4,7 @@ import { binomialTail, trialsNeeded } from './binomial.ts'
 import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
-import { addServed, type ServedEvidence, servedFrom } from './served-evidence.ts'
+import { addServed, type Heard, type ServedEvidence, servedFrom, servedStands } from './served-evidence.ts'
 
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
@@ -22,8 +22,8 @@ export interface StoredCalibration {
   reported: number
   failed: number
   evidence: Evidence
-  /** Of everything that was served; missing in what an older version left, whose certificates covered less. */
-  served?: ServedEvidence
+  /** Of everything that was served; missing in what an older version left, which counted answers of one session as independent. */
+  servedBets?: ServedEvidence
   /** What certificate and evidence were computed with; with other settings they say nothing. */
   alpha: number
   delta: number
@@ -56,7 +56,7 @@ export function newStored({ initial, alpha, delta, bet, window }: Settings): Sto
     reported: 0,
     failed: 0,
     evidence: NO_EVIDENCE,
-    served: servedFrom(0),
+    servedBets: servedFrom(0),
     alpha,
     delta,
     bet,
@@ -69,13 +69,11 @@ export function newStored({ initial, alpha, delta, bet, window }: Settings): Sto
 }
 
 /** One served answer whose outcome is now known, corrected or withdrawn. */
-export interface Change {
+export interface Change extends Heard {
   /** null where no gate gave a score: such an answer teaches no threshold. */
   score: number | null
   /** Its place if it has one. */
   ix: number | null
-  from: Turn
-  to: Turn
 }
 
 export type Live = ReturnType<typeof liveCalibration>
@@ -90,7 +88,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
   const pairs = window.copy()
   if (!sameClaim(kept, settings)) {
     Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
-    kept.served = servedFrom(kept.failed)
+    kept.servedBets = servedFrom(kept.failed)
     kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
   }
 
@@ -125,13 +123,13 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
 
   return {
     /** Gives the place of the answer among the scored ones. */
-    apply({ score, ix, from, to }: Change): number | null {
-      if (from === to) return ix
+    apply(change: Change): number | null {
+      if (change.from === change.to) return change.ix
       const stood = stands(kept)
-      const own = count({ score, ix, from, to })
+      const own = count(change)
       const isClaimed = stands(kept)
       // A lost claim starts over, with the outcomes that are reported from now on.
-      if (stood && !isClaimed) kept.served = servedFrom(kept.failed)
+      if (stood && !isClaimed) kept.servedBets = servedFrom(kept.failed)
       kept.lost = !isClaimed && (kept.lost || stood)
       return own
     },
@@ -139,12 +137,13 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     pairs,
   }
 
-  function count({ score, ix, from, to }: Change): number | null {
+  function count({ score, ix, session, from, to }: Change): number | null {
     const counts = (turn: Turn) => (turn === undefined ? 0 : 1)
     const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
+    const bets = kept.servedBets ?? servedFrom(kept.failed)
     kept.reported += counts(to) - counts(from)
     kept.failed += fails(to) - fails(from)
-    kept.served = addServed(kept.served ?? servedFrom(0), from, to, settings)
+    kept.servedBets = addServed(bets, { session, from, to }, settings)
     if (score === null) return ix
     kept.n += counts(to) - counts(from)
     kept.failures += fails(to) - fails(from)
@@ -203,7 +202,7 @@ export function isCertified(
 
 function stands(kept: StoredCalibration): boolean {
   const agrees = kept.certifiedLambda !== null || kept.n === 0
-  return agrees && kept.served?.stands === true
+  return agrees && kept.servedBets !== undefined && servedStands(kept.servedBets)
 }
 
 function sameClaim(kept: StoredCalibration, { alpha, delta, bet, window }: Settings): boolean {

@@ -146,13 +146,15 @@ describe('the state of a running route', () => {
     n: number,
     each: (i: number, certified: boolean) => void,
     scored = true,
+    sessionAt = (i: number) => `${i}`,
   ) {
     const random = stream(seed * 104_729 + 3)
     const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
     const { kept } = live
     for (let i = 0; i < n; i++) {
       const { score, failed } = draw(worldAt(i), random)
-      live.apply({ score: scored ? score : null, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
+      const change = { ix: null, session: sessionAt(i), from: undefined, to: failed ? 'fail' : 'pass' } as const
+      live.apply({ ...change, score: scored ? score : null })
       each(i, isCertified(kept, SETTINGS, kept.certifiedLambda))
     }
     return kept
@@ -182,6 +184,75 @@ describe('the state of a running route', () => {
     const most = allowed(SEEDS, SETTINGS.delta)
     console.info(`true rate 10.1 %: ${ever} of ${SEEDS} ever certified in 2,000 outcomes (at most ${most} allowed)`)
     expect(ever).toBeLessThanOrEqual(most)
+  })
+
+  /** Of each session every answer fails, or none: what the first says, the others repeat. */
+  const bySession = (rate: number, size: number, seed: number) => {
+    const fails = stream(seed * 31 + 7)
+    let failing = false
+    return (i: number) => {
+      if (i % size === 0) failing = fails() < rate
+      return flat(failing ? 1 : 0)
+    }
+  }
+
+  it.each([5, 10, 50])('counts a session of %i answers that are right or wrong together as one outcome', size => {
+    const sessions = (i: number) => `session ${Math.floor(i / size)}`
+    const outcomes = 150 * size
+    const seeds = 300
+    let wrong = 0
+    for (let seed = 0; seed < seeds; seed++) {
+      let ever = false
+      run(
+        seed,
+        bySession(0.12, size, seed),
+        outcomes,
+        (_, certified) => {
+          ever ||= certified
+        },
+        false,
+        sessions,
+      )
+      if (ever) wrong++
+    }
+    console.info(`12 % of sessions of ${size} fail: ${wrong} of ${seeds} ever certified`)
+    expect(wrong).toBeLessThanOrEqual(allowed(seeds, SETTINGS.delta))
+
+    // A session of 50 failures withdraws a claim, as it must; what fails in few sessions is certified all the same.
+    let right = 0
+    for (let seed = 0; seed < 50; seed++) {
+      let ever = false
+      run(
+        seed,
+        bySession(0.02, size, seed),
+        outcomes,
+        (_, certified) => {
+          ever ||= certified
+        },
+        false,
+        sessions,
+      )
+      if (ever) right++
+    }
+    expect(right).toBeGreaterThanOrEqual(45)
+  })
+
+  it('is never certified by one session alone, however long, and counts a session anew only after 256 others', () => {
+    const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+    const pass = (session: string) => live.apply({ score: null, ix: null, session, from: undefined, to: 'pass' })
+    for (let i = 0; i < 5000; i++) pass('the only one')
+    expect(isCertified(live.kept, SETTINGS, null)).toBe(false)
+    expect(live.kept.servedBets?.sessionsSeen).toBe(1)
+    for (let i = 0; i < 46; i++) pass(`${i}`)
+    expect(isCertified(live.kept, SETTINGS, null)).toBe(true)
+  })
+
+  it('takes a claim back for the answers of one session that goes on to fail', () => {
+    const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+    const hear = (session: string, to: Turn) => live.apply({ score: null, ix: null, session, from: undefined, to })
+    for (let i = 0; i < 200; i++) hear(`${i}`, 'pass')
+    for (let i = 0; i < 40; i++) hear('a long one', 'fail')
+    expect(isCertified(live.kept, SETTINGS, null)).toBe(false)
   })
 
   it('counts what was served although its gates failed: good scores beside it certify nothing', () => {
@@ -263,7 +334,13 @@ describe('the state of a running route', () => {
     for (const passes of [60, 200, 1000]) {
       // Without scores, so that nothing but the evidence over what was served holds a claim back.
       const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
-      const hear = (from: Turn, to: Turn) => void live.apply({ score: null, ix: null, from, to })
+      const failed: string[] = []
+      let heard = 0
+      const hear = (from: Turn, to: Turn) => {
+        const session = from === 'fail' ? failed.shift()! : `${heard++}`
+        if (to === 'fail') failed.push(session)
+        live.apply({ score: null, ix: null, session, from, to })
+      }
       const certified = () => isCertified(live.kept, SETTINGS, live.kept.t)
       for (let i = 0; i < passes; i++) hear(undefined, 'pass')
       expect(certified()).toBe(true)
@@ -283,12 +360,13 @@ describe('the state of a running route', () => {
 
   it('takes nothing of a correction for a claim that was set anew since', () => {
     const before = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
-    for (let i = 0; i < 60; i++) before.apply({ score: null, ix: null, from: undefined, to: 'fail' })
+    const outcome = (i: number, from: Turn, to: Turn) => ({ score: null, ix: null, session: `${i}`, from, to })
+    for (let i = 0; i < 60; i++) before.apply(outcome(i, undefined, 'fail'))
     const anew = { ...SETTINGS, alpha: 0.2 }
     const live = liveCalibration(before.kept, before.pairs, anew)
-    for (let i = 0; i < 60; i++) live.apply({ score: null, ix: null, from: 'fail', to: 'pass' })
+    for (let i = 0; i < 60; i++) live.apply(outcome(i, 'fail', 'pass'))
     expect(isCertified(live.kept, anew, live.kept.t)).toBe(false)
-    for (let i = 0; i < 60; i++) live.apply({ score: null, ix: null, from: undefined, to: 'pass' })
+    for (let i = 0; i < 60; i++) live.apply(outcome(60 + i, undefined, 'pass'))
     expect(isCertified(live.kept, anew, live.kept.t)).toBe(true)
   })
 
@@ -307,7 +385,8 @@ describe('the state of a running route', () => {
         const climbs = score < kept.t
         const failed = random() < (climbs ? 0.02 : Math.min(1, Math.max(0, 0.45 - 0.5 * score + shift)))
         const live = liveCalibration(kept, window, SETTINGS)
-        live.apply({ score: climbs ? 1 : score, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
+        const turn = failed ? 'fail' : 'pass'
+        live.apply({ score: climbs ? 1 : score, ix: null, session: `${i}`, from: undefined, to: turn })
         kept = live.kept
         window = live.pairs
         if (failed) failures++

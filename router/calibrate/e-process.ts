@@ -19,8 +19,8 @@ const factor = (failed: boolean, { alpha, bet }: Bet) => 1 + bet * (alpha - (fai
 const level = ({ delta }: Bet) => EVIDENCE_GRID.length / delta
 
 /**
- * One answer more (docs/spec/router.md §7.2). While the failure rate above a threshold is alpha or more, its E is expected not to
- * grow, however the answers depend on each other, so it passes G/delta with a chance of at most delta/G at any time at all.
+ * One answer more (docs/spec/router.md §7.2). While the chance of a failure above a threshold, after all that came before, is
+ * alpha or more, its E is expected not to grow, so it passes G/delta with a chance of at most delta/G at any time at all.
  * The cap keeps old evidence from outlasting a change.
  */
 export function addEvidence(evidence: Evidence, { score, failed }: Pair, bet: Bet): number[] {

@@ -64,6 +64,7 @@ const SCORES = [1, 0.9, 0.5, 0.1 + 0.2, 0, null]
 const SUBJECTS: Subject[] = Array.from({ length: 24 }, (_, i) => ({
   tenantId: i % 3 === 0 ? 'two' : 'one',
   traceId: uuidv7(1_700_000_000_000 + i),
+  sessionId: `session ${i % 5}`,
   served:
     i % 8 === 7
       ? undefined
@@ -182,7 +183,7 @@ describe('the feedback writer', () => {
         const score = [1, 1, 0.5, 0][i % 4]!
         const failed = score === 0 ? i % 3 === 0 : i % 41 === 40
         await writer.append({
-          subject: { tenantId: 'one', traceId: uuidv7(), served: { route, rung: 0, score } },
+          subject: { tenantId: 'one', traceId: uuidv7(), sessionId: `${i}`, served: { route, rung: 0, score } },
           given: { ref: 'x', gate_id: 'outcome', verdict: failed ? 'fail' : 'pass', reporter: 'ci' },
           feedbackId: uuidv7(),
           at: new Date(),

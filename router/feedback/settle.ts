@@ -1,3 +1,4 @@
+import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
@@ -93,6 +94,7 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
     const ix = liveOf(tenantId, old.routeFp).apply({
       score: old.score,
       ix: old.ix,
+      session: sessionName(subject.sessionId, sha256),
       from: turnOf(old),
       to: turnOf(now),
     })
@@ -133,6 +135,9 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
   return { results, records, tallies, calibrations }
 }
 
+/** Enough to tell the newest sessions of a route apart. */
+const sessionName = (id: string, sha256: Sha256) => toHex(sha256(utf8(id))).slice(0, 8)
+
 function firstTally({ route, rung, score }: NonNullable<Subject['served']>): Tally {
   return { routeFp: route.fingerprint, ix: null, rung, score, fails: 0, passes: 0 }
 }
@@ -144,6 +149,7 @@ export const recordText = (record: FeedbackRecord): string => canonicalize(recor
 export interface Subject {
   readonly tenantId: string
   readonly traceId: string
+  readonly sessionId: string
   /** Undefined where an outcome moves no threshold: nothing was decided or served, or the route is no longer known. */
   readonly served: { readonly route: RouteRef; readonly rung: number; readonly score: number | null } | undefined
 }

@@ -195,21 +195,28 @@ describe('feedback', () => {
     expect([await served('0.5'), await served('0.56')]).toEqual(['1', '0'])
   })
 
-  it('certifies after 47 clean answers, says what that means, shows it, and takes it back when answers speak against it', async () => {
+  it('certifies after clean answers of 47 sessions, says what that means, shows it, and takes it back when answers speak against it', async () => {
     const state = async () =>
       capabilities.parse(await (await get('/v1/capabilities')).json()).calibration.map(({ state, n }) => [state, n])
     expect(await state()).toEqual([['not_certified', 0]])
-    for (let i = 0; i < 46; i++) await report(outcome((await ask()).traceId, 'correct'))
+    let sessions = 0
+    const inOwnSession = () => ask({ 'x-router-session': `session ${sessions++}` })
+    for (let i = 0; i < 46; i++) await report(outcome((await inOwnSession()).traceId, 'correct'))
     expect(await state()).toEqual([['not_certified', 46]])
-    await report(outcome((await ask()).traceId, 'correct'))
-    expect(await state()).toEqual([['certified', 47]])
+    // What the sessions say that were heard already is no more evidence of the others.
+    for (let i = 0; i < 10; i++) {
+      await report(outcome((await ask({ 'x-router-session': 'session 0' })).traceId, 'correct'))
+    }
+    expect(await state()).toEqual([['not_certified', 56]])
+    await report(outcome((await inOwnSession()).traceId, 'correct'))
+    expect(await state()).toEqual([['certified', 57]])
     const { calibration } = capabilities.parse(await (await get('/v1/capabilities')).json())
-    expect(calibration[0]).toMatchObject({ reported: 47, failed: 0, fewest: 47, threshold_acts: true })
+    expect(calibration[0]).toMatchObject({ reported: 57, failed: 0, sessions: 47, fewest: 47, threshold_acts: true })
     expect(calibration[0]?.claim).toMatch(
       /^of all answers that this route serves .* at most 10 % fail; .* at most 5 %, /,
     )
     for (let i = 0; i < 2; i++) await report(outcome((await ask()).traceId, 'incorrect'))
-    expect(await state()).toEqual([['not_certified', 49]])
+    expect(await state()).toEqual([['not_certified', 59]])
     expect(await gauge('router_route_certified')).toBe(0)
   })
 

@@ -185,7 +185,10 @@ export function calibrationView(states: readonly CalibrationState[]): HTMLElemen
   ])
   return [
     table('Calibration by route', ['Route', 'Tenant', 'State', { num: 'n' }, { num: 'Threshold' }, 'Method'], rows),
-    hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
+    hint(
+      'n of m: the reported outcomes, and the fewest that can certify a route if none of them failed and each is of another session. ' +
+        'Outcomes of one session are as much evidence as one outcome.',
+    ),
     ...notes(states),
   ]
 }
@@ -197,13 +200,12 @@ function notes(states: readonly CalibrationState[]): HTMLElement[] {
   return [...claims, ...new Set(noted)].map(hint)
 }
 
-function certificate({ state, reported, fewest }: CalibrationState): HTMLElement {
+function certificate({ state, reported, fewest, sessions }: CalibrationState): HTMLElement {
   if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
   if (state === 'off') return el('span', {}, `off (${many(reported, 'outcome')})`)
-  const words =
-    reported < fewest
-      ? `not certified (${count(reported)} of ${count(fewest)})`
-      : `not certified (${count(reported)} of more than ${count(fewest)})`
+  const least = reported < fewest ? count(fewest) : `more than ${count(fewest)}`
+  const from = reported > sessions && sessions < fewest ? ` from ${many(sessions, 'session')}` : ''
+  const words = `not certified (${count(reported)} of ${least}${from})`
   return el('strong', { class: 'warn' }, words)
 }
 

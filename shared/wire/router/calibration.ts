@@ -21,7 +21,9 @@ export const calibrationState = named(
     /** Served answers with an outcome, scored or not, best attempts included, and the failures of them. */
     reported: count,
     failed: count,
-    /** The fewest outcomes that can certify a route, if none of them is a failure. */
+    /** Sessions that were reported on since the evidence for a certificate began; each is as much of it as one outcome. */
+    sessions: count,
+    /** The fewest outcomes that can certify a route, if none of them is a failure and each is of another session. */
     fewest: count,
     /** What `certified` says of this route, in words. */
     claim: z.string(),
