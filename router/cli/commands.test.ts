@@ -137,6 +137,22 @@ describe('the commands', () => {
     expect((await router(['evals', ...store()])).out).toMatch(/non-empty +1 +1 +0/)
   })
 
+  it('savings says what samples of the top rung cost beside what was spent', async () => {
+    const copy = join(folder, 'sampled.db')
+    await router(['backup', copy, ...store()])
+    const db = await openDb(copy)
+    await db.execute({
+      sql: `insert into shadows (tenant_id, trace_id, route_fp, ts_ms, served_in, served_out, top_in, top_out, same_nano, top_nano, spent_nano)
+        values (?, ?, 'route', ?, 1, 1, 1, 1, 1000000, 2000000, 2000000)`,
+      args: [trace.tenant_id, trace.trace_id, Date.now()],
+    })
+    db.close()
+    const { out } = await router(['savings', '--db', copy])
+    expect(out).toContain(
+      '1 request was run on the top rung as well, for 0.002 USD that stand in no line above: it took 2.000 x',
+    )
+  })
+
   it('modes lists the five profiles', async () => {
     const { modes } = JSON.parse((await router(['modes', '--json'])).out) as { modes: { name: string }[] }
     expect(modes.map(({ name }) => name)).toEqual(['cost', 'balanced', 'quality', 'latency', 'max'])

@@ -40,16 +40,18 @@ async function shown(sums: Savings): Promise<string> {
   ]
   const head = ['', 'requests', 'spent USD', 'of it gates', 'top rung USD', 'saved USD', 'saved', 'unpriced']
   const table = toTable(head, [...sums.groups.map(group => row(group.key, group)), row('all', sums)])
-  return table + measuredText(sums)
+  return table + measuredText(sums, usdText)
 }
 
 /** What the shadow samples of the window measured, in one sentence. */
-function measuredText({ shadow, ratio_ci }: Savings): string {
+function measuredText({ shadow, ratio_ci }: Savings, usdText: (usd: number) => string): string {
   if (shadow === undefined) return ''
   const ratio =
     shadow.same_token_usd === 0 ? 'no ratio' : `${(shadow.measured_usd / shadow.same_token_usd).toFixed(3)} x`
   const interval = ratio_ci
     ? `95 % between ${ratio_ci.map(end => end.toFixed(3)).join(' and ')}`
     : 'too few for an interval'
-  return `${shadow.requests} requests were run on the top rung as well: it took ${ratio} the same-token cost (${interval})\n`
+  const run = shadow.requests === 1 ? '1 request was' : `${shadow.requests} requests were`
+  const cost = `for ${usdText(shadow.spent_usd)} USD that stand in no line above`
+  return `${run} run on the top rung as well, ${cost}: it took ${ratio} the same-token cost (${interval})\n`
 }

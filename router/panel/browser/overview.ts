@@ -11,7 +11,12 @@ const MOST_FAILED = 0.05
 /** What part of the calls was served nothing, then what was saved and how long it took. */
 export function healthView(
   { requests, served_by_rung, latency, escalations, failovers }: Evals,
-  { savings_usd, savings_pct, spent_usd }: Pick<Savings, 'savings_usd' | 'savings_pct' | 'spent_usd'>,
+  {
+    savings_usd,
+    savings_pct,
+    spent_usd,
+    shadow,
+  }: Pick<Savings, 'savings_usd' | 'savings_pct' | 'spent_usd' | 'shadow'>,
 ): HTMLElement[] {
   if (requests === 0) return [hint('There is no call in this time.')]
   const served = Object.values(served_by_rung).reduce((sum, n) => sum + n, 0)
@@ -19,6 +24,8 @@ export function healthView(
   const part = failed / requests
   const tile = (name: string, value: string, note: string, look?: string) =>
     el('div', {}, el('dt', {}, name), el('dd', { class: look }, value), el('dd', { class: 'hint' }, note))
+  const spent = `${money(spent_usd)} spent`
+  const sampled = shadow === undefined ? '' : `, and ${money(shadow.spent_usd)} on samples`
   return [
     el(
       'dl',
@@ -32,7 +39,7 @@ export function healthView(
       tile(
         'Saved',
         money(savings_usd),
-        savings_pct === null ? `${money(spent_usd)} spent` : `${percent(savings_pct / 100)}, ${money(spent_usd)} spent`,
+        `${savings_pct === null ? '' : `${percent(savings_pct / 100)}, `}${spent}${sampled}`,
         savings_usd < 0 ? 'bad' : undefined,
       ),
       tile('Median latency', milliseconds(latency.p50_ms), newest(latency.calls)),
