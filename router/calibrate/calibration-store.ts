@@ -20,6 +20,7 @@ export interface StoredPair {
   readonly score: number
   readonly failed: boolean
   readonly rung: number
+  readonly passedOver?: number
 }
 
 /** A row of `changedSince` or `entriesOf`. */
@@ -102,19 +103,32 @@ export function turnOf({ fails, passes }: { fails: number; passes: number }): Tu
 const PAGE = 5000
 
 /** Of a scored answer, so with a place. */
-type PairRow = Pick<RowOf<typeof outcomes>, 'score' | 'rung' | 'fails' | 'passes'> & { ix: number }
+type PairRow = Pick<RowOf<typeof outcomes>, 'score' | 'rung' | 'fails' | 'passes'> & {
+  ix: number
+  below: string | null
+}
+
+// Scores of attempts on lower rungs that no gate had failed, as the record has them. A record that was dropped says nothing of them.
+const pairsSql = `select ix, score, rung, fails, passes, case when rung > 0 then (
+    select json_group_array(a.value -> 'score') from traces t, json_each(t.body, '$.attempts') a
+    where t.trace_id = o.trace_id and t.tenant_id = o.tenant_id and a.value ->> 'rung' < o.rung
+      and a.value ->> 'gate' in ('pass', 'abstain') and a.value ->> 'score' is not null) end as below
+  from outcomes o where tenant_id = ? and route_fp = ? and ix >= ? order by ix limit ?`
 
 /** Every pair of a route in the order in which the outcomes came, a page at a time. */
 export async function* storedPairs(db: Db, tenantId: string, routeFp: string): AsyncGenerator<StoredPair> {
   for (let from = 0; ; ) {
     const answer = await db.execute({
-      sql: 'select ix, score, rung, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? order by ix limit ?',
+      sql: pairsSql,
       args: [tenantId, routeFp, from, PAGE],
     })
     const rows = rowsOf<PairRow>(answer)
-    for (const { score, rung, fails, passes } of rows) {
+    for (const { score, rung, fails, passes, below } of rows) {
       const turn = turnOf({ fails, passes })
-      if (turn !== undefined) yield { score: Number(score), failed: turn === 'fail', rung }
+      if (turn === undefined) continue
+      const keptBack = below === null ? [] : (readJson(below) as number[])
+      const passedOver = keptBack.length > 0 && { passedOver: Math.max(...keptBack) }
+      yield { score: Number(score), failed: turn === 'fail', rung, ...passedOver }
     }
     if (rows.length < PAGE) return
     from = rows.at(-1)!.ix + 1

@@ -4,6 +4,11 @@ import { binomialTail, trialsNeeded } from './binomial.ts'
 export interface Pair {
   readonly score: number
   readonly failed: boolean
+  /**
+   * The highest score of an earlier attempt that only the threshold of its time kept back. Under a threshold as low as that one it would
+   * have been served, and how it would have turned out is not known: it counts as failed.
+   */
+  readonly passedOver?: number
 }
 
 /** Everything that scores at least `lambda`. */
@@ -28,13 +33,18 @@ export interface Claim {
  */
 export function tieGroups(pairs: Iterable<Pair>): Group[] {
   const at = new Map<number, { n: number; failures: number }>()
-  for (const { score, failed } of pairs) {
+  function add(score: number, n: number, failures: number): void {
     // -0 and 0 are one score.
     const key = score === 0 ? 0 : score
     const group = at.get(key) ?? { n: 0, failures: 0 }
     at.set(key, group)
-    group.n++
-    if (failed) group.failures++
+    group.n += n
+    group.failures += failures
+  }
+  for (const { score, failed, passedOver = Number.NEGATIVE_INFINITY } of pairs) {
+    if (score > passedOver) add(score, 1, Number(failed))
+    else add(passedOver, 1, 1)
+    if (score > passedOver && passedOver >= 0 && !failed) add(passedOver, 0, 1)
   }
   let n = 0
   let failures = 0

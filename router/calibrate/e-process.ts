@@ -23,10 +23,15 @@ const level = ({ delta }: Bet) => EVIDENCE_GRID.length / delta
  * alpha or more, its E is expected not to grow, so it passes G/delta with a chance of at most delta/G at any time at all.
  * The cap keeps old evidence from outlasting a change.
  */
-export function addEvidence(evidence: Evidence, { score, failed }: Pair, bet: Bet): number[] {
+export function addEvidence(evidence: Evidence, { score, failed, passedOver = -1 }: Pair, bet: Bet): number[] {
+  const reached = Math.max(score, passedOver)
   const by = factor(failed, bet)
   const cap = 10 * level(bet)
-  return evidence.map((e, i) => (score >= EVIDENCE_GRID[i]! ? Math.min(cap, e * by) : e))
+  return evidence.map((e, i) => {
+    const lambda = EVIDENCE_GRID[i]!
+    if (reached < lambda) return e
+    return Math.min(cap, e * (passedOver >= lambda ? factor(true, bet) : by))
+  })
 }
 
 /** An outcome was corrected, or withdrawn (`to` undefined): its factor is taken out and the right one put in. */

@@ -18,7 +18,7 @@ describe('the report on the pairs of a route', () => {
     ])
     expect([threshold, certified]).toEqual([0, true])
     expect(text).toBe(
-      'certified: of answers that score 0 or more, at most 10 % fail, at 95 % confidence for this one look (n=974, failed 65, p=0.0001680)',
+      'certified: of answers that score 0 or more, at most 10 % fail, at 95 % confidence for this one look, if none depends on another (n=974, failed 65, p=0.0001680)',
     )
     expect(calibrationReport(served, { ...OPTIONS, method: 'conformal' }).threshold).toBe(0.5)
   })
@@ -38,6 +38,21 @@ describe('the report on the pairs of a route', () => {
     expect([used, threshold]).toEqual([100, 1])
     expect(holdout).toMatchObject({ pairs: 100, n: 60, failures: 6, rate: 0.1 })
     expect(holdout?.upper).toBeGreaterThan(0.1)
+  })
+
+  it('counts an answer that was passed over for its score as failed, where a threshold would have served it', () => {
+    // The cheapest rung scores 1 or 0.3, and what scores 0.3 was never served from it: the top rung is right with the same score.
+    const served = [...pairs(60, 1, 1), ...pairs(60, 1, 0.3, 1).map(pair => ({ ...pair, passedOver: 0.3 }))]
+    const { table, threshold, passed_over } = calibrationReport(served, OPTIONS)
+    expect(table.map(({ lambda, n, failures, outcome }) => [lambda, n, failures, outcome])).toEqual([
+      [1, 60, 1, 'passed'],
+      [0.3, 120, 61, 'failed'],
+    ])
+    expect([threshold, passed_over]).toEqual([1, 60])
+    expect(calibrationReport(served, { ...OPTIONS, method: 'eprocess' }).table.at(-1)).toMatchObject({ failures: 61 })
+    // Between the two scores it is known: the top rung served it, and would again.
+    const better = pairs(60, 1, 0.9, 1).map(pair => ({ ...pair, passedOver: 0.3 }))
+    expect(calibrationReport([...pairs(60, 1, 1), ...better], OPTIONS).threshold).toBe(0.9)
   })
 
   it('tells the cheapest rung apart', () => {

@@ -41,6 +41,8 @@ export interface CalibrationReport {
   min_n: number
   /** Pairs that the threshold was computed from. */
   pairs: number
+  /** Of them those before which an attempt was kept back by its score alone; at that score and below they count as failed. */
+  passed_over: number
   certified: boolean
   threshold: number | null
   text: string
@@ -64,6 +66,7 @@ export function calibrationReport(pairs: readonly ReportPair[], options: ReportO
     delta,
     min_n: minN,
     pairs: used.length,
+    passed_over: used.filter(({ passedOver }) => passedOver !== undefined).length,
     certified: passed !== undefined,
     threshold,
     text: passed ? certifiedText(passed, options) : missingText(used, options),
@@ -104,7 +107,7 @@ function tableOf(pairs: readonly Pair[], options: ReportOptions): { rows: Report
 function certifiedText({ lambda, n, failures, p }: ReportRow, { alpha, delta }: Claim): string {
   const test = p === undefined ? '' : `, p=${p.toPrecision(4)}`
   return (
-    `certified: of answers that score ${lambda} or more, at most ${percent(alpha)} fail, at ${percent(1 - delta)} confidence for this one look ` +
+    `certified: of answers that score ${lambda} or more, at most ${percent(alpha)} fail, at ${percent(1 - delta)} confidence for this one look, if none depends on another ` +
     `(n=${n}, failed ${failures}${test})`
   )
 }
@@ -120,9 +123,8 @@ function missingText(pairs: readonly Pair[], options: ReportOptions): string {
 }
 
 function heldOut(pairs: readonly Pair[], threshold: number | null, delta: number): CalibrationReport['holdout'] {
-  const served = threshold === null ? [] : pairs.filter(({ score }) => score >= threshold)
-  const failures = served.filter(({ failed }) => failed).length
-  const n = served.length
+  const group = threshold === null ? undefined : tieGroups(pairs).findLast(({ lambda }) => lambda >= threshold)
+  const { n, failures } = group ?? { n: 0, failures: 0 }
   return {
     pairs: pairs.length,
     n,

@@ -94,7 +94,7 @@ describe('router calibrate', () => {
     const { code, out } = await calibrate('--route', '1')
     expect(code).toBe(0)
     expect(out).toMatch(
-      /^default, route 1: certified: of answers that score 1 or more, at most 10 % fail, at 95 % confidence for this one look \(n=40, failed 0, p=0\.01478\)\n/,
+      /^default, route 1: certified: of answers that score 1 or more, at most 10 % fail, at 95 % confidence for this one look, if none depends on another \(n=40, failed 0, p=0\.01478\)\n/,
     )
     expect(out).toMatch(/^1 +40 +0 +0\.00000 +0\.19351 +0\.01478 +passed$/m)
     expect(out).toMatch(/^0\.25 +50 +6 +0\.12000 +0\.29308 +0\.7702 +failed$/m)
@@ -141,5 +141,35 @@ describe('router calibrate', () => {
   it('ends with 3 where there is no store', async () => {
     const { code, err } = await calibrate('--db', join(folder, 'none.db'))
     expect([code, err]).toEqual([3, expect.stringContaining('There is no database')])
+  })
+
+  it('certifies no threshold that would serve what was passed over so far', async () => {
+    const store = join(folder, 'ladder.db')
+    const own = await openDb(store)
+    const ladder = CONFIG(upstream.origin)
+      .replace('price = [', 'price = [{ model = "up/two", input_per_mtok = 2, output_per_mtok = 9 }, ')
+      .replace('ladder = ["up/one"]', 'ladder = ["up/one", "up/two"]\nserve_threshold = 0.5')
+    const functions = {
+      graded: ({ candidate }: { candidate: string }) => ({ verdict: 'pass' as const, score: Number(candidate) }),
+    }
+    const other = createRouter({ db: own, config: ladder, gates: { functions } })
+    await other.ready()
+    const body = JSON.stringify({ model: 'auto', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] })
+    const headers = { 'content-type': 'application/json' }
+    for (let i = 0; i < 80; i++) {
+      // Every second answer of the cheap rung scores 0.3 and climbs; the dear one says the same, and is right.
+      const scores = i % 2 === 0 ? ['1'] : ['0.3', '0.3']
+      upstream.queue(...scores.map(score => answer(200, JSON.stringify(messagesAnswer(score, 'one')))))
+      const got = await other.fetch(new Request('http://router/v1/messages', { method: 'POST', headers, body }))
+      await got.text()
+      await other.feedback({ request_id: got.headers.get('x-router-trace-id')!, outcome: 'correct' })
+    }
+    await other.close()
+    own.close()
+    const [report] = await reports('--db', store)
+    expect(report).toMatchObject({ pairs: 80, passed_over: 40, threshold: 1 })
+    expect((await calibrate('--db', store)).out).toContain(
+      'before 40 of them an answer of a lower rung was passed over',
+    )
   })
 })

@@ -94,6 +94,12 @@ async function shown(reports: readonly RouteReport[]): Promise<string> {
     const route = route_ix === null ? `a route that is no longer used (${route_fp.slice(0, 12)})` : `route ${route_ix}`
     const lines = [`${tenant_id}, ${route}: ${text}`]
     if (pinned !== null) lines.push(`pinned at ${pinned}`)
+    if (report.passed_over > 0) {
+      lines.push(
+        `before ${report.passed_over} of them an answer of a lower rung was passed over for its score: a threshold as low as that would ` +
+          'have served it, so there they count as failed',
+      )
+    }
     lines.push(`all rungs, ${report.pairs} answers:`, await tableText(table))
     if (rung0.length > 0) lines.push('served by rung 0:', await tableText(rung0))
     if (holdout) {
