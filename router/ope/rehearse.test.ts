@@ -134,6 +134,7 @@ describe('a rehearsal over a store', () => {
     // Only what was answered by that model can be walked: the two that cost 0.04 and 0.08, without gates of a price.
     expect(cost!.direct).toMatchObject({ n: 2, coverage: 0.5 })
     expect(cost!.direct?.rehearsed?.value).toBeCloseTo(0.06, 12)
+    expect(cost!.warnings).toContainEqual(expect.stringMatching(/^only 50\.0 % of the requests could be walked/))
     expect(failure!.direct).toMatchObject({ n: 2, coverage: 0.5, rehearsed: { value: 0.5 } })
     const same = await rehearse(db, { target: { config: CONFIG(MODELS) }, metrics: ['cost'], span: {} })
     expect(same[0]!.direct).toMatchObject({ n: 2, coverage: 0.5 })

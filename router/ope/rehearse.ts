@@ -90,8 +90,9 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
 
   return metrics.map(metric => {
     const estimates = estimatePolicy(rows[metric], metric)
-    const warnings = [...estimates.warnings, ...gaps(metric, counts), ...limits(config)]
-    return { metric, ...estimates, warnings, ...(config && { direct: direct[metric].report() }) }
+    const walked = config && direct[metric].report()
+    const warnings = [...estimates.warnings, ...gaps(metric, counts), ...partly(walked), ...limits(config)]
+    return { metric, ...estimates, warnings, ...(walked && { direct: walked }) }
   })
 }
 
@@ -132,6 +133,18 @@ function gaps(
   }
   if (observed > 0) warnings.push(`${observed} routed requests would not be routed by this config and are left out`)
   return warnings
+}
+
+/** Below this share of requests the walked ones are too few to stand for all. */
+const MOST_WALKED = 0.95
+
+/** Whether a request can be walked depends on how its logged attempts went, so a part of them is no sample of all. */
+function partly(walked: DirectReport | undefined): string[] {
+  if (walked === undefined || walked.n === 0 || walked.coverage >= MOST_WALKED) return []
+  return [
+    `only ${(100 * walked.coverage).toFixed(1)} % of the requests could be walked, mostly those of which the logged policy asked more rungs: ` +
+      'what they come to does not stand for all requests, and may say the opposite of ips, snips and dr',
+  ]
 }
 
 /** What a record cannot tell of a config. */
