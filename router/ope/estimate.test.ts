@@ -51,6 +51,18 @@ describe('the estimators', () => {
     expect(estimatePolicy(rowsOf([]), 'cost')).toMatchObject({ n: 0, logged: null, ips: null, warnings: [] })
   })
 
+  it('are of the rows that could have started as the target does', () => {
+    const drawn = Array.from({ length: 40 }, (_, i) => ({ logged: `rung ${i % 2}`, value: i % 2 === 0 ? 1 : 3 }))
+    const fixed = Array.from({ length: 60 }, () => ({ logged: 'rung 0', propensity: 1, value: 1 }))
+    const { n, ips, snips, dr, logged, coverage } = estimatePolicy(rowsOf([...fixed, ...drawn]), 'cost')
+    expect([n, coverage, logged?.value]).toEqual([40, 0.5, 2])
+    for (const estimate of [ips, snips, dr]) expect(estimate?.value).toBeCloseTo(3, 12)
+    // Those that could start in this way alone are rows of it.
+    const same = fixed.map(row => ({ ...row, target: 'rung 0' }))
+    expect(estimatePolicy(rowsOf(same), 'cost')).toMatchObject({ n: 60, ips: { value: 1 }, warnings: [] })
+    expect(estimatePolicy(rowsOf(fixed), 'cost')).toMatchObject({ n: 60, ips: null, logged: { value: 1 } })
+  })
+
   it('warn of few rows, of heavy rows and of certain starts, and of nothing where all is well', () => {
     const good = Array.from({ length: 100 }, (_, i) => ({ logged: i % 2 ? 'rung 1' : 'rung 0', value: i }))
     expect(estimatePolicy(rowsOf(good), 'cost').warnings).toEqual([])
@@ -59,7 +71,7 @@ describe('the estimators', () => {
     const heavy = estimatePolicy(rowsOf([...good, { logged: 'rung 1', propensity: 0.01, value: 1 }]), 'cost').warnings
     expect(heavy).toContainEqual(expect.stringMatching(/^one row stands for 100\.0 /))
     const certain = estimatePolicy(rowsOf([...good, { propensity: 1 }]), 'cost').warnings
-    expect(certain).toEqual([expect.stringMatching(/^1 of 101 rows had one possible start/)])
+    expect(certain).toEqual([expect.stringMatching(/^1 of 101 rows had one possible start .* left out/)])
   })
 
   it('know that few rows without a failure prove no rate of zero, and many little more than that', () => {

@@ -35,13 +35,13 @@ const HEAVY = 20
  * to one, and doubly robust over the means of what was logged (docs/spec/router.md §7.7).
  */
 export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS): PolicyEstimates {
-  const columns = rows.columns()
+  const { columns, left } = judged(rows.columns())
   const { value } = columns
   const n = value.length
   const weights = weightsOf(columns)
   const sums = summed(weights)
   const ess = sums.squares === 0 ? 0 : (sums.sum * sums.sum) / sums.squares
-  const warnings = warningsOf(columns, { ...sums, ess })
+  const warnings = warningsOf(columns, { ...sums, ess, left })
   const base = { n, ess, coverage: n === 0 ? 0 : sums.matched / n, warnings }
   if (n === 0) return { ...base, logged: null, ips: null, snips: null, dr: null }
 
@@ -69,6 +69,25 @@ export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS):
     },
     dr: { value: total(robust) / n, ci: over(resampledSums([robust], draws, SEEDS.dr)[0]!, ess) },
   }
+}
+
+/**
+ * The rows of which the target can be judged. One that could start in no other way than it did says nothing of another start, and in
+ * the count it would water every mean down. Where no row can be judged, all are there for what was logged.
+ */
+function judged(columns: PolicyColumns): { columns: PolicyColumns; left: number } {
+  const { context, logged, target, propensity, value } = columns
+  const canMatch = (i: number) => propensity[i]! < 1 || logged[i] === target[i]
+  const left = value.reduce((count, _, i) => count + (canMatch(i) ? 0 : 1), 0)
+  if (left === 0 || left === value.length) return { columns, left }
+  const own = {
+    context: context.filter((_, i) => canMatch(i)),
+    logged: logged.filter((_, i) => canMatch(i)),
+    target: target.filter((_, i) => canMatch(i)),
+    propensity: propensity.filter((_, i) => canMatch(i)),
+    value: value.filter((_, i) => canMatch(i)),
+  }
+  return { columns: { ...columns, ...own }, left }
 }
 
 /** w = 1[a = target] / e */
@@ -127,13 +146,11 @@ function summed(weights: Float64Array) {
 }
 
 /** What keeps these estimates from being believed as they stand. */
-function warningsOf(columns: PolicyColumns, of: ReturnType<typeof summed> & { ess: number }): string[] {
-  const { logged, target, propensity, actions } = columns
-  const n = propensity.length
+function warningsOf(columns: PolicyColumns, of: ReturnType<typeof summed> & { ess: number; left: number }): string[] {
+  const { logged, target, actions } = columns
+  const n = logged.length
   const made = new Set(logged)
   const never = [...new Set(target)].filter(action => !made.has(action)).map(action => actions[action]!)
-  let certain = 0
-  for (let i = 0; i < n; i++) if (propensity[i]! >= 1) certain += 1
   const warnings: string[] = []
   if (never.length > 0) warnings.push(`the target starts at ${never.join(', ')}, where no logged request started`)
   if (n > 0 && of.ess < FEW) {
@@ -142,9 +159,11 @@ function warningsOf(columns: PolicyColumns, of: ReturnType<typeof summed> & { es
   if (of.largest > HEAVY) {
     warnings.push(`one row stands for ${of.largest.toFixed(1)} (more than ${HEAVY}): a few rows decide the estimates`)
   }
-  if (certain > 0) {
+  if (of.left > 0) {
+    const all = of.left === n ? n : n + of.left
+    const out = of.left === n ? '' : ' and are left out'
     warnings.push(
-      `${certain} of ${n} rows had one possible start (propensity 1): they say nothing of any other, so turn on epsilon in [learning]`,
+      `${of.left} of ${all} rows had one possible start (propensity 1), and not the target's: they say nothing of it${out}, so turn on epsilon in [learning]`,
     )
   }
   return warnings
