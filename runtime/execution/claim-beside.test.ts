@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InStatement } from '@libsql/client/web'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { reads } from '../../shared/sql/guarded-client.ts'
@@ -19,6 +19,11 @@ afterEach(async () => {
 
 const textOf = (statement: InStatement) => (typeof statement === 'string' ? statement : statement.sql)
 const isClaim = (statement: InStatement) => textOf(statement).includes("status = 'running', owner = ?1, epoch")
+const keepsTurns = (statement: InStatement) => isClaim(statement) && textOf(statement).includes('lanes')
+
+/** A server prepares each statement anew, so there a claim is short while nothing else is due. */
+const STORES = ['file', 'remote'] as const
+let kind: (typeof STORES)[number] = 'file'
 
 /** The transactions of an engine whose runs are claimed as they are made, each by what its statements are about. */
 async function fixture(options: FixtureOptions & { slots?: number } = {}) {
@@ -39,7 +44,7 @@ async function fixture(options: FixtureOptions & { slots?: number } = {}) {
     claimsNewRuns: true,
     limits: { ...engineLimits, maxConcurrent: slots },
     ...rest,
-    wrap: db => wrap(counted(db)),
+    wrap: db => wrap({ ...counted(db), kind }),
   })
   open.push(made)
   await made.engine.start()
@@ -70,13 +75,21 @@ function heldModel() {
   }
 }
 
-describe('a run that is made while a worker is free', () => {
+describe.each(STORES)('a run that is made while a worker is free, in a store that is a %s one', store => {
+  beforeEach(() => {
+    kind = store
+  })
+  afterEach(() => {
+    kind = 'file'
+  })
+
   it('is claimed by the transaction that makes it, and costs three in all: no claim follows its end', async () => {
     const { create, until, writes } = await fixture()
     const id = await create({ prompt: 'hello' })
     await until(id)
     await new Promise(resolve => setTimeout(resolve, 50))
     expect(writes.map(list => list.some(isClaim))).toEqual([true, false, false])
+    expect(writes[0]?.some(keepsTurns)).toBe(store === 'file')
   })
 
   it('is executed with what it was given, and from where its journal begins', async () => {

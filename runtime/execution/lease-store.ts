@@ -8,6 +8,7 @@ import type { Records } from '../vault/records.ts'
 import {
   ASIDE_DAMAGED,
   asideStatement,
+  claimMadeStatement,
   claimStatement,
   holder,
   leaseNow,
@@ -98,21 +99,13 @@ export type LeaseStore = ReturnType<typeof leaseStore>
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
 export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes = false) {
   const shared: SharedStore = { withNodes, byServer: db.kind === 'remote' }
-  const CLAIM = claimStatement(shared)
   const FOUND = poisonedStatement(shared)
   const ASIDE = asideStatement(shared)
   const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${withNodes ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
     order by due_ms limit 1`
   const deps = { db, records, sha256 }
 
-  /** Takes runs that are due, by turns of tenants and agents, and looks when the next one will be. */
-  function claimStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] {
-    const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
-    return [
-      { sql: CLAIM, args },
-      { sql: NEXT_DUE, args: [nowMs, nodeId] },
-    ]
-  }
+  const claims = claimsOf(shared, NEXT_DUE)
 
   /** What came of those statements, with what each run needs to go on. */
   async function claimed(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<Claim> {
@@ -127,14 +120,14 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     ...leaseReleases(db),
     ...setBackLeases(db),
 
-    claimStatements,
+    ...claims,
     claimed,
 
     /** A claim in a transaction of its own. Inputs of runs that have not started come with it, so that most need no further read. */
     async claim(options: ClaimOptions): Promise<Claim> {
       const { owner, held } = options
       const results = await db.write([
-        ...claimStatements(options),
+        ...claims.claimStatements(options),
         { sql: INPUTS, args: [owner, JSON.stringify(held), SHORT_INPUT] },
       ])
       const toInput = (row: StoredInput): [string, NewlyMade] => [row.run_id, { input: inputOf(deps, row), events: [] }]
@@ -202,6 +195,35 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     async owners(): Promise<string[]> {
       const found = await db.execute('select distinct owner from runs where owner is not null')
       return rowsOf<{ owner: string }>(found).map(({ owner }) => owner)
+    },
+  }
+}
+
+/** The statements of a claim, for the end of a transaction. */
+function claimsOf(shared: SharedStore, nextDue: string) {
+  const CLAIM = claimStatement(shared)
+  const CLAIM_MADE = claimMadeStatement(shared)
+  return {
+    /** Takes runs that are due, by turns of tenants and agents, and looks when the next one will be. */
+    claimStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] {
+      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
+      return [
+        { sql: CLAIM, args },
+        { sql: nextDue, args: [nowMs, nodeId] },
+      ]
+    },
+
+    /**
+     * Takes what the transaction before them makes, or nothing where something else is due. Undefined where turns are cheap to keep, or a
+     * tenant might get more than its share.
+     */
+    claimMadeStatements(options: ClaimOptions, made: readonly string[]): InStatement[] | undefined {
+      const { owner, nodeId, nowMs, ttlMs, most, slots, held } = options
+      if (!shared.byServer || made.length > most || held.length + made.length > mostOfOne(slots)) return undefined
+      return [
+        { sql: CLAIM_MADE, args: [owner, nowMs, ttlMs, nodeId, JSON.stringify(made), JSON.stringify(held)] },
+        { sql: nextDue, args: [nowMs, nodeId] },
+      ]
     },
   }
 }

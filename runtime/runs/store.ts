@@ -104,7 +104,7 @@ export type RunStore = ReturnType<typeof runStore>
 /** How a new run comes to an engine of this process. */
 export interface NewRunClaims {
   /** Takes runs in the transaction that makes them; undefined where this process can take none now. */
-  beside(): ClaimBeside | undefined
+  beside(made: readonly string[]): ClaimBeside | undefined
   /** Looks for what was made due. */
   wake(): void
 }
@@ -202,11 +202,19 @@ export interface StreamOpening extends Pick<Run, 'tenantId' | 'status'> {
 
 const EVENTS = 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?'
 
+/** A run with that part of its journal, or with one row of nothing: a statement is of one moment, and costs a server less than a transaction. */
+const OPENING = `select tenant_id, status, hash, body, seq from runs left join events on run_id = id and seq >= ?2 where id = ?1
+  order by seq limit ?3`
+type Opening = Pick<RowOf<typeof runs>, 'tenant_id' | 'status'> & (StoredEvent | Record<keyof StoredEvent, null>)
+
+type StoredEvent = Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>
+
 function entriesOf(records: Records, runId: string, found: ResultSet): JournalEntry[] {
-  return rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(row => {
-    const body = records.open(row.body, { record: runId, field: `event ${row.seq}` })
-    return readEvent(body, row.hash)
-  })
+  return rowsOf<StoredEvent>(found).map(row => entryOf(records, runId, row))
+}
+
+function entryOf(records: Records, runId: string, { hash, body, seq }: StoredEvent): JournalEntry {
+  return readEvent(records.open(body, { record: runId, field: `event ${seq}` }), hash)
 }
 
 /** A run as those see it who follow its journal. */
@@ -219,12 +227,9 @@ function journalReads(db: Db, records: Records) {
 
     /** What the stream of a run begins with: whose it is, how it stands, and that part of its journal, all of one moment. */
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
-      const [found, page] = await db.read([
-        { sql: 'select tenant_id, status from runs where id = ?', args: [runId] },
-        { sql: EVENTS, args: [runId, fromSeq, most] },
-      ])
-      const [row] = rowsOf<Pick<RowOf<typeof runs>, 'tenant_id' | 'status'>>(found!)
-      return row && { tenantId: row.tenant_id, status: row.status, entries: entriesOf(records, runId, page!) }
+      const rows = rowsOf<Opening>(await db.execute({ sql: OPENING, args: [runId, fromSeq, most] }))
+      const entries = rows.flatMap(row => (row.seq === null ? [] : entryOf(records, runId, row)))
+      return rows[0] && { tenantId: rows[0].tenant_id, status: rows[0].status, entries }
     },
 
     /** An output that stands beside the journal, by its digest. */
@@ -305,7 +310,7 @@ async function writeClaimed(
   statements: readonly InStatement[],
 ): Promise<ResultSet[]> {
   const here = runs.filter(({ elsewhere }) => !elsewhere)
-  const claim = here.length > 0 ? claims.beside() : undefined
+  const claim = here.length > 0 ? claims.beside(here.map(({ id }) => id)) : undefined
   let results: ResultSet[]
   try {
     results = await db.write([...statements, ...(claim?.statements ?? [])])
