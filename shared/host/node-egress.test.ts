@@ -249,6 +249,13 @@ describe('the way out by a proxy', () => {
     expect(proxy.asked).toEqual([])
   })
 
+  it('says so when an address is configured', async () => {
+    const { way } = await byProxy()
+    expect(await way.problem(new URL('https://inner.example/'))).toContain('leads to a private address')
+    expect(await way.problem(new URL('https://wiki/'))).toContain('is a name of a private network')
+    expect(await way.problem(new URL('https://unknown.example/'))).toBeUndefined()
+  })
+
   it('checks each call, also where the connection to the proxy is open already', async () => {
     const answers = ['8.8.8.8', '10.0.0.1']
     const { way: _, proxy } = await byProxy()

@@ -53,7 +53,8 @@ export function nodeEgress({
       const target = targetOf(url)
       if (problem !== undefined || isIP(target.host) !== 0) return problem
       try {
-        await addressesOf(target)
+        if (proxies?.ofUrl(url)) await checkForProxy(rule, resolve, url, log)
+        else await addressesOf(target)
         return undefined
       } catch (error) {
         // A name that does not resolve today may tomorrow; the call itself will say so.
