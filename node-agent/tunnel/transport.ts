@@ -1,7 +1,7 @@
 import type { SecureClientSessionOptions } from 'node:http2'
-import { isIP, type Socket } from 'node:net'
+import { isIP, type Socket, connect as tcp } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connect } from 'node:tls'
+import { connect as tls } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node'
@@ -40,6 +40,8 @@ export interface GrpcOptions {
   insecure: boolean
   /** Of this network, where its variables name one. */
   network?: Proxies | undefined
+  /** A connection that is not there after so long is given up. */
+  connectMs?: number
 }
 
 const CALL_MS = 15_000
@@ -47,7 +49,7 @@ const CALL_MS = 15_000
 const PING_MS = 15_000
 
 /** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
-export function grpcTransport({ url, ca, pin, insecure, network }: GrpcOptions): NodeTransport {
+export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CALL_MS }: GrpcOptions): NodeTransport {
   const { protocol, hostname } = new URL(url)
   if (protocol === 'http:' && !insecure && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
     throw new EnvError(
@@ -69,10 +71,9 @@ export function grpcTransport({ url, ca, pin, insecure, network }: GrpcOptions):
     NodeGateway,
     createGrpcTransport({
       baseUrl: url,
-      ...(proxy ? { sessionManager: sessionsByProxy(proxy, url, nodeOptions) } : { nodeOptions }),
+      sessionManager: dialledSessions({ url, options: nodeOptions, proxy, connectMs }),
       readMaxBytes: MOST_FRAME_BYTES,
       writeMaxBytes: MOST_FRAME_BYTES,
-      pingIntervalMs: PING_MS,
       acceptCompression: [],
     }),
   )
@@ -121,60 +122,88 @@ function refusal(url: string, error: unknown): TunnelRefusal {
 const NO_HTTP2 =
   'what answers through the proxy does not speak HTTP/2: where the proxy opens what is encrypted, have this address passed on unopened'
 
+const NO_CONNECTION = new Error('the connection has ended')
+
+interface Dialling {
+  url: string
+  options: SecureClientSessionOptions
+  proxy: OutboundProxy | undefined
+  connectMs: number
+}
+
 /**
- * Connections to the control plane through a proxy. HTTP/2 wants a connection at once, so the tunnel is open before a session is. A
- * session that is replaced in the middle of a call finds none: the call fails, and the next one is dialled.
+ * Connections to the control plane. HTTP/2 waits for one without an end and wants that of a proxy at once, so each is there whole before
+ * a session stands on it.
  */
-function sessionsByProxy(proxy: OutboundProxy, url: string, options: SecureClientSessionOptions) {
+function dialledSessions({ url, options, proxy, connectMs }: Dialling) {
   const { protocol } = new URL(url)
   const target = targetOf(new URL(url))
   let open: Socket | undefined
   let opening: Promise<void> | undefined
   const take = (): Duplex => {
     const socket = open
-    if (!socket) throw new ProxyError('the connection through the proxy has ended')
+    if (!socket) throw NO_CONNECTION
     open = undefined
     return socket
   }
   const sessions = new Http2SessionManager(url, { pingIntervalMs: PING_MS }, { ...options, createConnection: take })
-  const tunnel = async () => {
-    const { openTunnel } = await import('../../shared/host/proxy-agent.ts')
-    const socket = await openTunnel(proxy, target)
-    open = protocol === 'http:' ? socket : await encrypted(socket, target.host, options)
+  const dial = async () => {
+    const raw = proxy
+      ? await (await import('../../shared/host/proxy-agent.ts')).openTunnel(proxy, target, connectMs)
+      : await settled(tcp({ ...target, noDelay: true }), 'connect', {
+          ms: connectMs,
+          missed: 'no connection came about',
+        })
+    open?.destroy()
+    if (protocol === 'http:') {
+      open = raw
+      return
+    }
+    const name = isIP(target.host) === 0 ? { servername: target.host } : { host: target.host }
+    const secure = tls({ ...options, ...name, socket: raw, ALPNProtocols: ['h2'] })
+    await settled(secure, 'secureConnect', { ms: connectMs, missed: 'no encrypted connection came about' })
+    if (proxy && secure.alpnProtocol !== 'h2') {
+      secure.destroy()
+      throw new ProxyError(NO_HTTP2)
+    }
+    open = secure
   }
-  const byProxy: Pick<Http2SessionManager, 'authority' | 'notifyResponseByteRead' | 'request'> = {
+  const dialOnce = () => (opening ??= dial().finally(() => (opening = undefined)))
+  const dialled: Pick<Http2SessionManager, 'authority' | 'notifyResponseByteRead' | 'request'> = {
     authority: sessions.authority,
     notifyResponseByteRead: stream => sessions.notifyResponseByteRead(stream),
     async request(...call) {
       const state = sessions.state()
-      if (state === 'closed' || state === 'error') {
-        opening ??= tunnel().finally(() => (opening = undefined))
-        await opening
+      if (state === 'closed' || state === 'error') await dialOnce()
+      try {
+        return await sessions.request(...call)
+      } catch (error) {
+        // The session that it had has ended, which was noticed just now.
+        if (error !== NO_CONNECTION) throw error
+        await dialOnce()
+        return sessions.request(...call)
       }
-      return sessions.request(...call)
     },
   }
-  return byProxy
+  return dialled
 }
 
-function encrypted(socket: Socket, host: string, options: SecureClientSessionOptions): Promise<Socket> {
-  const name = isIP(host) === 0 ? { servername: host } : { host }
-  const secure = connect({ ...options, ...name, socket, ALPNProtocols: ['h2'] })
+/** The socket once it is there; one that is not in time is closed. */
+function settled<T extends Socket>(
+  socket: T,
+  event: string,
+  { ms, missed }: { ms: number; missed: string },
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => {
+    const timer = setTimeout(() => socket.destroy(new Error(`${missed} within ${ms / 1000} s`)), ms)
+    // Also of one that breaks off before a session is on it, which that notices.
+    socket.on('error', error => {
       clearTimeout(timer)
-      secure.destroy()
       reject(error)
-    }
-    const timer = setTimeout(() => fail(new ProxyError('what answers through the proxy says nothing')), CALL_MS)
-    secure.once('error', fail)
-    secure.once('secureConnect', () => {
-      if (secure.alpnProtocol !== 'h2') return fail(new ProxyError(NO_HTTP2))
+    })
+    socket.once(event, () => {
       clearTimeout(timer)
-      secure.off('error', fail)
-      // One that breaks off before a session is on it is noticed by that.
-      secure.on('error', () => undefined)
-      resolve(secure)
+      resolve(socket)
     })
   })
 }

@@ -1,6 +1,6 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { connect as http2, type IncomingHttpHeaders } from 'node:http2'
-import { connect as tcp } from 'node:net'
+import { createServer as createHttp2, connect as http2, type IncomingHttpHeaders } from 'node:http2'
+import { type AddressInfo, createServer, connect as tcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
@@ -12,6 +12,7 @@ import { openTunnel } from '../../node-agent/tunnel/tunnel.ts'
 import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
 import { outboundProxies } from '../../shared/http/outbound/proxies.ts'
 import { createLog, silentLog } from '../../shared/log/log.ts'
+import { sleep } from '../../shared/time/sleep.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { ControlFrameSchema, type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { refreshMessage, type TunnelRefusal } from '../../shared/tunnel/protocol.ts'
@@ -133,6 +134,50 @@ it('goes by a proxy, which is named where it refuses', async () => {
     new Set([`CONNECT control.example:81 Basic ${Buffer.from('me:secret').toString('base64')}`]),
   )
   await proxy.close()
+})
+
+it.each(['goaway', 'destroy'] as const)('a call after a %s of the other end finds a new connection', async how => {
+  let sessions = 0
+  const server = createHttp2((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/grpc', 'grpc-status': '16', 'grpc-message': 'refused' })
+    response.end()
+  })
+  let end = () => undefined
+  server.on('session', session => {
+    sessions += 1
+    end = () => void session[how]()
+  })
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  const to = grpcTransport({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, insecure: false })
+  const { enrolToken } = await announce()
+  for (const expected of [1, 2, 3]) {
+    await expect(enrol(join(folder, 'other.json'), enrolToken, 'x', to)).rejects.toThrow(/: refused$/)
+    expect(sessions).toBe(expected)
+    end()
+    // The other end hears of it a turn later, or only when it calls.
+    if (expected === 2) await sleep(20)
+  }
+  end()
+  server.close()
+})
+
+it('gives up a connection that does not come to be, and makes another', async () => {
+  let connections = 0
+  const silent = createServer(socket => {
+    connections += 1
+    socket.on('error', () => undefined)
+  })
+  await new Promise<void>(done => silent.listen(0, '127.0.0.1', done))
+  const { port } = silent.address() as AddressInfo
+  const to = grpcTransport({ url: `https://127.0.0.1:${port}`, insecure: false, connectMs: 100 })
+  const { enrolToken } = await announce()
+  for (const expected of [1, 2]) {
+    await expect(enrol(join(folder, 'silent.json'), enrolToken, 'x', to)).rejects.toThrow(
+      /^the tunnel to https:\/\/127\.0\.0\.1:\d+: no encrypted connection came about within 0\.1 s$/,
+    )
+    expect(connections).toBe(expected)
+  }
+  silent.close()
 })
 
 it('a node gives up a stream on which no welcome comes, and dials again', async () => {
