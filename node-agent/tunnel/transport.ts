@@ -45,11 +45,13 @@ export interface GrpcOptions {
 }
 
 const CALL_MS = 15_000
+/** Within the time of a call, so that it can say what was wrong. */
+const CONNECT_MS = 10_000
 /** A connection on which nothing came for so long is asked whether it is there, and has as long to answer. */
 const PING_MS = 15_000
 
 /** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
-export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CALL_MS }: GrpcOptions): NodeTransport {
+export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CONNECT_MS }: GrpcOptions): NodeTransport {
   const { protocol, hostname } = new URL(url)
   if (protocol === 'http:' && !insecure && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
     throw new EnvError(
