@@ -15,6 +15,17 @@ export const SDKS_OF_PYPI = {
   'langchain-anthropic': '1.7.10',
 } as const
 
+export const SDKS_OF_GO = {
+  'github.com/openai/openai-go/v3': 'v3.98.0',
+  'github.com/anthropics/anthropic-sdk-go': 'v1.84.0',
+} as const
+export const SDKS_OF_MAVEN = {
+  'com.openai:openai-java': '4.101.0',
+  'com.anthropic:anthropic-java': '3.14.0',
+  'dev.langchain4j:langchain4j-open-ai': '1.19.0',
+  'dev.langchain4j:langchain4j-anthropic': '1.19.0',
+} as const
+
 export interface SdkProgram {
   name: string
   language: 'js' | 'py'

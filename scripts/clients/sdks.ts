@@ -7,6 +7,7 @@ import { makeFolder } from '../../shared/host/make-folder.ts'
 import { servedRouter } from '../../tests/router/served-routers.ts'
 import { scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { bytesSaid } from './bytes-said.ts'
+import { COMPILED_SDKS, commandOf } from './compiled-sdks.ts'
 import { SDK_PROGRAMS, SDKS_OF_NPM, SDKS_OF_PYPI, type SdkProgram } from './sdk-programs.ts'
 import { sdkProvider } from './sdk-provider.ts'
 import { tapped } from './tap.ts'
@@ -53,10 +54,15 @@ async function install(): Promise<void> {
   await run('venv/bin/pip', ['install', '-q', ...wanted], within)
 }
 
-async function start({ language, source }: SdkProgram, origin: string): Promise<string> {
+type Command = readonly [string, ...string[]]
+
+async function interpreted({ language, source }: SdkProgram): Promise<Command> {
   const file = join(folder, `program.${language === 'js' ? 'mjs' : 'py'}`)
   await writeFile(file, source)
-  const program = language === 'js' ? process.execPath : join(folder, 'venv/bin/python')
+  return [language === 'js' ? process.execPath : join(folder, 'venv/bin/python'), file]
+}
+
+async function start([program, ...args]: Command, origin: string): Promise<string> {
   const env = {
     PATH: process.env.PATH,
     HOME: folder,
@@ -65,7 +71,7 @@ async function start({ language, source }: SdkProgram, origin: string): Promise<
     ANTHROPIC_API_KEY: 'sk-ant-test',
   }
   try {
-    return (await run(program, [file], { env, cwd: folder, timeout: 120_000 })).stdout.trim()
+    return (await run(program, args, { env, cwd: folder, timeout: 120_000 })).stdout.trim()
   } catch (error) {
     const { stderr = '', stdout = '' } = error as { stderr?: string; stdout?: string }
     return `${stdout.trim()}\nFAILED ${stderr.slice(-1200)}`
@@ -81,7 +87,7 @@ interface Played {
   refused: number
 }
 
-async function play(program: SdkProgram, how: How): Promise<Played> {
+async function play(program: Command, how: How): Promise<Played> {
   const upstream = await scriptedUpstream()
   upstream.always(sdkProvider())
   const env = { ROUTER_UPSTREAM_CHAT: upstream.origin, ROUTER_UPSTREAM_MESSAGES: upstream.origin }
@@ -105,17 +111,8 @@ async function play(program: SdkProgram, how: How): Promise<Played> {
   }
 }
 
-const [only] = process.argv.slice(2)
-if (process.env.WAYBILL_SDKS_INSTALLED !== '1') await install()
-const { packages } = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')) as {
-  packages: Record<string, { version: string }>
-}
-for (const program of SDK_PROGRAMS) {
-  if (only !== undefined && program.name !== only) continue
-  const { name, language } = program
-  const version =
-    language === 'js' ? packages[`node_modules/${name}`]?.version : SDKS_OF_PYPI[name as keyof typeof SDKS_OF_PYPI]
-  console.log(`\n${name} ${version}, ${language}`)
+/** Plays a program in each way, and says where it sees something else. */
+async function compare(program: Command): Promise<void> {
   const straight = await play(program, 'straight')
   console.log(straight.said.replaceAll(/^/gm, '  '))
   for (const how of ['observed', 'enforced'] as const) {
@@ -127,4 +124,29 @@ for (const program of SDK_PROGRAMS) {
       `    ${calls} receipts of ${agents}, ${climbed} climbed, ${refused} refused; bodies at the provider: ${bytes}`,
     )
   }
+}
+
+const [only] = process.argv.slice(2)
+const isWanted = ({ name }: { name: string }) => only === undefined || only === name
+const programs = SDK_PROGRAMS.filter(isWanted)
+if (programs.length > 0) {
+  if (process.env.WAYBILL_SDKS_INSTALLED !== '1') await install()
+  const { packages } = JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string }>
+  }
+  for (const program of programs) {
+    const { name, language } = program
+    const version =
+      language === 'js' ? packages[`node_modules/${name}`]?.version : SDKS_OF_PYPI[name as keyof typeof SDKS_OF_PYPI]
+    console.log(`\n${name} ${version}, ${language}`)
+    await compare(await interpreted(program))
+  }
+}
+await makeFolder(folder)
+for (const sdk of COMPILED_SDKS.filter(isWanted)) {
+  const versions = Object.entries(sdk.versions).map(entry => entry.join(' '))
+  console.log(`\n${versions.join(', ')}, ${sdk.language}`)
+  const { command, missing } = await commandOf(sdk, folder)
+  if (command) await compare(command)
+  else console.log(`  left out: there is no ${missing} here`)
 }

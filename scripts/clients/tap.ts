@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface Tap {
@@ -12,7 +12,8 @@ export interface Tap {
 /** Stands between a program and its base address, and keeps what the program sent. */
 export async function tapped(origin: string): Promise<Tap> {
   const bodies: Buffer[] = []
-  const server = createServer(async (asked, response) => {
+  const shouldUpgradeCallback = ({ headers }: IncomingMessage) => headers.upgrade === 'websocket'
+  const server = createServer({ shouldUpgradeCallback }, async (asked, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of asked) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks)
