@@ -197,6 +197,7 @@ export function isCertified(
   threshold: number | null,
 ): boolean {
   if (kept === undefined || !sameClaim(kept, settings) || !stands(kept)) return false
+  if (kept.reported < settings.minN) return false
   return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
 }
 

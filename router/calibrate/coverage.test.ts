@@ -247,6 +247,16 @@ describe('the state of a running route', () => {
     expect(isCertified(live.kept, SETTINGS, null)).toBe(true)
   })
 
+  it('certifies no route of fewer outcomes than min_n, though its answers have no scores', () => {
+    const lenient = { ...SETTINGS, alpha: 0.5 }
+    const live = liveCalibration(newStored(lenient), new PairWindow(lenient.window), lenient)
+    const after = Array.from({ length: 30 }, (_, i) => {
+      live.apply({ score: null, ix: null, session: `${i}`, from: undefined, to: 'pass' })
+      return isCertified(live.kept, lenient, null)
+    })
+    expect(after.indexOf(true)).toBe(29)
+  })
+
   it('takes a claim back for the answers of one session that goes on to fail', () => {
     const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
     const hear = (session: string, to: Turn) => live.apply({ score: null, ix: null, session, from: undefined, to })
