@@ -156,6 +156,11 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
     'r.toml:1:23: "gates" #1 in [defaults]: unknown gate "x"',
   ],
   [
+    'an unknown gate of [defaults] that no route takes',
+    'defaults = { gates = ["x"] }\n[[route]]\ngates = ["non-empty"]\n',
+    'r.toml:1:23: "gates" #1 in [defaults]: unknown gate "x"',
+  ],
+  [
     'a start past the top',
     `${LADDER}start_rung = 2\n`,
     'r.toml:5:14: "start_rung" in [[route]] #1: expected a rung of the ladder, got 2, but [[route]] #1 has rungs 0 to 1',

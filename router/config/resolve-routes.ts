@@ -56,6 +56,8 @@ export function resolveRoutes(rows: Rows<RouteTable>, deps: Deps): Route[] {
       `${tableName(path)} can never match: ${tableName(before.path)}${deps.problems.lineOf(before.path)} before it ${why}`,
     )
   })
+  // Also where every route names gates of its own: the next one that does not would be refused for it.
+  for (const [i, id] of (deps.defaults.value.gates ?? []).entries()) checkKnown(deps, ['defaults', 'gates', i], id)
   return routes.map(({ route }) => route)
 }
 
@@ -153,15 +155,22 @@ function needLadder({ problems, keys, path, at, bad }: InRoute): void {
 function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], ladder: readonly Rung[]): void {
   ids.forEach((id, i) => {
     const where = [...at('gates'), i]
-    const wrong = gates.ids.has(id) ? repeated(ids, i) : `unknown gate "${id}"${suggestion(id, gates.ids)}`
-    if (wrong !== undefined) {
-      problems.atValue(where, `${nameOf(where)}: ${wrong}`)
+    if (!checkKnown({ problems, gates }, where, id)) return
+    const again = repeated(ids, i)
+    if (again !== undefined) {
+      problems.atValue(where, `${nameOf(where)}: ${again}`)
       return
     }
     const gate = gates.usable[id]
     const refused = gate && refuseRoute(gate.kind, gate, ladder)
     if (refused !== undefined) problems.atValue(where, `${nameOf(where)}: ${refused}`)
   })
+}
+
+function checkKnown({ problems, gates }: Pick<Deps, 'problems' | 'gates'>, where: Path, id: string): boolean {
+  if (gates.ids.has(id)) return true
+  problems.atValue(where, `${nameOf(where)}: unknown gate "${id}"${suggestion(id, gates.ids)}`)
+  return false
 }
 
 const refuseRoute = <K extends GateKind>(kind: K, gate: GateConfigs[K], ladder: readonly Rung[]) =>
