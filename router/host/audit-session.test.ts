@@ -61,6 +61,8 @@ async function place(name: string): Promise<Place> {
   const router = createRouter({
     db,
     config: CONFIG(upstream.origin),
+    // Sessions of the same question have the same id in each store.
+    promptSalt: 'one salt for both',
     receiptStorage: { durable: false, signer: await signer(new Uint8Array(32).fill(7)) },
     gates: { functions: { graded: ({ candidate }) => ({ verdict: 'pass', score: Number(candidate) }) } },
   })
