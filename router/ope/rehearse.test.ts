@@ -107,6 +107,18 @@ describe('a rehearsal over a store', () => {
     )
   })
 
+  it('warns of starts that were drawn without exploration, where the rehearsed one may have had no chance', async () => {
+    await storedTraces(
+      db,
+      starts.map(start => {
+        const trace = traceOf(start)
+        return { trace: { ...trace, policy: { ...trace.policy, id: 'thompson@1' as const } } }
+      }),
+    )
+    const [cost] = await rehearse(db, { target: { startRung: 1 }, metrics: ['cost'], span: {} })
+    expect(cost!.warnings).toContainEqual(expect.stringMatching(/^2 of 4 starts were drawn without exploration/))
+  })
+
   it('keeps to a tenant and a window, and leaves out what was not routed', async () => {
     await keep([...starts.map((start, i) => ({ ...start, at: i * 60_000 })), { rung: 1, tenant: 'other', cost: 9 }])
     await storedTraces(db, [{ trace: sampleTrace({ tenant: 'seen', mode: 'observe' }) }])

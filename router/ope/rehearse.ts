@@ -45,7 +45,7 @@ export interface Rehearsal extends PolicyEstimates {
 export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): Promise<Rehearsal[]> {
   const rows = { cost: policyRows(), failure: policyRows() }
   const direct = { cost: directRows('cost'), failure: directRows('failure') }
-  const counts = { started: 0, unpriced: 0, silent: 0, observed: 0, forced: 0 }
+  const counts = { started: 0, unpriced: 0, silent: 0, observed: 0, forced: 0, unexplored: 0 }
   const routeName = await routeNames(db)
   const config = 'config' in target ? target.config : undefined
   const thresholdOf = config && (await thresholds(db, config))
@@ -73,6 +73,9 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
         propensity: policy.propensity,
         ...starts,
       }
+      // Whether the target's start had a chance stands on no receipt; with exploration it had.
+      const hadChance = starts.logged === starts.target || policy.id.includes('+eps')
+      if (!isForced && policy.propensity < 1 && !hadChance) counts.unexplored += 1
       const cost = final.total_cost_usd
       if (cost === null) counts.unpriced += 1
       else if (!isForced) rows.cost.add({ ...row, value: cost })
@@ -117,7 +120,8 @@ function gaps(
     silent,
     observed,
     forced,
-  }: Record<'started' | 'unpriced' | 'silent' | 'observed' | 'forced', number>,
+    unexplored,
+  }: Record<'started' | 'unpriced' | 'silent' | 'observed' | 'forced' | 'unexplored', number>,
 ): string[] {
   const warnings: string[] = []
   if (metric === 'cost' && unpriced > 0) {
@@ -129,6 +133,11 @@ function gaps(
   if (forced > 0) {
     warnings.push(
       `a header or a floor decided the start of ${forced} of ${started} requests: they are left out of ips, snips and dr`,
+    )
+  }
+  if (unexplored > 0) {
+    warnings.push(
+      `${unexplored} of ${started} starts were drawn without exploration: where the rehearsed one had no chance, ips is too low, so turn on epsilon in [learning]`,
     )
   }
   if (observed > 0) warnings.push(`${observed} routed requests would not be routed by this config and are left out`)
