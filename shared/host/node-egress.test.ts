@@ -5,12 +5,13 @@ import { platformEgress } from '../../runtime/host/worker.ts'
 import { forwardProxy } from '../../tests/upstream/forward-proxy.ts'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
 import { readAllowEntry } from '../http/outbound/allow-list.ts'
-import { denialIn, OutboundDenied, readAtMost } from '../http/outbound/bounded-body.ts'
+import { denialIn, OutboundDenied, proxyFaultIn, readAtMost } from '../http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../http/outbound/egress-client.ts'
 import { outboundRule } from '../http/outbound/outbound-rule.ts'
 import { outboundProxies, type Proxies } from '../http/outbound/proxies.ts'
 import { createLog } from '../log/log.ts'
 import { nodeEgress } from './node-egress.ts'
+import { networkOf } from './proxy-agent.ts'
 import type { ResolveHost } from './resolve-host.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -247,6 +248,21 @@ describe('the way out by a proxy', () => {
         expect(await refusal(call(way, `${scheme}://${name}/`))).toContain('is a name of a private network')
     }
     expect(proxy.asked).toEqual([])
+  })
+
+  it('tells a 407 of the proxy from an answer, by either way and by the fetch of the host', async () => {
+    const proxy = await forwardProxy({ port: 1, answer: () => 407 })
+    open.unshift(proxy)
+    const vars = { http_proxy: proxy.origin, https_proxy: proxy.origin }
+    const way = egress([], resolve, outboundProxies(vars))
+    for (const url of ['http://far.example/', 'https://far.example/']) {
+      const words = /^the proxy that https?_proxy names asks for a name and password \(407\)/
+      await expect(call(way, url)).rejects.toThrow(words)
+      const fetched: unknown = await networkOf(vars)
+        .fetch(url)
+        .catch((error: unknown) => error)
+      expect(proxyFaultIn(fetched)?.message).toMatch(words)
+    }
   })
 
   it('says so when an address is configured', async () => {
