@@ -77,6 +77,7 @@ const SHOWN: Record<string, number> = {
   'docs/clients/codex.md': 1,
   'docs/clients/continue.md': 1,
   'docs/clients/copilot.md': 1,
+  'docs/clients/go-java-and-rust.md': 1,
   'docs/clients/opencode.md': 2,
   'docs/clients/vercel-ai-sdk.md': 2,
 }
