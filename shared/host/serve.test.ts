@@ -155,3 +155,25 @@ it('answers what the parser of HTTP refuses in words, and writes into no answer 
   expect(said).not.toContain('400')
   go.resolve()
 })
+
+it('lets a caller that is still sending read the answer which ends its connection', async () => {
+  const refuse = async ({ body }: Request) => {
+    await body?.getReader().read()
+    return new Response('too large', { status: 413, headers: { connection: 'close' } })
+  }
+  const server = await listen({ bind: { host: '127.0.0.1', port: 0 }, bodyMs: 10_000, fetch: refuse })
+  const size = 20_000_000
+  for (let n = 0; n < 5; n++) {
+    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1')
+    let [said, wrong] = ['', '']
+    socket.on('data', piece => (said += String(piece))).on('error', ({ message }) => (wrong = message))
+    socket.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${size}\r\n\r\n`)
+    // A pipelined request after the one that was refused is not looked at.
+    socket.end(`${'x'.repeat(size)}POST /next HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`)
+    await once(socket, 'close')
+    expect(wrong).toBe('')
+    expect(said.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413'])
+    expect(said).toMatch(/too large$/)
+  }
+  await server.close(1000)
+})

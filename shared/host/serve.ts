@@ -73,6 +73,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
     { overrideGlobalObjects: false },
   )
   let draining = false
+  const requests = new WeakMap<Socket, IncomingMessage>()
   /** Answers that are on their way, where others may go on at the address after this one. */
   const open = accepted && new Set<ServerResponse>()
   const server = createServer(
@@ -84,6 +85,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
     },
     (request, response) => {
+      requests.set(request.socket, request)
       if (draining) response.shouldKeepAlive = false
       if (open) {
         open.add(response)
@@ -98,6 +100,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
   const sockets = new Map<Socket, number>()
   let left: () => void = () => undefined
   server.on('connection', socket => {
+    lingers(socket, () => requests.get(socket))
     sockets.set(socket, performance.now())
     socket.once('close', () => {
       sockets.delete(socket)
@@ -151,6 +154,33 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       clearTimeout(cut)
       clearInterval(idle)
     },
+  }
+}
+
+/** So much and so long a caller may go on sending after the answer that ended its connection. */
+const LINGER_MS = 2000
+const LINGER_BYTES = 64 * 1024 * 1024
+
+/**
+ * A connection that is closed while its caller still sends is reset, and the answer may be lost on the way (RFC 9112, section 9.6). So the answer is
+ * followed by the end of this side, and what still comes is thrown away.
+ */
+function lingers(socket: Socket, latest: () => IncomingMessage | undefined): void {
+  const endNow = socket.destroySoon.bind(socket)
+  socket.destroySoon = () => {
+    if (latest()?.complete !== false) return endNow()
+    const end = () => socket.destroy()
+    const cut = setTimeout(end, LINGER_MS)
+    let bytes = 0
+    // The parser of HTTP lets go of a socket that is read by others.
+    socket.on('data', () => undefined).removeAllListeners('data')
+    socket.on('data', ({ byteLength }) => {
+      bytes += byteLength
+      if (bytes > LINGER_BYTES) end()
+    })
+    socket.once('end', end).once('close', () => clearTimeout(cut))
+    socket.end()
+    socket.resume()
   }
 }
 
