@@ -76,7 +76,7 @@ export interface Execution {
 export function assembleExecution(deps: ExecutionDeps): Execution {
   const { db, records, clock, newId, sha256, agents, dayOf } = deps
   const { admit, within } = deps.ledger
-  const own = runStore(db, records, { beside: made => engine.claimBeside(made), wake: () => engine.wake() })
+  const own = runStore(db, records, { beside: () => engine.claimBeside(), wake: () => engine.wake() })
   const { nodes } = deps
   const runs = nodes.runs(own)
   /** A sub-agent runs where its parent does. */

@@ -21,7 +21,7 @@ const textOf = (statement: InStatement) => (typeof statement === 'string' ? stat
 const isClaim = (statement: InStatement) => textOf(statement).includes("status = 'running', owner = ?1, epoch")
 const keepsTurns = (statement: InStatement) => isClaim(statement) && textOf(statement).includes('lanes')
 
-/** A server prepares each statement anew, so there a claim is short while nothing else is due. */
+/** A server prepares each statement anew, so there a claim is short while there is a place for all that is due. */
 const STORES = ['file', 'remote'] as const
 let kind: (typeof STORES)[number] = 'file'
 

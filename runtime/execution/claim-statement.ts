@@ -144,15 +144,14 @@ function isDue(shared: SharedStore): string {
 }
 
 /**
- * Takes the runs that the same transaction has just made, where nothing else is due, and nothing otherwise: then turns have to be kept. A server
- * prepares each statement anew, which takes it a millisecond for the whole claim. Arguments: owner, now, length of a lease, node,
- * ids of what was made, what this owner executes.
+ * Takes all that is due, where there is a place for each and none was left by another owner, and nothing otherwise: then turns have to be kept. A
+ * server prepares each statement anew, which takes it a millisecond for the whole claim. Arguments: owner, now, length of a lease,
+ * node, for how many there is a place, what this owner executes.
  */
-export function claimMadeStatement(shared: SharedStore): string {
-  const made = '(select value from json_each(?5))'
-  return `update runs set ${claimedBy(shared)}
-where id in ${made} and owner is null and ${isDue(shared)}
-  and not exists (select 1 from runs where ${isDue(shared)} and id not in ${made})
+export function claimAllStatement(shared: SharedStore): string {
+  return `with due as materialized (select id, owner from runs where ${isDue(shared)} limit ?5 + 1)
+update runs set ${claimedBy(shared)}
+where id in (select id from due) and (select count(*) <= ?5 and max(owner) is null from due)
 ${RETURNING}`
 }
 

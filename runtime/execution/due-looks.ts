@@ -81,21 +81,20 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
     if (!stopped) timer.wakeBy(GIVE_BACK_MS)
   }
 
-  /** The claim of a transaction that makes these runs, so that they need none of their own; undefined where it would take nothing. */
-  function beside(madeIds: readonly string[]): ClaimBeside | undefined {
+  /** The claim of a transaction that makes runs due, so that they need none of their own; undefined where it would take nothing. */
+  function beside(): ClaimBeside | undefined {
     const asked = looks.current || doubtful ? undefined : options()
     if (!asked) return undefined
     looks.begin()
-    const ofMade = leases.claimMadeStatements(asked, madeIds)
+    const ofAll = leases.claimAllStatements(asked)
     async function found(results: readonly ResultSet[], made: ReadonlyMap<string, NewlyMade>): Promise<void> {
       const claim = await leases.claimed(results, made)
       await take(claim)
-      const { length } = claim.claimed
-      if (!stopped && length < asked!.most) timer.set(claim.nextDue)
-      // Something else is due as well.
-      if (ofMade && length < madeIds.length) wake()
+      // What it left is taken by turns.
+      if (ofAll && (claim.nextDue ?? Infinity) <= asked!.nowMs) wake()
+      else if (!stopped && claim.claimed.length < asked!.most) timer.set(claim.nextDue)
     }
-    return claimBeside(ofMade ?? leases.claimStatements(asked), { track: looks.track, found, fail })
+    return claimBeside(ofAll ?? leases.claimStatements(asked), { track: looks.track, found, fail })
   }
 
   return {

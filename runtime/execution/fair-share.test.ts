@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { candidates, claimMadeStatement, claimStatement } from './claim-statement.ts'
+import { candidates, claimAllStatement, claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
 import { engineFixture, type FixtureOptions, says } from './testing/engine-fixture.ts'
@@ -257,13 +257,13 @@ describe('slots for runs', () => {
         sql: `explain query plan ${claimStatement(shared)}`,
         args: [uuidv7(), 1, 1, 'local', 4, '[]', 4, 3],
       })
-      const ofMade = await db.execute({
-        sql: `explain query plan ${claimMadeStatement(shared)}`,
-        args: [uuidv7(), 1, 1, 'local', '[]', '[]'],
+      const ofAll = await db.execute({
+        sql: `explain query plan ${claimAllStatement(shared)}`,
+        args: [uuidv7(), 1, 1, 'local', 4, '[]'],
       })
       for (const [found, fewest] of [
         [rows, 5],
-        [ofMade.rows, 2],
+        [ofAll.rows, 2],
       ] as const) {
         const steps = found.map(row => String(row.detail)).filter(detail => / (runs|next|one) /.test(detail))
         expect(steps.length).toBeGreaterThanOrEqual(fewest)

@@ -8,7 +8,7 @@ import type { Records } from '../vault/records.ts'
 import {
   ASIDE_DAMAGED,
   asideStatement,
-  claimMadeStatement,
+  claimAllStatement,
   claimStatement,
   holder,
   leaseNow,
@@ -116,6 +116,16 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     }
   }
 
+  /** Inputs of runs that have not started come with their claim, so that most need no further read. */
+  async function claimBy(statements: readonly InStatement[], { owner, held }: ClaimOptions): Promise<Claim> {
+    const inputsToo = { sql: INPUTS, args: [owner, JSON.stringify(held), SHORT_INPUT] }
+    const results = await db.write([...statements, inputsToo])
+    const toInput = (row: StoredInput): [string, NewlyMade] => [row.run_id, { input: inputOf(deps, row), events: [] }]
+    // What cannot be read is read once more with the rest of its run.
+    const inputs = readRows(rowsOf<StoredInput>(results[2]!), toInput, () => undefined)
+    return claimed(results, new Map(inputs))
+  }
+
   return {
     ...leaseReleases(db),
     ...setBackLeases(db),
@@ -123,17 +133,14 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     ...claims,
     claimed,
 
-    /** A claim in a transaction of its own. Inputs of runs that have not started come with it, so that most need no further read. */
+    /** A claim in a transaction of its own. */
     async claim(options: ClaimOptions): Promise<Claim> {
-      const { owner, held } = options
-      const results = await db.write([
-        ...claims.claimStatements(options),
-        { sql: INPUTS, args: [owner, JSON.stringify(held), SHORT_INPUT] },
-      ])
-      const toInput = (row: StoredInput): [string, NewlyMade] => [row.run_id, { input: inputOf(deps, row), events: [] }]
-      // What cannot be read is read once more with the rest of its run.
-      const inputs = readRows(rowsOf<StoredInput>(results[2]!), toInput, () => undefined)
-      return claimed(results, new Map(inputs))
+      const ofAll = claims.claimAllStatements(options)
+      if (ofAll) {
+        const all = await claimBy(ofAll, options)
+        if (all.claimed.length > 0 || (all.nextDue ?? Infinity) > options.nowMs) return all
+      }
+      return claimBy(claims.claimStatements(options), options)
     },
 
     /** When the first of all runs is due, those included that are due already; `dueOf` reads its result. */
@@ -202,7 +209,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
 /** The statements of a claim, for the end of a transaction. */
 function claimsOf(shared: SharedStore, nextDue: string) {
   const CLAIM = claimStatement(shared)
-  const CLAIM_MADE = claimMadeStatement(shared)
+  const CLAIM_ALL = claimAllStatement(shared)
   return {
     /** Takes runs that are due, by turns of tenants and agents, and looks when the next one will be. */
     claimStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] {
@@ -214,15 +221,15 @@ function claimsOf(shared: SharedStore, nextDue: string) {
     },
 
     /**
-     * Takes what the transaction before them makes, or nothing where something else is due. Undefined where turns are cheap to keep, or a
-     * tenant might get more than its share.
+     * Takes all that is due, or nothing where turns have to be kept, and looks when the first is due then. Undefined where turns are cheap to keep,
+     * or one tenant might get more than its share.
      */
-    claimMadeStatements(options: ClaimOptions, made: readonly string[]): InStatement[] | undefined {
-      const { owner, nodeId, nowMs, ttlMs, most, slots, held } = options
-      if (!shared.byServer || made.length > most || held.length + made.length > mostOfOne(slots)) return undefined
+    claimAllStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] | undefined {
+      const places = Math.min(most, mostOfOne(slots) - held.length)
+      if (!shared.byServer || places <= 0) return undefined
       return [
-        { sql: CLAIM_MADE, args: [owner, nowMs, ttlMs, nodeId, JSON.stringify(made), JSON.stringify(held)] },
-        { sql: nextDue, args: [nowMs, nodeId] },
+        { sql: CLAIM_ALL, args: [owner, nowMs, ttlMs, nodeId, places, JSON.stringify(held)] },
+        { sql: nextDue, args: [-1, nodeId] },
       ]
     },
   }

@@ -104,7 +104,7 @@ export type RunStore = ReturnType<typeof runStore>
 /** How a new run comes to an engine of this process. */
 export interface NewRunClaims {
   /** Takes runs in the transaction that makes them; undefined where this process can take none now. */
-  beside(made: readonly string[]): ClaimBeside | undefined
+  beside(): ClaimBeside | undefined
   /** Looks for what was made due. */
   wake(): void
 }
@@ -310,7 +310,7 @@ async function writeClaimed(
   statements: readonly InStatement[],
 ): Promise<ResultSet[]> {
   const here = runs.filter(({ elsewhere }) => !elsewhere)
-  const claim = here.length > 0 ? claims.beside(here.map(({ id }) => id)) : undefined
+  const claim = here.length > 0 ? claims.beside() : undefined
   let results: ResultSet[]
   try {
     results = await db.write([...statements, ...(claim?.statements ?? [])])

@@ -68,7 +68,7 @@ export async function engineFixture({
   const opened = await open(url)
   const db = wrap(opened)
   await migrate(opened, 'runtime', runtimeSteps)
-  const claims = { beside: (made: readonly string[]) => engine.claimBeside(made), wake: () => engine.wake() }
+  const claims = { beside: () => engine.claimBeside(), wake: () => engine.wake() }
   const runs = runStore(db, clearRecords, claimsNewRuns ? claims : undefined)
   const manifests = new Map(
     Object.entries({ agent: manifest, ...agents }).map(([name, given]) => [name, manifestSchema.parse(given)]),
