@@ -118,6 +118,31 @@ describe.each(STORES)('a run that is made while a worker is free, in a store tha
     await expect.poll(() => model.said).toEqual(['older', 'newer', 'of b'])
   })
 
+  it('takes a run along that was let go, and forgets the tries before that', async () => {
+    const { create, until, db } = await fixture()
+    const again = newRun('again')
+    await runStore(db, clearRecords).create(again)
+    await db.execute({ sql: 'update runs set recoveries = 2 where id = ?', args: [again.id] })
+    await until(await create({ prompt: 'one' }))
+    expect(await until(again.id)).toMatchObject({ status: 'succeeded' })
+    const { rows } = await db.execute({ sql: 'select recoveries from runs where id = ?', args: [again.id] })
+    expect(rows[0]?.recoveries).toBe(0)
+  })
+
+  it('takes no run along that was set aside, though a decision made it due', async () => {
+    const { create, until, runs, db } = await fixture()
+    const others = runStore(db, clearRecords)
+    const aside = newRun('aside')
+    await others.create(aside)
+    await db.execute({
+      sql: "update runs set status = 'waiting', parked = 'poisoned', due_ms = 0 where id = ?",
+      args: [aside.id],
+    })
+    await until(await create({ prompt: 'one' }))
+    await until(await create({ prompt: 'two' }))
+    expect(await runs.get(aside.id)).toMatchObject({ status: 'waiting', parked: { reason: 'poisoned' } })
+  })
+
   it('is left to others by a process that has no worker free, or that stops', async () => {
     const model = heldModel()
     const { create, runs, engine, writes } = await fixture({ slots: 1, ask: model.ask })

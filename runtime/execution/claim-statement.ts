@@ -149,8 +149,9 @@ function isDue(shared: SharedStore): string {
  * node, for how many there is a place, what this owner executes.
  */
 export function claimAllStatement(shared: SharedStore): string {
-  return `with due as materialized (select id, owner from runs where ${isDue(shared)} limit ?5 + 1)
-update runs set ${claimedBy(shared)}
+  const due = `${isDue(shared)} and (ending is not null or parked is not '${POISONED}')`
+  return `with due as materialized (select id, owner from runs where ${due} limit ?5 + 1)
+update runs set ${claimedBy(shared)}, recoveries = 0
 where id in (select id from due) and (select count(*) <= ?5 and max(owner) is null from due)
 ${RETURNING}`
 }
