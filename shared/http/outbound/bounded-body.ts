@@ -33,14 +33,6 @@ export class OutboundDenied extends Error {
   override name = 'OutboundDenied'
 }
 
-/** The refusal in what a host's client threw, however deep it stands among the causes. */
-export function denialIn(error: unknown): OutboundDenied | undefined {
-  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
-    if (at instanceof OutboundDenied) return at
-  }
-  return undefined
-}
-
 /**
  * The proxy on the way out does not let a call through, or cannot be used: nothing has reached the far end. It has no cause: that
  * names the address of the proxy, which is the operator's alone.
@@ -49,10 +41,16 @@ export class ProxyError extends Error {
   override name = 'ProxyError'
 }
 
+/** The refusal in what a host's client threw. */
+export const denialIn = (error: unknown): OutboundDenied | undefined => causeIn(error, OutboundDenied)
+
 /** What a proxy on the way did, in what a host's client threw. */
-export function proxyFaultIn(error: unknown): ProxyError | undefined {
+export const proxyFaultIn = (error: unknown): ProxyError | undefined => causeIn(error, ProxyError)
+
+/** The error of this kind, however deep it stands among the causes. */
+function causeIn<T extends Error>(error: unknown, kind: abstract new (...given: never[]) => T): T | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
-    if (at instanceof ProxyError) return at
+    if (at instanceof kind) return at
   }
   return undefined
 }
