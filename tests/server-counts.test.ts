@@ -9,8 +9,14 @@ import { type Sqld, sqldAvailable, startSqld } from './backends/sqld.ts'
 import { type Counts, difference, type Slack } from './counts/table.ts'
 import { KEY } from './runtime/api.ts'
 
-/** The loops of schedules and webhooks look about once a second, whether anything happens or not. */
-const LOOKING_ROUND = /from (?:schedules|schedule_fires|webhook_deliveries)\b/
+/**
+ * The loops of schedules and webhooks look about once a second, whether anything happens or not, and a request of theirs
+ * may take a piece of work's reads along. So a request counts when it asks for anything but that and its own frame.
+ */
+const LOOKING =
+  /from (?:schedules|schedule_fires|webhook_deliveries|sqlite_schema limit 0)\b|^(?:begin|commit|rollback)\b/
+const works = (body: string) =>
+  [...body.matchAll(/"sql":"((?:[^"\\]|\\.)*)"/g)].some(([, sql = '']) => !LOOKING.test(sql))
 
 interface Work extends Record<string, number> {
   requests: number
@@ -38,7 +44,7 @@ if (await sqldAvailable()) {
         transport: {
           post(url, body) {
             const writes = body.includes('begin immediate')
-            if (writes || !LOOKING_ROUND.test(body)) work.requests++
+            if (writes || works(body)) work.requests++
             if (writes) work.transactions++
             return inner.post(url, body)
           },

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/bench/free-port.ts'
+import { noonZone } from '../noon-zone.ts'
 import { programEnv } from '../program-env.ts'
 
 const KEY = `wb_live_${'c'.repeat(43)}`
@@ -47,6 +48,7 @@ export async function cluster(
           PLATFORM_LOG_LEVEL: 'error',
           PLATFORM_RECOVERY_INTERVAL: '1s',
           PLATFORM_LEASE_TTL: '3s',
+          PLATFORM_DEFAULT_TIMEZONE: noonZone(),
           ...(typeof vars === 'function' ? vars(number, origin) : vars),
         }
         const started = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {

@@ -5,6 +5,7 @@ import { type RuntimeService, serveRuntime } from '../../runtime/host/node.ts'
 import { addShard } from '../../runtime/host/shard-admin.ts'
 import type { ApiKeyCreated, Tenant } from '../../shared/wire/runtime/auth.ts'
 import { type Sqld, startSqld } from '../backends/sqld.ts'
+import { noonZone } from '../noon-zone.ts'
 
 export const KEY = `wb_live_${'s'.repeat(43)}`
 
@@ -45,6 +46,7 @@ export async function shardedStores(names: readonly string[], { servers = true }
     PLATFORM_LOG_LEVEL: 'error',
     PLATFORM_RECOVERY_INTERVAL: '1s',
     PLATFORM_LEASE_TTL: '3s',
+    PLATFORM_DEFAULT_TIMEZONE: noonZone(),
   }
   const urls = new Map<string, string>()
   for (const name of names) {
