@@ -22,6 +22,8 @@ export interface Attempt extends Use {
 }
 
 export interface Known {
+  /** Whose it is. */
+  attempt: string
   bodyHash: string
   /** The object that the call created, once that is committed. */
   bound: string | undefined
@@ -31,7 +33,7 @@ export interface Known {
 
 const CLEAN_EVERY_MS = 60_000
 
-type Stored = Pick<RowOf<typeof idempotency>, 'body_hash' | 'bound' | 'status' | 'answer'>
+type Stored = Pick<RowOf<typeof idempotency>, 'attempt' | 'body_hash' | 'bound' | 'status' | 'answer'>
 
 export type IdempotencyStore = ReturnType<typeof idempotencyStore>
 
@@ -66,7 +68,7 @@ where tenant_id = ? and route = ? and key = ? and attempt = ? and bound is null 
 
     async get({ tenantId, route, key }: Use): Promise<Known | undefined> {
       const found = await db.execute({
-        sql: 'select body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
+        sql: 'select attempt, body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
         args: [tenantId, route, key],
       })
       const rows = rowsOf<Stored>(found)
@@ -128,8 +130,9 @@ function expired(nowMs: number): InStatement {
   }
 }
 
-function toKnown({ body_hash, bound, status, answer }: Stored, records: Records, place: RecordAad): Known {
+function toKnown({ attempt, body_hash, bound, status, answer }: Stored, records: Records, place: RecordAad): Known {
   return {
+    attempt,
     bodyHash: body_hash,
     bound: bound ?? undefined,
     answer: status === null ? undefined : { status, text: openMaybe(records, answer, place) ?? '' },

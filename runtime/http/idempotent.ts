@@ -5,6 +5,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { CanonicalError, canonicalize } from '../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { dbFault } from '../../shared/sql/db-fault.ts'
 import { storableText } from '../../shared/sql/sql-values.ts'
 import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
 import { pathOf } from './addresses.ts'
@@ -86,7 +87,11 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
       await store.complete(attempt, { status: answer.status, text })
       return answer
     } catch (error) {
-      if (answer === undefined) throw error
+      if (answer === undefined) {
+        const winner = await lostTo(store, attempt, error)
+        if (winner === undefined) throw error
+        return repeat(context, winner, bodyHash, again)
+      }
       // The work is done and the caller is owed its answer; a repeat is answered from the bound object.
       log.error('the answer of an idempotent call could not be stored', { error, route })
       return answer
@@ -95,6 +100,16 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
       if (answer === undefined) await store.release(attempt)
     }
   }
+}
+
+/**
+ * The call that took this attempt's place, so that the store refused to bind what it made: it was held up for longer than an attempt may take, or
+ * the clock of another control plane said so.
+ */
+async function lostTo(store: IdempotencyStore, attempt: Attempt, error: unknown): Promise<Known | undefined> {
+  if (dbFault(error) !== 'statement') return undefined
+  const known = await store.get(attempt)
+  return known?.attempt === attempt.attempt ? undefined : known
 }
 
 /** What an earlier call left under the key; undefined when this attempt has it now. */
