@@ -13,6 +13,7 @@ export const routerExits: ProgramExits = {
     2: 'there is no such program, or `ROUTER_BIND` or `OPENCODE_CONFIG_CONTENT` does not read',
   },
   doctor: { 0: 'every check holds', 1: 'a check failed' },
+  compact: { 1: 'another program reads the store, so that its log could not be emptied' },
   trace: { 1: NO_DECISION },
   explain: { 1: NO_DECISION },
   calibrate: { 1: 'not certified, with `--require-certified`' },

@@ -56,9 +56,7 @@ export class CompactCommand extends StoreFileCommand {
   })
 
   override async execute(): Promise<number> {
-    const { compactFile } = await import('../../shared/host/compact-file.ts')
-    const { before, after } = await this.withFile(db => compactFile(db))
-    this.context.stdout.write(`${before} bytes before, ${after} now\n`)
-    return 0
+    const { compactFile, reportCompacted } = await import('../../shared/host/compact-file.ts')
+    return reportCompacted(await this.withFile(db => compactFile(db)), this.context)
   }
 }

@@ -74,9 +74,7 @@ export class CompactCommand extends Command {
   })
 
   override async execute(): Promise<number> {
-    const { compact } = await import('../host/compact.ts')
-    const { before, after } = await compact(this.context.env)
-    this.context.stdout.write(`${before} bytes before, ${after} now\n`)
-    return 0
+    const { compact, reportCompacted } = await import('../host/compact.ts')
+    return reportCompacted(await compact(this.context.env), this.context)
   }
 }

@@ -11,6 +11,7 @@ export const runtimeExits: ProgramExits = {
   },
   export: { 1: 'a run that was named has not ended, or the service refused' },
   archive: { 1: 'a run could not be verified and was left out, or the service refused' },
+  compact: { 1: 'another program reads the store, so that its log could not be emptied' },
   'archive verify': { 0: 'every line is valid', 1: 'a line is not' },
   verify: { 0: 'valid', 1: 'not valid' },
   restore: { 1: 'receipts do not hold and nothing was restored' },

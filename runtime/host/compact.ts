@@ -5,6 +5,8 @@ import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 
+export { reportCompacted } from '../../shared/host/compact-file.ts'
+
 /** Gives the room that deleted runs left back to the disk; how large the store was and is. */
 export async function compact(vars: Record<string, string | undefined>): Promise<Compacted> {
   const env = readEnv(runtimeEnv, vars)

@@ -62,3 +62,27 @@ it('writes a file anew that was made elsewhere', async () => {
   expect(rows[0]).toEqual({ mode: 2, texts: 10 })
   await db.close()
 })
+
+it('says that the log could not be emptied while another program reads, and empties it afterwards', async () => {
+  const db = await openDb(path)
+  await db.execute('create table texts (id integer primary key, text text not null) strict')
+  await db.execute(FILL)
+  const reader = createClient({ url: `file:${path}` })
+  const reading = await reader.transaction('read')
+  await reading.execute('select count(*) from texts')
+  await db.execute('delete from texts where id > 10')
+  let waitedMs = 0
+  const between = async (ms: number) => {
+    waitedMs += ms
+  }
+  expect((await compactFile(db, { between })).held).toMatch(/another program reads the store/)
+  expect((await stat(`${path}-wal`)).size).toBeGreaterThan(0)
+  expect(waitedMs).toBeGreaterThanOrEqual(10_000)
+  // One that ends meanwhile is waited for.
+  const ending = compactFile(db, { between: async () => reading.close() })
+  expect((await ending).held).toBeUndefined()
+  expect((await stat(`${path}-wal`)).size).toBe(0)
+  expect((await stat(path)).size).toBe((await ending).after)
+  reader.close()
+  await db.close()
+})
