@@ -13,6 +13,9 @@ export class ExportCommand extends Command {
       With --since or --until the output is the shortest unbroken piece of each chain that holds every record of the window.
       A piece that does not begin at a chain's first record (or behind a pruning) cannot be verified alone.
 
+      Works also while the router runs. Where retention_days drops records of the stretch that is being read, it fails, and what was written is to
+      be thrown away.
+
       With --checkpoints the signed checkpoints and the public keys are added, so that \`verify --file\` needs nothing else.
     `,
     examples: [
@@ -34,7 +37,9 @@ export class ExportCommand extends Command {
   override async execute(): Promise<number> {
     const span = { tenant: this.tenant, since: moment('--since', this.since), until: moment('--until', this.until) }
     const { openPlaced, storePlaces } = await import('../host/open-store.ts')
-    const { exportCheckpoints, exportFeedback, exportRecords } = await import('../traces/stored-records.ts')
+    const { exportCheckpoints, exportFeedback, exportRecords, lastPruning } = await import(
+      '../traces/stored-records.ts'
+    )
     const { mergedKeys, publishedKeys } = await import('../traces/keys.ts')
     const { env } = this.context
     let out: Writable = this.context.stdout
@@ -42,11 +47,19 @@ export class ExportCommand extends Command {
     try {
       for (const { address } of await storePlaces(env, this.db, this.tenant)) open.push(await openPlaced(env, address))
       if (this.out !== undefined) out = await fileToWrite(this.out)
+      // Before the records: what a checkpoint names was in the store by then.
+      const prunings = await Promise.all(open.map(db => lastPruning(db, this.tenant)))
+      const checkpoints = this.checkpoints ? await Promise.all(open.map(db => exportCheckpoints(db, span))) : []
       for (const db of open) for await (const lines of exportRecords(db, span)) await write(out, lines)
       if (this.feedback)
         for (const db of open) for await (const lines of exportFeedback(db, span)) await write(out, lines)
+      for (const [at, db] of open.entries()) {
+        if ((await lastPruning(db, this.tenant)) === prunings[at]) continue
+        this.context.stderr.write('records were dropped (retention_days) while they were read: run it again\n')
+        return 1
+      }
       if (this.checkpoints) {
-        for (const db of open) await write(out, await exportCheckpoints(db, span))
+        for (const lines of checkpoints) await write(out, lines)
         await write(out, [JSON.stringify(mergedKeys(await Promise.all(open.map(publishedKeys))))])
       }
     } finally {

@@ -100,6 +100,14 @@ describe('router verify', () => {
     expect(await said(lines.join('\n'), '--key', key)).toEqual([0, true, undefined])
   })
 
+  it('says of a file without records that there are none', async () => {
+    const file = folder.path('empty.jsonl')
+    await writeFile(file, '')
+    const { code, err } = await router('verify', '--file', file)
+    expect([code, err]).toEqual([1, expect.stringContaining('there is no record in it')])
+    expect(err).not.toContain('covers')
+  })
+
   it('names what makes a checkpoint or a key say two things', async () => {
     const text = (await router('export', '--tenant', 'a', '--checkpoints')).out
     const file = folder.path('two-faced.jsonl')

@@ -85,20 +85,25 @@ export class VerifyCommand extends Command {
 
   private async store({ address, holds }: PlacedStore, trusted: TrustedKeys | undefined) {
     const { openPlaced } = await import('../host/open-store.ts')
-    const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
+    const { reportOfOneMoment, storedCheckpoints, storedFeedback, storedRecords } = await import(
+      '../traces/stored-records.ts'
+    )
     const { publishedKeys } = await import('../traces/keys.ts')
     const { verifiedInThreads } = await import('../host/verify-threads.ts')
     const { wrongSums } = await import('../traces/savings-days.ts')
     const db = await openPlaced(this.context.env, address)
     const { tenant } = this
     try {
-      const found = await this.check({
-        records: db.kind === 'file' ? verifiedInThreads(db, { address, tenant }) : storedRecords(db, tenant),
-        feedback: storedFeedback(db, this.tenant),
-        own: await storedCheckpoints(db, { tenant: this.tenant }),
-        published: [await publishedKeys(db)],
-        trusted,
-        holds,
+      const found = await reportOfOneMoment(db, tenant, async () => {
+        const report = await this.check({
+          records: db.kind === 'file' ? verifiedInThreads(db, { address, tenant }) : storedRecords(db, tenant),
+          feedback: storedFeedback(db, tenant),
+          own: await storedCheckpoints(db, { tenant }),
+          published: [await publishedKeys(db)],
+          trusted,
+          holds,
+        })
+        return { ...report, valid: report.verdict.valid }
       })
       const wrong = found.verdict.valid ? await wrongSums(db, tenant) : undefined
       if (wrong === undefined) return found
@@ -152,7 +157,8 @@ export class VerifyCommand extends Command {
     const isStrict = this.strict || (this.file !== undefined && !this.allowUnsigned)
     const verdict = isStrict ? signedReport(found, keys !== undefined) : found
     const notes = []
-    if (verdict.reason === 'unsigned')
+    if (verdict.reason === 'unsigned' && verdict.tenants.length === 0) notes.push('there is no record in it')
+    else if (verdict.reason === 'unsigned')
       notes.push(`no signed checkpoint covers ${unsigned(verdict)}: export with --checkpoints, or say --allow-unsigned`)
     if (verdict.reason === 'no_key')
       notes.push('no signature was checked: give the public key of the router with --key, or say --allow-unsigned')

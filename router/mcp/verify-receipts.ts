@@ -8,7 +8,7 @@ import type { McpInput } from '../../shared/wire/router/mcp.ts'
 import type { ChainHead } from '../traces/canonical-trace.ts'
 import { ExportLineError } from '../traces/export-line.ts'
 import { publishedKeys, trustedKeys } from '../traces/keys.ts'
-import { storedCheckpoints, storedFeedback, storedStretch } from '../traces/stored-records.ts'
+import { reportOfOneMoment, storedCheckpoints, storedFeedback, storedStretch } from '../traces/stored-records.ts'
 import { type VerifyInput, verifyRecords } from '../traces/verify.ts'
 
 export interface VerifyStoreDeps {
@@ -16,7 +16,7 @@ export interface VerifyStoreDeps {
   tenant: string
   sha256: Sha256
   /** Checks the whole chain in a way of the host's own. */
-  wholeChain?: VerifyInput['records']
+  wholeChain?: Extract<VerifyInput['records'], (wanted: never) => unknown>
 }
 
 /**
@@ -25,9 +25,17 @@ export interface VerifyStoreDeps {
  */
 export async function verifyReceipts(
   { limit, anchor }: McpInput<'verify_receipts'>,
-  { db, tenant, sha256, wholeChain }: VerifyStoreDeps,
+  deps: VerifyStoreDeps,
 ): Promise<VerifyReport> {
   const anchors = anchor === undefined ? [] : readAnchors(anchor)
+  return reportOfOneMoment(deps.db, deps.tenant, () => reportOn(deps, limit, anchors))
+}
+
+async function reportOn(
+  { db, tenant, sha256, wholeChain }: VerifyStoreDeps,
+  limit: number | undefined,
+  anchors: Checkpoint[],
+): Promise<VerifyReport> {
   const after = limit === undefined ? undefined : await recordBefore(db, tenant, limit)
   const checkpoints = await readCheckpoints(db, tenant)
   if (checkpoints instanceof ExportLineError)

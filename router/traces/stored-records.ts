@@ -44,6 +44,26 @@ export async function storedChains(dbs: readonly Db[], tenant?: string): Promise
   return found.flat()
 }
 
+/** The newest checkpoint behind which something was dropped. */
+export async function lastPruning(db: Db, tenant?: string): Promise<number> {
+  const sql =
+    "select cast(coalesce(max(ix), 0) as real) as ix from checkpoints where kind = 'prune' and tenant_id = coalesce(?, tenant_id)"
+  return rowsOf<{ ix: number }>(await db.execute({ sql, args: [tenant ?? null] }))[0]!.ix
+}
+
+/** A report on a store that others write to. What is dropped while it is made is missing in it: then it is made again. */
+export async function reportOfOneMoment<T extends { valid: boolean }>(
+  db: Db,
+  tenant: string | undefined,
+  make: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const before = await lastPruning(db, tenant)
+    const report = await make()
+    if (report.valid || (await lastPruning(db, tenant)) === before) return report
+  }
+}
+
 /** Every record with its columns, for `verify`, tenant by tenant in the order of the chains. */
 export async function* storedRecords(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) yield* storedStretch(db, { tenant: id })

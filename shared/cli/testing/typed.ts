@@ -1,4 +1,4 @@
-import { PassThrough } from 'node:stream'
+import { PassThrough, type Transform } from 'node:stream'
 import { type Program, runProgram } from '../program.ts'
 
 export interface Said {
@@ -12,12 +12,18 @@ interface Given {
   input?: string
   /** Standard error as a terminal is. */
   stderr?: PassThrough
+  /** A reader that takes its time. */
+  stdout?: Transform
 }
 
 /** A command line as it runs in a shell, without a process of its own. */
 export async function typed(program: Program, args: readonly string[], given: Given = {}): Promise<Said> {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), given.stderr ?? new PassThrough()]
-  const read = (stream: PassThrough) => {
+  const [stdin, stdout, stderr] = [
+    new PassThrough(),
+    given.stdout ?? new PassThrough(),
+    given.stderr ?? new PassThrough(),
+  ]
+  const read = (stream: Transform) => {
     let text = ''
     stream.setEncoding('utf8').on('data', (piece: string) => {
       text += piece
