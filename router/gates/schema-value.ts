@@ -8,10 +8,23 @@ export function checkValue(validator: Validator, value: unknown): RegexAnswer {
     const { valid, errors } = validator.validate(value)
     return valid ? { verdict: 'pass' } : { verdict: 'fail', reason: `schema: ${placeOf(errors)}` }
   } catch (error) {
-    // A schema that refers to itself without going deeper, or a value nested too deep for the stack.
-    if (error instanceof RangeError) return { verdict: 'error', reason: 'too_deep' }
-    throw error
+    if (!(error instanceof RangeError)) throw error
+    // Nested too deep for the stack: if it is the value, no gate can be passed by that; else the schema refers to itself without going deeper.
+    const reason = 'too_deep'
+    return isDeep(value) ? { verdict: 'fail', reason } : { verdict: 'error', reason }
   }
+}
+
+const DEEP = 100
+
+/** Nested in more levels than any answer needs. The stack is not used, as the value may be too deep for it. */
+function isDeep(value: unknown): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEEP) return true
+    level = level.flatMap(one => (typeof one === 'object' && one !== null ? Object.values(one) : []))
+  }
+  return false
 }
 
 /** The innermost complaint; that of a `false` schema gives the place in the value as its own, so its parent speaks. */
@@ -22,7 +35,7 @@ function placeOf(errors: readonly OutputUnit[]): string {
 
 /** Time is not bounded by the sizes of the schema and the value: backtracking, or every pair of items. */
 const UNBOUNDED = ['pattern', 'patternProperties', 'format', 'uniqueItems']
-/** A chain of references, each used twice, doubles the work with each link. */
+/** A chain of references, each used twice, doubles the work with each link; one that leads back to itself, with each level of the value. */
 const REFERENCES = ['$ref']
 
 const ONE = new Set([
@@ -34,10 +47,11 @@ const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions'
 
 /**
  * The keywords of a schema that can take any time on the thread that serves requests. Operators may use references in
- * their own schemas; those that come with a request are foreign.
+ * their own schemas that lead to no circle; those that come with a request are foreign.
  */
 export function costlyKeywords(schema: Json, from: 'config' | 'request'): string[] {
-  const costly = new Set(from === 'config' ? UNBOUNDED : [...UNBOUNDED, ...REFERENCES])
+  const isBounded = from === 'config' && !isCircular(schema)
+  const costly = new Set(isBounded ? UNBOUNDED : [...UNBOUNDED, ...REFERENCES])
   const found = new Set<string>()
   const walk = (value: Json | undefined): void => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return
@@ -51,4 +65,42 @@ export function costlyKeywords(schema: Json, from: 'config' | 'request'): string
   }
   walk(schema)
   return [...found].sort()
+}
+
+/** Whether a reference leads to a schema that holds it again. One that is no plain pointer into the document is taken to. */
+function isCircular(schema: Json): boolean {
+  const done = new Set<string>()
+  const leadsBack = (ref: string, above: readonly string[]): boolean => {
+    if (above.includes(ref)) return true
+    if (done.has(ref)) return false
+    const target = pointedTo(schema, ref)
+    if (target === undefined) return true
+    if ([...textsOf('$ref', target)].some(next => leadsBack(next, [...above, ref]))) return true
+    done.add(ref)
+    return false
+  }
+  const refs = new Set(textsOf('$ref', schema))
+  if (refs.size === 0) return false
+  const hasBases = Array.isArray(schema) || [...textsOf('$id', schema)].length > 0
+  return hasBases || [...refs].some(ref => leadsBack(ref, []))
+}
+
+/** The texts under a name, at any depth. */
+function* textsOf(name: string, value: Json | undefined): Generator<string> {
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, member] of Object.entries(value)) {
+    if (key === name && typeof member === 'string') yield member
+    yield* textsOf(name, member)
+  }
+}
+
+function pointedTo(schema: Json, ref: string): Json | undefined {
+  if (!/^#(?:\/[^%]*)?$/.test(ref)) return undefined
+  let at: Json | undefined = schema
+  for (const step of ref.split('/').slice(1)) {
+    if (typeof at !== 'object' || at === null) return undefined
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
+    at = Object.hasOwn(at, name) ? (at as { [name: string]: Json })[name] : undefined
+  }
+  return at
 }

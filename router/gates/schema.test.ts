@@ -88,6 +88,22 @@ describe('schema', () => {
     expect(await judge(schema, parts, more)).toEqual(expected)
   })
 
+  const tree: Json = {
+    oneOf: ['and', 'or', 'not'].map(op => ({ properties: { of: { $ref: '#' }, op: { const: op } }, required: ['op'] })),
+  }
+
+  it('is stopped in its time where each level of an answer doubles the work', async () => {
+    const text = `${'{"op":"not","of":'.repeat(40)}{"op":"or"}${'}'.repeat(40)}`
+    const gate = builtGate(config(tree), { regexRunner: workers })
+    expect(gate.inline).toBeUndefined()
+    await expect(gate.run(inputOf({ text }), AbortSignal.timeout(300))).rejects.toThrow('aborted due to timeout')
+  })
+
+  it('fails an answer that is nested deeper than it can be checked', async () => {
+    const text = `${'{"next":'.repeat(20_000)}3${'}'.repeat(20_000)}`
+    expect(await judge({ type: 'object', properties: { next: { $ref: '#' } } }, { text })).toBe('fail too_deep')
+  })
+
   it('never shows a piece of the answer in its reason', async () => {
     const secret = 'k3y-of-the-model'
     const closed = { type: 'object', additionalProperties: false, properties: { n: { enum: ['a'] } } }
@@ -132,5 +148,18 @@ describe('costlyKeywords', () => {
   it('trusts references of the operator, not those of a request', () => {
     expect(costlyKeywords(invoice, 'config')).toEqual([])
     expect(costlyKeywords(invoice, 'request')).toEqual(['$ref'])
+  })
+
+  it.each<[string, Json]>([
+    ['to the whole', { properties: { next: { $ref: '#' } } }],
+    ['to itself', { $ref: '#/$defs/a', $defs: { a: { items: { $ref: '#/$defs/a' } } } }],
+    [
+      'by another',
+      { $ref: '#/$defs/a', $defs: { a: { items: { $ref: '#/$defs/b~1c' } }, 'b/c': { not: { $ref: '#/$defs/a' } } } },
+    ],
+    ['by an anchor', { $ref: '#a', $defs: { a: { $anchor: 'a', items: { $ref: '#a' } } } }],
+    ['to another base', { $id: 'https://x.test/a', $defs: { b: { $id: 'b', items: { $ref: '#' } } }, $ref: 'b' }],
+  ])('finds a reference that leads back %s, whose work doubles with each level of a value', (_, schema) => {
+    expect(costlyKeywords(schema, 'config')).toEqual(['$ref'])
   })
 })
