@@ -9,8 +9,10 @@ export interface ServedClaim {
 const STAKES = [0.2, 0.4, 0.6, 0.8]
 /** Older evidence than this is dropped, so that it does not outlast a change for long. */
 const CAP = 100
-/** Sessions that are known again: those that were reported on last. */
+/** Sessions whose outcomes are known: those that were reported on last. */
 export const MOST_SESSIONS = 256
+/** Sessions from before them that are known again; then all of these are forgotten. */
+const MOST_EARLIER = 16_384
 
 interface Bets {
   /** What each stake has come to; their mean is the evidence. */
@@ -28,6 +30,8 @@ export interface ServedEvidence {
   readonly sessions: Bets
   /** Of the sessions that were reported on last, the newest behind. */
   readonly tallies: readonly SessionTally[]
+  /** Marks of the sessions that left the tallies, and how many they are; absent before the first. */
+  readonly earlier?: { readonly rows: readonly string[]; readonly count: number }
   /** Sessions that were reported on since it began. */
   readonly sessionsSeen: number
   /** Failures from before it began, which are not in it. */
@@ -63,19 +67,66 @@ export interface Heard {
  * claim needs both.
  */
 export function addServed(evidence: ServedEvidence, { session, from, to }: Heard, claim: ServedClaim): ServedEvidence {
-  const { answers, sessions, tallies, sessionsSeen, dropped } = evidence
+  const { tallies, dropped } = evidence
   // Which failures are in it is not known; those that are not would be taken out of it all the same.
   if (from === 'fail' && dropped > 0) return { ...evidence, dropped: dropped - 1 }
   const known = tallies.find(([name]) => name === session)
   const before = known ?? [session, 0, 0]
   const after = tallyAfter(before, from, to)
-  return {
-    answers: betOn(answers, rateOf(from), rateOf(to), claim),
-    sessions: betOn(sessions, rateOfSession(before), rateOfSession(after), claim),
-    tallies: [...tallies.filter(one => one !== known), after].slice(-MOST_SESSIONS),
-    sessionsSeen: sessionsSeen + (known === undefined ? 1 : 0),
-    dropped,
+  const answers = betOn(evidence.answers, rateOf(from), rateOf(to), claim)
+  const sessions = betOn(evidence.sessions, rateOfSession(before), rateOfSession(after), claim)
+  if (known === undefined && isEarlier(evidence, session)) {
+    // It had its bet, and a further one would count it twice; but a failure that is found later counts.
+    const isFound = from !== undefined && to === 'fail'
+    return { ...evidence, answers, sessions: isFound ? sessions : evidence.sessions }
   }
+  const all = [...tallies.filter(one => one !== known), after]
+  const left = all.length > MOST_SESSIONS ? all[0] : undefined
+  return {
+    ...(left ? withEarlier(evidence, left[0]) : evidence),
+    answers,
+    sessions,
+    tallies: left ? all.slice(1) : all,
+    sessionsSeen: evidence.sessionsSeen + (known === undefined ? 1 : 0),
+  }
+}
+
+/** Two bits for each session, of 256 rows of 64 hex digits. A session may bear the marks of two others: then it is no evidence. */
+const ROWS = 256
+const DIGITS = 64
+
+interface Mark {
+  readonly row: number
+  readonly digit: number
+  readonly bit: number
+}
+
+function marksOf(session: string): Mark[] {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < session.length; i++) hash = Math.imul(hash ^ session.charCodeAt(i), 0x01000193)
+  return [hash >>> 16, hash & 0xffff].map(half => ({
+    row: half % ROWS,
+    digit: (half >> 8) >> 2,
+    bit: 1 << ((half >> 8) & 3),
+  }))
+}
+
+const digitAt = (rows: readonly string[], { row, digit }: Mark) => Number.parseInt(rows[row]![digit]!, 16)
+
+function isEarlier({ earlier }: ServedEvidence, session: string): boolean {
+  return earlier !== undefined && marksOf(session).every(mark => (digitAt(earlier.rows, mark) & mark.bit) !== 0)
+}
+
+function withEarlier(evidence: ServedEvidence, session: string): ServedEvidence {
+  const { earlier } = evidence
+  const isFull = earlier === undefined || earlier.count >= MOST_EARLIER
+  const rows = isFull ? Array<string>(ROWS).fill('0'.repeat(DIGITS)) : [...earlier.rows]
+  for (const mark of marksOf(session)) {
+    const row = rows[mark.row]!
+    const marked = (digitAt(rows, mark) | mark.bit).toString(16)
+    rows[mark.row] = row.slice(0, mark.digit) + marked + row.slice(mark.digit + 1)
+  }
+  return { ...evidence, earlier: { rows, count: isFull ? 1 : earlier.count + 1 } }
 }
 
 /** What left the tallies is not taken out of them, but a failure always counts. */
