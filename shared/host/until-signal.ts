@@ -1,8 +1,11 @@
+import { isatty } from 'node:tty'
+
 /**
- * Resolves at the first SIGTERM or SIGINT, or SIGHUP where it has no other use: a terminal that is closed sends it, often twice. A second
+ * Resolves at the first SIGTERM or SIGINT, or SIGHUP at a terminal where it has no other use: one that is closed sends it, often twice. Without a
+ * terminal SIGHUP asks a service to read its settings again, as systemd does, and who started it with nohup wants it to go on. A second
  * SIGTERM or SIGINT means that the person does not want to wait: the process exits at once with 130. SIGUSR2, which replaces the processes of a service that has several, ends none that has one.
  */
-export function untilSignal(): Promise<NodeJS.Signals> {
+export function untilSignal(atTerminal = [0, 1, 2].some(isatty)): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     let seen = false
     process.on('SIGUSR2', () => {
@@ -11,6 +14,12 @@ export function untilSignal(): Promise<NodeJS.Signals> {
     })
     process.on('SIGHUP', () => {
       if (process.listenerCount('SIGHUP') > 1) return
+      if (!atTerminal) {
+        process.stderr.write(
+          'SIGHUP reads a routing config again, and this service has none: restart it to change its settings\n',
+        )
+        return
+      }
       seen = true
       resolve('SIGHUP')
     })
