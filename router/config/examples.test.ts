@@ -158,10 +158,19 @@ budget = { per_day_usd = 5 }
     ['a gate lets other answers through', judged(', threshold = 0.6')],
     ['what a gate looks for', judged('').replace('is it right?', 'is it polite?')],
     ['who grades', judged(', fallback_model = "p/small"')],
+    ['where its provider is', judged('').replace('127.0.0.1:1/', '127.0.0.1:2/')],
     ['which model its provider is asked for', judged('', '[[model]]\nid = "p/small"\nupstream_model = "smaller"\n')],
   ])('starts again when this changes: %s', (_what, text) => {
     expect(evidenceOf(routeOf(text))).not.toBe(evidenceOf(first))
     expect(routeOf(text).fingerprint).toBe(first.fingerprint)
+  })
+
+  it('starts again when the judge is asked elsewhere', () => {
+    const at = (address: string) =>
+      judged('')
+        .replaceAll('p/judge', 'j/judge')
+        .replace('provider = [', `provider = [ { id = "j", dialect = "chat", base_url = "${address}" },`)
+    expect(evidenceOf(routeOf(at('https://a.test/v1')))).not.toBe(evidenceOf(routeOf(at('https://b.test/v1'))))
   })
 
   it.each([
@@ -173,8 +182,11 @@ budget = { per_day_usd = 5 }
   })
 
   it('is kept under the fingerprint where the names of gates and models say all', () => {
-    const plain = routeOf(judged('').replace('"non-empty", "judge"', '"non-empty"'))
-    expect(evidenceOf(plain)).toBe(plain.fingerprint)
+    const plain = judged('').replace('"non-empty", "judge"', '"non-empty"')
+    const own = routeOf(plain)
+    expect(evidenceOf(own)).not.toBe(own.fingerprint)
+    const vendors = routeOf(plain.replace('["p/small"]', '["anthropic/claude-haiku-4-5"]'))
+    expect(evidenceOf(vendors)).toBe(vendors.fingerprint)
   })
 })
 

@@ -4,7 +4,8 @@ import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { type GateConfig, type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
 import { type Named, named } from './frozen.ts'
 import type { Model } from './model.ts'
-import type { RouteMatch, RoutingConfig } from './routing-config.ts'
+import { isVendor } from './resolve-providers.ts'
+import type { Provider, RouteMatch, RoutingConfig } from './routing-config.ts'
 
 /** docs/spec/router.md §6.8: state belongs to a route's match, ladder and gates, wherever the route stands. */
 export function routeFingerprint(match: RouteMatch, ladder: readonly string[], gates: readonly string[]): string {
@@ -15,22 +16,30 @@ export function routeFingerprint(match: RouteMatch, ladder: readonly string[], g
 const RUNNING: ReadonlySet<string> = new Set(['timeoutMs', 'cost', 'errorBudget', 'maxParallel'])
 
 /**
- * The same with what stands behind the names: how the gates of the config are set, and which model is asked under another name. Outcomes that were
- * reported under other ones say nothing of these. Undefined where the names say all.
+ * The same with what stands behind the names: how the gates of the config are set, which model is asked under another name, and where. Outcomes that
+ * were reported under other ones say nothing of these. Undefined where the names say all.
  */
 export function evidenceFingerprint(
   fingerprint: string,
   gates: readonly GateConfig[],
   ladder: readonly Model[],
+  providers: Named<Provider>,
 ): string | undefined {
   const renamed = ladder.filter(({ model, upstreamModel }) => !model.endsWith(`/${upstreamModel}`)).map(namesOf)
-  if (gates.length === 0 && renamed.length === 0) return undefined
+  const asked = [...ladder, ...gates.flatMap(gate => Object.values(modelsOfGate(gate.kind, gate)))]
+  const hosts = asked.flatMap(model => {
+    const provider = model ? providers[model.provider] : undefined
+    return provider === undefined || isVendor(provider) ? [] : [[provider.id, hostOf(provider)] as const]
+  })
+  if (gates.length === 0 && renamed.length === 0 && hosts.length === 0) return undefined
   const set = gates.map(gate => ({
     ...Object.fromEntries(Object.entries(gate).filter(([name]) => !RUNNING.has(name))),
     ...mapNamed(modelsOfGate(gate.kind, gate), model => model && namesOf(model)),
   }))
-  return sha256Hex(canonicalize({ fingerprint, gates: set, models: renamed }))
+  return sha256Hex(canonicalize({ fingerprint, gates: set, models: renamed, hosts: named(hosts) }))
 }
+
+const hostOf = ({ baseUrl, region, project, apiVersion }: Provider) => ({ baseUrl, region, project, apiVersion })
 
 const namesOf = ({ model, upstreamModel }: Model) => ({ model, upstreamModel })
 

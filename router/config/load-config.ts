@@ -114,7 +114,15 @@ function resolveConfig(problems: Problems, document: Record<string, unknown>, op
   }
   const gates = resolveGates(tables.gates, { problems, models, host })
   const budget = resolveBudget(tables.budget)
-  const routes = resolveRoutes(tables.routes, { problems, models, gates, defaults: tables.defaults, budget, mode })
+  const routes = resolveRoutes(tables.routes, {
+    problems,
+    providers,
+    models,
+    gates,
+    defaults: tables.defaults,
+    budget,
+    mode,
+  })
   if (mode === 'enforce' && tables.routes.length === 0)
     problems.outside('ROUTER_MODE', 'enforce needs a routing config with a [[route]] that has a ladder')
   checkCalibration(problems, tables.calibration)

@@ -15,6 +15,10 @@ const BUILTIN = {
   openai: { dialect: 'chat', baseUrl: 'https://api.openai.com', apiKeyEnv: 'OPENAI_API_KEY' },
 } as const
 
+/** Whether it is a vendor's own host, which its id names. */
+export const isVendor = ({ id, baseUrl }: Pick<Provider, 'id' | 'baseUrl'>): boolean =>
+  (id === 'anthropic' || id === 'openai') && BUILTIN[id].baseUrl === baseUrl
+
 const UPSTREAM = { anthropic: 'ROUTER_UPSTREAM_MESSAGES', openai: 'ROUTER_UPSTREAM_CHAT' } as const
 
 export type Vars = Readonly<Record<string, string | undefined>>

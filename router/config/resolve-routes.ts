@@ -13,6 +13,7 @@ import { nameOf, type Read } from './read-table.ts'
 import { combineBudgets } from './resolve-budget.ts'
 import type { Gates } from './resolve-gates.ts'
 import type { Models } from './resolve-models.ts'
+import type { Providers } from './resolve-providers.ts'
 import { type DefaultsTable, globKeys, type MatchTable, type RouteTable } from './route-table.ts'
 import type { Budget, Route, RouteMatch, Rung } from './routing-config.ts'
 import type { Row, Rows } from './schema.ts'
@@ -22,6 +23,7 @@ const MAX_RUNGS = 16
 
 interface Deps {
   problems: Problems
+  providers: Providers
   models: Models
   gates: Gates
   defaults: Read<DefaultsTable>
@@ -88,7 +90,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
   const match = resolveMatch(table.match ?? {})
   const fingerprint = routeFingerprint(match, keys.ladder ?? [], gates)
   const set = gates.flatMap(id => (deps.gates.own.has(id) ? (deps.gates.usable[id] ?? []) : []))
-  const evidence = evidenceFingerprint(fingerprint, set, ladder)
+  const evidence = evidenceFingerprint(fingerprint, set, ladder, deps.providers.usable)
   return {
     ix,
     match,
