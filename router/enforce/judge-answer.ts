@@ -10,7 +10,7 @@ import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-con
 import type { Gate, GateSubject, ModelCall, ModelCalls, Question } from '../gates/gate.ts'
 import { runGate } from '../gates/run-gate.ts'
 import { decide, runGates } from '../gates/run-gates.ts'
-import type { AnsweredCall } from './call-upstream.ts'
+import type { AnsweredCall, CallResult } from './call-upstream.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { type EarlyAnswer, type EarlyOut, earlyAnswer } from './early-answer.ts'
 import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
@@ -139,7 +139,12 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
     bill(costNano)
     if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
     const { errorClass } = made.call
-    return { kind: 'failed', reason: errorClass, isFault: errorClass !== 'client_abort', costNano }
+    return {
+      kind: 'failed',
+      reason: errorClass,
+      isFault: errorClass !== 'client_abort' && !refusesQuestion(made.call),
+      costNano,
+    }
   }
 
   return {
@@ -186,6 +191,11 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
       )
     },
   }
+}
+
+/** Too long, or what a model is not asked: a client writes that, who could otherwise switch the gate off for others. */
+function refusesQuestion({ kind, status }: CallResult): boolean {
+  return kind === 'refused' && (status === 400 || status === 413 || status === 422)
 }
 
 const unmade = (reason: string): ModelCall => ({ kind: 'failed', reason, isFault: false, costNano: 0 })

@@ -225,6 +225,20 @@ describe('a judge', () => {
   })
 
   it.each([
+    [413, { type: 'invalid_request_error', message: 'request too large' }],
+    [400, { code: 'context_length_exceeded', message: 'maximum context length is 8192 tokens' }],
+    [400, { code: 'content_filter', message: 'the prompt was filtered' }],
+  ])('is not switched off for others by questions that its model refuses with %i %j', async (status, error) => {
+    at = { court: answer(status, JSON.stringify({ error })) }
+    const budget = 'error_budget = { window = 4, min_runs = 2, max_error = 0.5, probe_after_s = 3600 }'
+    const router = await start({ gate: `${JUDGE}\n${budget}` })
+    for (let i = 0; i < 4; i++) await router.post('/v1/messages', ASK)
+    at = { court: says('{"score":0.2}') }
+    await router.post('/v1/messages', ASK)
+    expect(onlyGate((await router.receipts()).at(-1)!)).toMatchObject({ verdict: 'fail', score: 0.2 })
+  })
+
+  it.each([
     ['the rung itself', 'large/best', 'some-other'],
     ['what the upstream says it is', 'court/judge-1', 'judge-1-2026-05-01'],
   ])('never grades its own answer, known as %s', async (_, model, named) => {
