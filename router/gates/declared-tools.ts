@@ -3,7 +3,7 @@ import { tryParseJson } from '../../shared/dialects/json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject } from '../../shared/dialects/json-value.ts'
 import { readSchema, type SchemaDraft, schemaValidator } from '../config/json-schema.ts'
 import type { GateRequest } from './gate.ts'
-import { costlyKeywords } from './schema-value.ts'
+import { costlyKeywords, sizeOf } from './schema-value.ts'
 
 /** How the arguments of one tool are to be checked. */
 export type ToolCheck =
@@ -11,10 +11,17 @@ export type ToolCheck =
   | { readonly kind: 'text' }
   /** JSON of any shape: the request says no more, as for a tool that the provider defines. */
   | { readonly kind: 'any' }
-  | { readonly kind: 'inline'; readonly validator: Validator }
-  | { readonly kind: 'costly'; readonly schema: string; readonly draft: SchemaDraft }
+  | SchemaCheck
   /** The client's schema is none, or uses what is not supported. */
   | { readonly kind: 'bad_schema' }
+
+interface SchemaCheck {
+  readonly kind: 'schema'
+  /** Absent where the time is not bounded by the sizes of schema and value. */
+  readonly inline: { readonly validator: Validator; readonly size: number } | undefined
+  readonly schema: string
+  readonly draft: SchemaDraft
+}
 
 export interface DeclaredTools {
   /** undefined for a tool the request does not declare. */
@@ -84,9 +91,9 @@ function checkOf(given: Json | undefined): ToolCheck {
   try {
     const read = readSchema(given)
     if ('problems' in read) return { kind: 'bad_schema' }
-    if (costlyKeywords(read.schema, 'request').length > 0)
-      return { kind: 'costly', schema: JSON.stringify(read.schema), draft: read.draft }
-    return { kind: 'inline', validator: schemaValidator(read) }
+    const isBounded = costlyKeywords(read.schema, 'request').length === 0
+    const inline = isBounded ? { validator: schemaValidator(read), size: sizeOf(read.schema) } : undefined
+    return { kind: 'schema', inline, schema: JSON.stringify(read.schema), draft: read.draft }
   } catch (error) {
     // Nested deeper than the stack: nothing a model can be judged by.
     if (error instanceof RangeError) return { kind: 'bad_schema' }

@@ -33,6 +33,18 @@ function placeOf(errors: readonly OutputUnit[]): string {
   return inner === undefined ? 'false' : `${inner.keyword} at ${inner.keywordLocation}`
 }
 
+/** The values in a value, itself among them; what has more than fit into `most` is as good as endless. */
+export function sizeOf(value: unknown, most = Number.POSITIVE_INFINITY): number {
+  const open = [value]
+  let size = 0
+  for (let one = open.pop(); size <= most; one = open.pop()) {
+    size += 1
+    if (typeof one === 'object' && one !== null) for (const member of Object.values(one)) open.push(member)
+    if (open.length === 0) return size
+  }
+  return Number.POSITIVE_INFINITY
+}
+
 /** Time is not bounded by the sizes of the schema and the value: backtracking, or every pair of items. */
 const UNBOUNDED = ['pattern', 'patternProperties', 'format', 'uniqueItems']
 /** A chain of references, each used twice, doubles the work with each link; one that leads back to itself, with each level of the value. */

@@ -139,6 +139,21 @@ describe('tool-args', () => {
     expect([await say('code', '{"code":"abc"}'), await say('weather', '{"city":"B"}')]).toEqual(['abstain', 'pass'])
   })
 
+  it('ends a schema of a client that asks much of each of many values', async () => {
+    const parameters = {
+      properties: { list: { items: { allOf: Array.from({ length: 20_000 }, () => ({ type: 'integer' })) } } },
+    }
+    const request = { model: 'auto', messages, tools: [{ type: 'function', function: { name: 'much', parameters } }] }
+    const args = JSON.stringify({ list: Array.from({ length: 2000 }, (_, i) => i) })
+    const running = toolArgsGate(config, workers)(
+      inputOf({ calls: [['much', args]] }, { request }),
+      AbortSignal.timeout(150),
+    )
+    await expect(running).rejects.toThrow('timeout')
+    const few = toolArgsGate(config)(inputOf({ calls: [['much', '{"list":[1,2]}']] }, { request }), never)
+    expect((await few).verdict).toBe('pass')
+  })
+
   it('ends a schema of a client that doubles its work with each reference', async () => {
     const links = Array.from({ length: 40 }, (_, i) => [
       `d${i}`,

@@ -6,7 +6,7 @@ import { type DeclaredTools, declaredTools, type ToolCheck } from '../declared-t
 import { defineGate } from '../define-gate.ts'
 import { fail, type GateVerdict, isTruncated, PASS } from '../gate.ts'
 import type { RegexAnswer, RegexRunner } from '../regex-runner.ts'
-import { checkValue } from '../schema-value.ts'
+import { checkValue, sizeOf } from '../schema-value.ts'
 
 export interface Tools {
   /** null allows every tool. */
@@ -74,6 +74,9 @@ async function checkCall(
   return answer.verdict === 'fail' ? no(`arguments do not match the schema (${keywordOf(answer.reason)})`) : answer
 }
 
+/** Every part of a schema over every value: some 50 ms at most on the thread that serves requests. */
+const MOST_STEPS = 200_000
+
 async function checkArguments(
   check: ToolCheck | undefined,
   runner: RegexRunner | undefined,
@@ -82,12 +85,14 @@ async function checkArguments(
   signal: AbortSignal,
 ): Promise<RegexAnswer> {
   switch (check?.kind) {
-    case 'inline':
-      return checkValue(check.validator, value)
-    case 'costly':
+    case 'schema': {
+      const { inline, schema, draft } = check
+      const isQuick = inline !== undefined && inline.size * sizeOf(value, MOST_STEPS / inline.size) <= MOST_STEPS
+      if (isQuick) return checkValue(inline.validator, value)
       return runner === undefined
         ? unsure('this host cannot run the schema of the tool in bounded time')
-        : runner.run({ kind: 'schema', schema: check.schema, draft: check.draft, value: text }, signal)
+        : runner.run({ kind: 'schema', schema, draft, value: text }, signal)
+    }
     case 'bad_schema':
       return unsure('bad_tool_schema')
     default:
