@@ -28,8 +28,12 @@ export function many(value: number, one: string, more = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : more}`
 }
 
-export function percent(part: number): string {
-  return `${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\u00a0%`
+/** A part of a whole. Nearly all does not read as all, nor a little as nothing. */
+export function percent(part: number, digits = part !== 0 && Math.abs(part) < 0.1 ? 1 : 0): string {
+  const size = Math.abs(part)
+  if (size > 0 && size < 0.0005) return `${part < 0 ? '-' : ''}<0.1\u00a0%`
+  const words = (part * 100).toFixed(part === 1 ? 0 : digits)
+  return `${size < 1 && Math.abs(Number(words)) === 100 ? words.replace(/100(\.0)?/, '99.9') : words}\u00a0%`
 }
 
 export function milliseconds(value: number | null): string {

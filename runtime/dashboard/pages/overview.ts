@@ -97,7 +97,7 @@ function tiles(root: string, { range, open, total, before }: Overview): Html {
   const tile = (name: string, value: Shown, note: Shown, look = '') =>
     html`<div class="tile ${look}"><dt>${name}</dt><dd><span class="big">${value}</span><span class="note">${note}</span></dd></div>`
   return html`<dl class="tiles">
-${tile('Success rate', success === undefined ? '–' : share1(success), success === undefined || earlier === undefined ? NEW : points(success - earlier, ago), success !== undefined && success < 0.9 ? 'poor' : '')}
+${tile('Success rate', success === undefined ? '–' : percent(success, 1), success === undefined || earlier === undefined ? NEW : points(success - earlier, ago), success !== undefined && success < 0.9 ? 'poor' : '')}
 ${tile('Runs ended', count(ended(total)), change(ended(total), ended(before), ago))}
 ${tile('Median latency', took(total.p50Ms), change(total.p50Ms, before.p50Ms, ago, 'lower'))}
 ${tile('95 % within', took(total.p95Ms), change(total.p95Ms, before.p95Ms, ago, 'lower'))}
@@ -110,7 +110,6 @@ ${tile('Running', html`<a href="${root}runs?status=running">${count(open.running
 /** Where the time before had nothing of it. */
 const NEW = 'no earlier runs'
 const took = (ms: number | null): string => (ms === null ? '–' : duration(ms))
-const share1 = (part: number): string => `${(Math.floor(part * 1000) / 10).toFixed(part === 1 ? 0 : 1)}\u00a0%`
 
 function points(by: number, ago: string): Html {
   const size = Math.abs(by * 100)
@@ -203,7 +202,7 @@ function modelRows({ models }: Overview): Html {
     ['Model', { num: 'Runs' }, { num: 'Failed' }, { num: 'Cost' }],
     used.map(one => {
       const success = successOf(one)
-      const failed = success === undefined ? '–' : share1(1 - success)
+      const failed = success === undefined ? '–' : percent(1 - success, 1)
       const isPoor = success !== undefined && success < 0.9
       return [
         one.model ?? 'others',
