@@ -27,6 +27,9 @@ export function icon(name: IconName): SVGElement {
   return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: `#i-${name}` }))
 }
 
+/** The key is of a text that is being composed, such as a Japanese word. Safari ends that before the key that ends it, and leaves its code alone. */
+export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229
+
 /** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
 export function part<T extends Element = HTMLElement>(selector: string, within: ParentNode = document): T {
   const found = within.querySelector<T>(selector)

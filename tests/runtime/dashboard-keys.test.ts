@@ -94,6 +94,49 @@ if (hasChromium()) {
       expect(await page.evaluate(() => document.activeElement?.matches('[data-card]'))).toBe(false)
     })
 
+    it('leaves the Enter that ends a composed word to the word: Safari says so by the code of the key alone', async () => {
+      const { id } = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'asker' })
+      const enter = (selector: string) =>
+        page.locator(selector).evaluate(field => {
+          const of = { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }
+          return field.dispatchEvent(new KeyboardEvent('keydown', of))
+        })
+      await page.goto(at(`sessions/${id}`))
+      await page.fill('#say textarea', 'にほん')
+      expect(await enter('#say textarea')).toBe(true)
+      expect(await page.inputValue('#say textarea')).toBe('にほん')
+      await page.fill('#say textarea', '')
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('aske')
+      await page.waitForSelector('#palette-0:has-text("asker")')
+      await enter('dialog [role=combobox]')
+      await page.waitForTimeout(300)
+      expect(page.url()).toBe(at(`sessions/${id}`))
+      await page.keyboard.press('Escape')
+    })
+
+    it('decides once by a key that is held down', async () => {
+      const manifest = { model: 'demo/echo', tools: ['wait'], approvals: { tools: ['wait'] } }
+      await fixture.call('POST', '/v1/agents', { name: 'waiter', manifest })
+      const run = { agentName: 'waiter', input: { prompt: '/call wait {"seconds":0.01}' } }
+      for (let i = 0; i < 3; i++) await fixture.call('POST', '/v1/runs', run)
+      const pending = () => fixture.call<Approval[]>('GET', '/v1/approvals?status=pending')
+      await eventually(async () => expect((await pending()).length).toBeGreaterThanOrEqual(3))
+      const before = await pending()
+      await page.goto(at('approvals'))
+      await page.evaluate(() => localStorage.clear())
+      await page.locator('[data-card]:has-text("waiter") >> nth=0').focus()
+      await page.keyboard.down('a')
+      await eventually(async () => expect(await pending()).toHaveLength(before.length - 1))
+      // As a keyboard repeats it.
+      for (let i = 0; i < 5; i++) {
+        await page.keyboard.down('a')
+        await page.waitForTimeout(100)
+      }
+      await page.keyboard.up('a')
+      expect(await pending()).toHaveLength(before.length - 1)
+    })
+
     it('is drawn in the colours that the reader chose, from the first moment of the next page', async () => {
       await page.emulateMedia({ colorScheme: 'light' })
       await page.goto(at(''))

@@ -1,4 +1,4 @@
-import { el } from '../../../../shared/browser/dom.ts'
+import { el, isComposing } from '../../../../shared/browser/dom.ts'
 import type { Member } from '../../manifest-help.ts'
 
 const MOST = 12
@@ -75,7 +75,7 @@ export function completeNames(editor: HTMLTextAreaElement, members: readonly Mem
       draw()
       return
     }
-    if (found === undefined) return
+    if (found === undefined || isComposing(event)) return
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (by !== undefined) at = (at + by + list.children.length) % list.children.length
     else if (event.key === 'Enter') take(at)

@@ -1,4 +1,4 @@
-import { el, part } from '../../../../shared/browser/dom.ts'
+import { el, isComposing, part } from '../../../../shared/browser/dom.ts'
 import { money } from '../../../../shared/browser/figures.ts'
 import { root, send } from '../shell/page-api.ts'
 import { refresh } from '../shell/refresh.ts'
@@ -118,7 +118,7 @@ form?.addEventListener('submit', async event => {
   field.focus()
 })
 form?.addEventListener('keydown', event => {
-  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+  if (event.key === 'Enter' && !event.shiftKey && !isComposing(event)) {
     event.preventDefault()
     form.requestSubmit()
   }

@@ -37,8 +37,9 @@ export function keys(): void {
       location.href = root + page
       return
     }
-    const act = ACTS[event.key]
-    if (act?.()) event.preventDefault()
+    // A key that is held goes through rows, and decides nothing but what it was pressed for.
+    if (event.repeat && event.key !== 'j' && event.key !== 'k') return
+    if (ACTS[event.key]?.()) event.preventDefault()
   })
 }
 

@@ -1,4 +1,4 @@
-import { el } from '../../../../shared/browser/dom.ts'
+import { el, isComposing } from '../../../../shared/browser/dom.ts'
 import { visible } from '../text/foreign-text.ts'
 import { root } from './page-api.ts'
 
@@ -73,6 +73,7 @@ export function openPalette(): void {
     }, QUIET_MS)
   })
   field.addEventListener('keydown', event => {
+    if (isComposing(event)) return
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     const chosen = shown[at]
     if (event.key === 'Enter' && chosen !== undefined) go(chosen)
