@@ -54,6 +54,8 @@ export class ExportCommand extends ServiceCommand {
         }
       }
     }
+    // A key that was made meanwhile may have signed what was written last.
+    await this.write('keys.json', await client.receipts.keys())
     this.say(`${counted(written, 'run')} written to ${this.to}`)
     if (open > 0)
       this.context.stderr.write(

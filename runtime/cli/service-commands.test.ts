@@ -1,10 +1,14 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../scripts/bench/free-port.ts'
 import { typed } from '../../shared/cli/testing/typed.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { runtimeProgram } from './commands.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
@@ -187,6 +191,48 @@ describe('runtime export', () => {
     expect((JSON.parse(await readFile(file('run'), 'utf8')) as Run).input).toEqual({ prompt: 'one' })
     expect((await fixture.run('export')).code).toBe(2)
   })
+})
+
+describe('a signing key that is renewed while runs are read', () => {
+  beforeAll(() => fixture.call('POST', '/v1/agents', { name: 'signed' }))
+
+  /** The service behind an address that, when runs are listed first, renews the key and ends a run under the new one. */
+  async function renewing() {
+    let renewed: Promise<string> | undefined
+    async function renew(): Promise<string> {
+      const { out } = await fixture.run('keys', 'rotate')
+      for (;;) {
+        const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'signed', input: { prompt: 'one' } })
+        await fixture.call('GET', `/v1/runs/${id}/events`)
+        const { payload } = await fixture.call<Receipt>('GET', `/v1/runs/${id}/receipt`)
+        if (payload.keyId === out.trim()) return id
+        await pause(200)
+      }
+    }
+    const server = createServer(async (request, response) => {
+      if (request.url?.startsWith('/v1/runs?')) await (renewed ??= renew())
+      const { authorization = '' } = request.headers
+      const answer = await fetch(fixture.env().PLATFORM_URL + request.url, { headers: { authorization } })
+      const link = answer.headers.get('link')
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...(link !== null && { link }) })
+      response.end(await answer.text())
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return {
+      run: (...args: string[]) => fixture.run(...args, '--url', url),
+      id: async () => (await renewed)!,
+      [Symbol.asyncDispose]: async () => void server.close(),
+    }
+  }
+
+  it('is in the list beside what is exported', async () => {
+    await using service = await renewing()
+    const to = join(fixture.folder, 'renewed')
+    expect((await service.run('export', '--all', '--to', to)).code).toBe(0)
+    const receipt = join(to, `${await service.id()}.receipt.json`)
+    expect(await fixture.run('verify', receipt, '--key', join(to, 'keys.json'))).toMatchObject({ code: 0 })
+  }, 60_000)
 })
 
 describe('runtime archive', () => {
