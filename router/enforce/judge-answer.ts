@@ -33,6 +33,7 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
     candidate,
     request: { body: inbound.body, facts: inbound.facts, dialect: inbound.dialect },
     traceId,
+    tenantId,
     api: inbound.dialect,
     rung: rung.rung,
     model: rung.model,

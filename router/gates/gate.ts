@@ -20,6 +20,7 @@ export interface GateSubject {
   readonly candidate: Candidate
   readonly request: GateRequest
   readonly traceId: string
+  readonly tenantId: string
   /** The inbound dialect. */
   readonly api: DialectName
   readonly rung: number

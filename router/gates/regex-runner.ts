@@ -27,6 +27,6 @@ export type RegexAnswer =
   | { readonly verdict: 'error'; readonly reason: string }
 
 export interface RegexRunner {
-  /** Rejects with the signal's reason as soon as it aborts, and stops the work. */
-  run(job: RegexJob, signal: AbortSignal): Promise<RegexAnswer>
+  /** Rejects with the signal's reason as soon as it aborts, and stops the work. Tenants that wait take turns. */
+  run(job: RegexJob, signal: AbortSignal, tenantId?: string): Promise<RegexAnswer>
 }

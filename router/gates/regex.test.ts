@@ -37,4 +37,15 @@ describe('regex', () => {
     expect(results[0]).toMatchObject({ verdict: 'abstain', reason: 'timeout' })
     expect(results[0]!.latency_ms).toBeLessThan(2000)
   })
+
+  it('judges the answers of one tenant while those of another take all the time there is', async () => {
+    const gate = gateOf({ timeoutMs: 5000, mustNot: ['^(a|a)*$', 'secret'] })
+    const leave = new AbortController()
+    const judge = (tenantId: string, text: string, signal: AbortSignal) =>
+      runGates({ gates: [gate], subject: { ...subjectOf([{ text }]), tenantId }, signal })
+    const hanging = Array.from({ length: 4 }, () => judge('a', `${'a'.repeat(50)}!`, leave.signal))
+    expect((await judge('b', 'a secret', never)).results[0]).toMatchObject({ reason: 'must_not[1] matches' })
+    leave.abort()
+    expect((await Promise.all(hanging)).map(({ results }) => results[0]?.reason)).toEqual(Array(4).fill('cancelled'))
+  })
 })

@@ -43,7 +43,7 @@ export async function runGate(
     return { verdict, outcome, costNano: sumNano(costs), endedAt: clock.monotonic() }
   }
   try {
-    const giveBack = await gate.slots.take(own.signal)
+    const giveBack = await gate.slots.take(own.signal, input.tenantId)
     running = settle(gate, input, own.signal)
     void running.then(giveBack)
     const verdict = tidy(await beforeAbort(running, own.signal))

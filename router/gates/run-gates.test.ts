@@ -215,6 +215,19 @@ describe('runGates', () => {
     expect([gate, most]).toEqual(['pass', 3])
   })
 
+  it('lets the tenants that wait for a slot take turns', async () => {
+    const order: string[] = []
+    const run: Gate['run'] = async ({ tenantId }) => {
+      order.push(tenantId)
+      await new Promise(resolve => setImmediate(resolve))
+      return { verdict: 'pass' }
+    }
+    const gates = [fakeGate({ id: 'g', slots: createSlots(1), run })]
+    const tenants = ['a', 'a', 'a', 'a', 'a', 'b']
+    await Promise.all(tenants.map(tenantId => runGates({ gates, subject: { ...one, tenantId }, signal: never })))
+    expect(order).toEqual(['a', 'a', 'b', 'a', 'a', 'a'])
+  })
+
   it('leaves out a disabled gate: fail-open is skipped, fail-closed counts as a fail', async () => {
     const gates = [hangs('open', { costNano: 9 }), hangs('shut', { onAbstain: 'fail-closed' })]
     const both = await runGates({ gates, subject: one, signal: never, isDisabled: () => true })

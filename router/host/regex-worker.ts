@@ -1,4 +1,5 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { createTurns } from '../../shared/time/slots.ts'
 import { regexJobs } from '../gates/regex-job.ts'
 import type { RegexAnswer, RegexJob, RegexRunner } from '../gates/regex-runner.ts'
 
@@ -8,6 +9,7 @@ const HEAP_MB = 512
 
 interface Task {
   readonly job: RegexJob
+  readonly tenantId: string
   readonly settle: { resolve(answer: RegexAnswer): void; reject(reason: unknown): void }
 }
 
@@ -26,7 +28,7 @@ export interface RegexWorkers extends RegexRunner {
  */
 export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers {
   const threads = new Set<Thread>()
-  const waiting: Task[] = []
+  const waiting = createTurns<Task>()
   let closed = false
 
   function startThread(): Thread {
@@ -64,19 +66,22 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
   }
 
   function pump(): void {
-    while (waiting.length > 0 && !closed) {
+    while (!closed) {
       const idle = [...threads].find(({ task }) => task === undefined)
-      if (idle === undefined && threads.size >= size) return
+      const isFull = idle === undefined && threads.size >= size
+      // A tenant that has no thread does not wait for those of others, which may take all their time.
+      if (isFull && threads.size >= 2 * size) return
+      const task = waiting.next(party => !isFull || ![...threads].some(one => one.task?.tenantId === party))
+      if (task === undefined) return
       const thread = idle ?? startThread()
-      thread.task = waiting.shift()!
+      thread.task = task
       thread.worker.ref()
-      thread.worker.postMessage(thread.task.job)
+      thread.worker.postMessage(task.job)
     }
   }
 
   function abandon(task: Task): void {
-    const at = waiting.indexOf(task)
-    if (at >= 0) waiting.splice(at, 1)
+    waiting.remove(task.tenantId, task)
     const thread = [...threads].find(one => one.task === task)
     if (thread === undefined) return
     drop(thread)
@@ -85,14 +90,14 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
   }
 
   return {
-    run(job, signal) {
+    run(job, signal, tenantId = '') {
       return new Promise((resolve, reject) => {
         if (signal.aborted || closed) {
           reject(signal.aborted ? signal.reason : new Error('the regex workers are closed'))
           return
         }
-        const task = taskOf(job, signal, { resolve, reject }, abandon)
-        waiting.push(task)
+        const task = taskOf({ job, tenantId }, signal, { resolve, reject }, abandon)
+        waiting.add(tenantId, task)
         pump()
       })
     },
@@ -100,7 +105,7 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
     async close() {
       closed = true
       const gone = new Error('the regex workers are closed')
-      for (const task of waiting.splice(0)) task.settle.reject(gone)
+      for (const task of waiting.all()) task.settle.reject(gone)
       await Promise.all(
         [...threads].map(thread => {
           drop(thread)?.settle.reject(gone)
@@ -113,7 +118,7 @@ export function regexWorkers({ size = 2 }: { size?: number } = {}): RegexWorkers
 
 /** A job with what settles it, once: its answer, the end of its thread, or the signal, by which it is abandoned. */
 function taskOf(
-  job: RegexJob,
+  asked: Pick<Task, 'job' | 'tenantId'>,
   signal: AbortSignal,
   { resolve, reject }: Task['settle'],
   abandon: (task: Task) => void,
@@ -124,7 +129,7 @@ function taskOf(
   }
   const free = () => signal.removeEventListener('abort', onAbort)
   const task: Task = {
-    job,
+    ...asked,
     settle: {
       resolve(answer) {
         free()

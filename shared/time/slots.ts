@@ -1,16 +1,16 @@
 export type Slots = ReturnType<typeof createSlots>
 
-/** A limit on what goes on at once; who comes first is served first. */
+/** A limit on what goes on at once; of one party who comes first is served first, and the parties that wait take turns. */
 export function createSlots(limit: number) {
   let free = limit
-  const waiting: (() => void)[] = []
+  const waiting = createTurns<() => void>()
 
   function slot(): () => void {
     let held = true
     return () => {
       if (!held) return
       held = false
-      const next = waiting.shift()
+      const next = waiting.next()
       if (next === undefined) free += 1
       else next()
     }
@@ -18,7 +18,7 @@ export function createSlots(limit: number) {
 
   return {
     /** Resolves to the function that gives the slot back; rejects with the signal's reason. */
-    take(signal?: AbortSignal): Promise<() => void> {
+    take(signal?: AbortSignal, party = ''): Promise<() => void> {
       return new Promise((resolve, reject) => {
         if (signal?.aborted) {
           reject(signal.reason)
@@ -30,16 +30,46 @@ export function createSlots(limit: number) {
           return
         }
         const onAbort = () => {
-          waiting.splice(waiting.indexOf(turn), 1)
+          waiting.remove(party, turn)
           reject(signal?.reason)
         }
         const turn = () => {
           signal?.removeEventListener('abort', onAbort)
           resolve(slot())
         }
-        waiting.push(turn)
+        waiting.add(party, turn)
         signal?.addEventListener('abort', onAbort, { once: true })
       })
     },
+  }
+}
+
+/** A queue for each party; the parties take turns, so one that brings much waits for itself alone. */
+export function createTurns<T>() {
+  const queues = new Map<string, T[]>()
+  return {
+    add(party: string, one: T): void {
+      const queue = queues.get(party)
+      if (queue === undefined) queues.set(party, [one])
+      else queue.push(one)
+    },
+    /** The next one of a party that may have its turn now. */
+    next(mayGo: (party: string) => boolean = () => true): T | undefined {
+      for (const [party, queue] of queues) {
+        if (!mayGo(party)) continue
+        const one = queue.shift()
+        queues.delete(party)
+        if (queue.length > 0) queues.set(party, queue)
+        return one
+      }
+      return undefined
+    },
+    remove(party: string, one: T): void {
+      const queue = queues.get(party) ?? []
+      const at = queue.indexOf(one)
+      if (at >= 0) queue.splice(at, 1)
+      if (queue.length === 0) queues.delete(party)
+    },
+    all: (): T[] => [...queues.values()].flat(),
   }
 }

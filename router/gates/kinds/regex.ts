@@ -47,9 +47,9 @@ export const regex = defineGate({
           'a pattern can take any time, and this host has no worker threads to stop it: use an http gate or run on Node',
       }
     return {
-      async run({ choice }, signal) {
+      async run({ choice, tenantId }, signal) {
         const text = window === null ? choice.text : firstChars(choice.text, window)
-        return verdictOf(await regexRunner.run({ kind: 'patterns', text, must, mustNot, flags }, signal))
+        return verdictOf(await regexRunner.run({ kind: 'patterns', text, must, mustNot, flags }, signal, tenantId))
       },
     }
   },

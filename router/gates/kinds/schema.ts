@@ -49,7 +49,9 @@ export const schema = defineGate({
       async run(input, signal) {
         const read = jsonOf(config, input)
         if ('verdict' in read) return read
-        return verdictOf(await regexRunner.run({ kind: 'schema', schema, draft, value: read.text }, signal))
+        return verdictOf(
+          await regexRunner.run({ kind: 'schema', schema, draft, value: read.text }, signal, input.tenantId),
+        )
       },
     }
   },

@@ -5,7 +5,7 @@ import { flag, uniqueList } from '../../config/table-fields.ts'
 import { type DeclaredTools, declaredTools, type ToolCheck } from '../declared-tools.ts'
 import { defineGate } from '../define-gate.ts'
 import { fail, type GateVerdict, isTruncated, PASS } from '../gate.ts'
-import type { RegexAnswer, RegexRunner } from '../regex-runner.ts'
+import type { RegexAnswer, RegexJob } from '../regex-runner.ts'
 import { checkValue, sizeOf } from '../schema-value.ts'
 
 export interface Tools {
@@ -40,9 +40,10 @@ export const toolArgs = defineGate({
       if (toolCalls.length === 0) return PASS
       if (isTruncated(input)) return fail('truncated')
       const tools = declaredTools(input.request)
+      const run: Run | undefined = regexRunner && (job => regexRunner.run(job, signal, input.tenantId))
       let unsure: GateVerdict | undefined
       for (const [i, call] of toolCalls.entries()) {
-        const answer = await checkCall(config, tools, regexRunner, call, signal)
+        const answer = await checkCall(config, tools, run, call)
         if (answer.verdict === 'fail') return fail(`call ${i}: ${answer.reason}`)
         if (answer.verdict === 'error') unsure ??= { verdict: 'abstain', reason: `call ${i}: ${answer.reason}` }
       }
@@ -54,12 +55,14 @@ export const toolArgs = defineGate({
 const no = (reason: string): RegexAnswer => ({ verdict: 'fail', reason })
 const unsure = (reason: string): RegexAnswer => ({ verdict: 'error', reason })
 
+/** Where what can take long runs, within the time of the gate. */
+type Run = (job: RegexJob) => Promise<RegexAnswer>
+
 async function checkCall(
   { allow, deny, requireKnown }: Tools,
   tools: DeclaredTools,
-  runner: RegexRunner | undefined,
+  run: Run | undefined,
   call: ToolCall,
-  signal: AbortSignal,
 ): Promise<RegexAnswer> {
   if (deny.includes(call.name)) return no('denied tool')
   if (allow !== null && !allow.includes(call.name)) return no('tool not allowed')
@@ -70,7 +73,7 @@ async function checkCall(
   const text = call.arguments.trim() === '' ? '{}' : call.arguments
   const value = tryParse(text)
   if (value === undefined) return no('arguments are not JSON')
-  const answer = await checkArguments(check, runner, text, value, signal)
+  const answer = await checkArguments(check, run, text, value)
   return answer.verdict === 'fail' ? no(`arguments do not match the schema (${keywordOf(answer.reason)})`) : answer
 }
 
@@ -79,19 +82,18 @@ const MOST_STEPS = 200_000
 
 async function checkArguments(
   check: ToolCheck | undefined,
-  runner: RegexRunner | undefined,
+  run: Run | undefined,
   text: string,
   value: unknown,
-  signal: AbortSignal,
 ): Promise<RegexAnswer> {
   switch (check?.kind) {
     case 'schema': {
       const { inline, schema, draft } = check
       const isQuick = inline !== undefined && inline.size * sizeOf(value, MOST_STEPS / inline.size) <= MOST_STEPS
       if (isQuick) return checkValue(inline.validator, value)
-      return runner === undefined
+      return run === undefined
         ? unsure('this host cannot run the schema of the tool in bounded time')
-        : runner.run({ kind: 'schema', schema, draft, value: text }, signal)
+        : run({ kind: 'schema', schema, draft, value: text })
     }
     case 'bad_schema':
       return unsure('bad_tool_schema')

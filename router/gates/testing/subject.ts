@@ -34,6 +34,7 @@ export function subjectOf(
     candidate: { dialect, id: 'a1', model: 'small', choices, tokens: null, billing: PLAIN_BILLING },
     request: requestOf(dialect, request ?? { model: 'auto', messages: [{ role: 'user', content: 'hi' }] }),
     traceId: '0190a1b2-0000-7000-8000-000000000001',
+    tenantId: 'default',
     api: dialect,
     rung: 0,
     model: 'lab/small',
