@@ -1,6 +1,7 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, rateLimitedLog, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
+import { toUsd } from '../shared/money/money.ts'
 import { type BuiltinPrices, loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
 import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
@@ -31,6 +32,7 @@ import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/store-feedback.ts'
 import { createErrorBudgets, gateChanges } from './gates/error-budgets.ts'
 import { gateProbes } from './gates/gate-probes.ts'
+
 import { keepLearning } from './learning/save-learning.ts'
 import { calibrationMetrics, liveMetrics, refusalMetrics } from './metrics/live-metrics.ts'
 import type { RouterOptions } from './options.ts'
@@ -169,7 +171,8 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     clock,
     onChange: gateChanges(log.target('router.gates')),
   })
-  const probes = gateProbes(errorBudgets, clock)
+  const probed = metrics.counter('router_gate_probe_cost_usd_total', 'Spent on trying gates that were switched off.')
+  const probes = gateProbes(errorBudgets, clock, (tenant, cost) => probed.add(toUsd(cost), { tenant }))
   const counts = refusalMetrics(metrics)
   const callLog = log.target('router.calls')
   const outHeaders = options.responseHeaders ?? true

@@ -28,8 +28,8 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
     plan.gates.filter(({ id }) => deps.errorBudgets.isDisabled(tenantId, id)).map(({ id }) => id),
   )
   /** What the calls of its gates have cost, which is on the account of the request. */
-  let billed = 0
-  const subjectOf = (candidate: Candidate): GateSubject => ({
+  const calls = { billed: 0 }
+  const subjectOf = (candidate: Candidate, made = calls): GateSubject => ({
     candidate,
     request: { body: inbound.body, facts: inbound.facts, dialect: inbound.dialect },
     traceId,
@@ -38,7 +38,7 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
     rung: rung.rung,
     model: rung.model,
     upstreamModel: rung.upstreamModel,
-    models: gateCalls(plan, rung, deps, cost => (billed += cost)),
+    models: gateCalls(plan, rung, deps, cost => (made.billed += cost)),
   })
 
   return {
@@ -75,11 +75,17 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
         clock,
         stillOpen,
       })
-      await charge(plan, outcome.costNano - billed)
+      await charge(plan, outcome.costNano - calls.billed)
       deps.errorBudgets.record(tenantId, outcome.runs)
       if (disabled.size > 0 && !signal.aborted) {
         const off = plan.gates.filter(({ id }) => disabled.has(id))
-        deps.probes.consider({ gates: off, subject: subjectOf(call.candidate), tenantId })
+        const made = { billed: 0 }
+        deps.probes.consider({
+          gates: off,
+          subject: subjectOf(call.candidate, made),
+          tenantId,
+          charge: cost => charge(plan, cost - made.billed),
+        })
       }
       const gates = { results: outcome.results, gate: outcome.gate, score: outcome.score, cost: outcome.costNano }
       if (signal.aborted) return { verdict: 'cancelled', gates }

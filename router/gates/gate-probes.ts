@@ -11,18 +11,28 @@ export interface Probe {
   /** An answer that was decided without them. */
   readonly subject: GateSubject
   readonly tenantId: string
+  /** What a probe cost goes to the account of the request. */
+  readonly charge?: (cost: NanoUsd) => Promise<void>
 }
 
 export type GateProbes = ReturnType<typeof gateProbes>
 
 /** Tries gates that are switched off on answers that were decided without them, beside the requests (docs/spec/router.md §5.4). */
-export function gateProbes(budgets: ErrorBudgets, clock: Pick<Clock, 'monotonic'> = systemClock) {
+export function gateProbes(
+  budgets: ErrorBudgets,
+  clock: Pick<Clock, 'monotonic'> = systemClock,
+  spent: (tenantId: string, cost: NanoUsd) => void = () => undefined,
+) {
   const tasks = backgroundTasks()
   return {
     /** Returns at once. */
-    consider({ gates, subject, tenantId }: Probe): void {
+    consider({ gates, subject, tenantId, charge }: Probe): void {
       if (gates.length === 0) return
-      tasks.start(signal => probeGates({ gates, subject, tenantId, budgets, clock, signal }))
+      tasks.start(async signal => {
+        const cost = await probeGates({ gates, subject, tenantId, budgets, clock, signal })
+        if (cost > 0) spent(tenantId, cost)
+        await charge?.(cost)
+      })
     },
     settled: tasks.settled,
     /** Aborts the probes that run. */

@@ -94,3 +94,46 @@ gates = ["check"]
     expect(last?.attempts).toMatchObject([{ rung: 0, gate: 'pass', gates: [{ gate_id: 'check', verdict: 'pass' }] }])
   })
 })
+
+describe('a gate with a price', () => {
+  it('is paid by the budgets of its tenant for probes too', async () => {
+    let runs = 0
+    const clock = manualClock(new Date('2026-08-01T00:00:00Z'))
+    running = await testRouter({
+      clock,
+      gates: {
+        functions: {
+          check: () => {
+            runs += 1
+            throw new Error('the checker is down')
+          },
+        },
+      },
+      config: `
+price = [{ model = "up/a", input_per_mtok = 0, output_per_mtok = 0 }]
+provider = [{ id = "up", dialect = "messages", base_url = "${upstream.origin}", auth = "none" }]
+budget = { per_tenant_day_usd = 100 }
+[[gate]]
+id = "check"
+kind = "function"
+name = "check"
+cost_usd = 0.5
+error_budget = { window = 4, min_runs = 2, max_error = 0.4, probe_after_s = 30 }
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["up/a"]
+gates = ["check"]
+`,
+    })
+    upstream.always(answer(200, JSON.stringify(messagesAnswer())))
+    for (let i = 0; i < 5; i++) {
+      await running.post('/v1/messages', { model: 'auto', max_tokens: 9, messages: [{ role: 'user', content: 'a' }] })
+      await running.router.settled()
+      clock.advance(31_000)
+    }
+    await running.receipts()
+    const { rows } = await running.db.execute("select spent from router_budgets where key like 'tenant/%'")
+    expect([runs, rows.map(({ spent }) => spent)]).toEqual([5, [5 * 500_000_000]])
+  })
+})
