@@ -42,7 +42,7 @@ describe('router ope', () => {
     await migrate(db, 'router', routerSteps)
     const traces = Array.from({ length: 80 }, (_, i) => {
       const rung = i % 2
-      const trace = sampleTrace({ cost: 0.002 + rung * 0.001, at: Date.UTC(2026, 0, 1 + (i % 4)) })
+      const trace = sampleTrace({ session: `s${i}`, cost: 0.002 + rung * 0.001, at: Date.UTC(2026, 0, 1 + (i % 4)) })
       trace.policy = { ...trace.policy, id: 'thompson@1+eps', start_rung: rung, propensity: 0.5 }
       return { trace, failed: i % 4 === 0 }
     })

@@ -33,6 +33,7 @@ interface Start {
   tenant?: string
   failed?: boolean
   forced?: boolean
+  session?: string
 }
 
 const MODELS = ['a/small', 'b/large']
@@ -44,9 +45,10 @@ function traceOf({
   at = 0,
   tenant = 'default',
   forced,
+  session,
 }: Start): UnsealedTrace {
   const model = MODELS[rung]!
-  const sample = sampleTrace({ tenant, cost, model, at: Date.UTC(2026, 0, 1) + at })
+  const sample = sampleTrace({ tenant, cost, model, at: Date.UTC(2026, 0, 1) + at, ...(session && { session }) })
   return {
     ...sample,
     policy: { ...sample.policy, id: forced ? 'thompson@1+forced' : 'thompson@1+eps', start_rung: rung, propensity },
@@ -94,6 +96,15 @@ describe('a rehearsal over a store', () => {
     expect(failure!.ips?.value).toBeCloseTo(4 / 3, 12)
     expect(failure!.snips?.value).toBeCloseTo(4 / 6, 12)
     expect(cost).not.toHaveProperty('direct')
+  })
+
+  it.each([
+    [8, []],
+    [5, [expect.stringMatching(/^the 8 requests are of 5 sessions/)]],
+  ])('says of 8 requests of %i sessions whether its intervals are too narrow', async (sessions, said) => {
+    await keep(Array.from({ length: 8 }, (_, i) => ({ rung: i % 2, session: `s${i % sessions}` })))
+    const [cost] = await rehearse(db, { target: { startRung: 1 }, metrics: ['cost'], span: {} })
+    expect(cost!.warnings.filter(one => one.includes('sessions'))).toEqual(said)
   })
 
   it('leaves out what a header started, instead of counting it as rows that cost nothing', async () => {
