@@ -43,7 +43,7 @@ export function docsPage(document: () => Promise<object>) {
     page ??= document().then(async found => String(await render(found as Document)))
     c.header(
       'content-security-policy',
-      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     )
     c.header('cache-control', 'no-cache')
     return c.html(await page)
@@ -64,6 +64,7 @@ function render({ info, paths, components }: Document) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>${info.title}</title>
+<link rel="icon" href="ui/files/icon.svg">
 <style>${raw(STYLE)}</style>
 <header><a href="./"><strong>Waybill</strong></a></header>
 <main>

@@ -136,6 +136,22 @@ if (hasChromium()) {
       expect(await page.locator('.typing').count()).toBe(0)
     })
 
+    it('follows the answers of a chat again after its line was refused, as by a proxy or an expired login', async () => {
+      const { id } = await fixture.call<Session>('POST', '/v1/sessions', { agentName: 'clerk', title: 'Refused' })
+      let lines = 0
+      await page.route(`**/sessions/${id}/events`, route =>
+        ++lines === 1 ? route.fulfill({ status: 503 }) : route.continue(),
+      )
+      await page.goto(at(`sessions/${id}`))
+      await eventually(async () => expect(lines).toBe(1))
+      await page.fill('#say textarea', 'Is it there?')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('#talk >> text=You said: Is it there?')
+      expect(lines).toBe(2)
+      await page.unrouteAll()
+      expect(seen.complaints().filter(words => !words.includes('503'))).toEqual([])
+    })
+
     it('keeps what is said in the chat while the turn before is still being read back', async () => {
       const { id } = await fixture.call<Session>('POST', '/v1/sessions', { agentName: 'clerk', title: 'Two at once' })
       await page.goto(at(`sessions/${id}`))

@@ -14,6 +14,10 @@ it('shows every operation to people, without a key, without a script, and with e
       expect(page).toContain(`<b>${method}</b> <code>${path}</code>`)
     }
     expect(page).not.toContain('<script')
+    // A browser asks for an icon in any case; one that the policy refuses is a complaint in Firefox.
+    const [, icon = ''] = /<link rel="icon" href="([^"]+)"/.exec(page) ?? []
+    expect((await on.runtime.fetch(new Request(`http://localhost/${icon}`))).status).toBe(200)
+    expect(answer.headers.get('content-security-policy')).toContain("img-src 'self'")
     const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
     for (const [, to] of page.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(to)
   } finally {

@@ -58,6 +58,10 @@ function listen(): void {
   on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
     answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
   })
+  // Refused, so it does not come back by itself.
+  stream.addEventListener('error', () => {
+    if (stream.readyState === EventSource.CLOSED && line === stream) line = undefined
+  })
   on('session_stopped', () => {
     isOver = true
     stream.close()
@@ -83,6 +87,7 @@ const unrecorded: HTMLElement[] = []
 let turns = recordedTurns()
 
 document.addEventListener('refreshed', () => {
+  listen()
   const now = recordedTurns()
   const more = now.filter(turn => !turns.includes(turn)).length
   for (const own of unrecorded.splice(0, more)) own.remove()
@@ -94,6 +99,7 @@ form?.addEventListener('submit', async event => {
   const field = part<HTMLTextAreaElement>('textarea', form)
   const content = field.value
   if (content.trim() === '') return
+  listen()
   const said = part('output', form)
   said.replaceChildren()
   const own = el('li', { class: 'user' }, textView(content))

@@ -25,16 +25,22 @@ async function current(told: boolean): Promise<Document | undefined> {
   if (answer === undefined) return undefined
   if (answer.status === 401) return (await logInAgain()) ? current(told) : undefined
   if (!answer.ok) return undefined
+  const text = await textOf(answer)
+  if (text === undefined) return undefined
   etag = answer.headers.get('etag') ?? ''
-  return documentOf(await answer.text())
+  return documentOf(text)
 }
+
+/** Nothing where it breaks off, as when the page is left meanwhile. */
+const textOf = (answer: Response): Promise<string | undefined> => answer.text().catch(() => undefined)
 
 const documentOf = (text: string): Document => new DOMParser().parseFromString(policy.createHTML(text), 'text/html')
 
 /** Another page of this service, to take rows from. */
 export async function parsed(address: string): Promise<Document | undefined> {
   const answer = await fetch(address, { cache: 'no-store' }).catch(() => undefined)
-  return answer?.ok ? documentOf(await answer.text()) : undefined
+  const text = answer?.ok ? await textOf(answer) : undefined
+  return text === undefined ? undefined : documentOf(text)
 }
 
 let going: Promise<void> | undefined

@@ -64,9 +64,9 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
     return
   }
   if (verb === 'away') {
-    const to = URL.parse(String(answer?.[rest]))
+    const to = String(answer?.[rest])
     // The service says where; an address of another kind would be a script of this page.
-    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    if (/^https?:\/\//i.test(to)) location.href = to
     return
   }
   if (verb === 'say') {
