@@ -12,6 +12,7 @@ packages=(
   fish            # the same, in a language of its own
   chromium        # opens the pages
   chromium-driver # drives it, over WebDriver
+  firefox-esr     # opens them as well
   chromium-headless-shell # what an agent browses with in a machine
   jq              # picks from answers in the guides
   podman          # builds and starts the images of docs/deploy
