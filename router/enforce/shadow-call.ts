@@ -5,19 +5,19 @@ import { pricedCall } from './priced-call.ts'
 import { refusedOf } from './refused-settings.ts'
 import { rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
-/** The same request to the top rung, on the account and with the key of who asked; undefined where it gave no answer. */
+/** The same request to the top rung, on the account and with the key of who asked: no tokens where it gave no answer, which may have a cost all the same. */
 export async function askTop(
   plan: CascadePlan,
   deps: CascadeDeps,
   signal: AbortSignal,
-): Promise<{ tokens: Tokens; cost: NanoUsd } | undefined> {
+): Promise<{ tokens: Tokens | null; cost: NanoUsd }> {
   const { inbound, route, config } = plan
   const top = route.ladder.at(-1)!
   const provider = config.providers[top.provider]!
   const credential = plan.credential(top)
   const refused = refusedOf(deps.refusedSettings, top, plan, deps.clock.monotonic())
   const made = rungBody(inbound, top, provider, route, refused)
-  if (credential === 'missing' || !made.ok) return undefined
+  if (credential === 'missing' || !made.ok) return NONE
   const { body, headers } = made
   const { mediaBytes, mediaCount, n } = inbound.facts
   const maxTokens = made.maxTokens ?? inbound.facts.maxTokens ?? top.maxOutputTokens
@@ -35,6 +35,9 @@ export async function askTop(
     { ...deps, limits: config.limits },
     signal,
   )
-  if (!asked.ok || asked.call.kind !== 'answered' || asked.tokens === null || asked.cost === null) return undefined
-  return { tokens: asked.tokens, cost: asked.cost }
+  if (!asked.ok) return NONE
+  const { call, tokens, cost } = asked
+  return { tokens: call.kind === 'answered' && cost !== null ? tokens : null, cost: cost ?? 0 }
 }
+
+const NONE = { tokens: null, cost: 0 }

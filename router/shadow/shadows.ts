@@ -24,7 +24,7 @@ export interface Sample {
   /** Whether the top rung served it: then there is nothing to call. */
   isTop: boolean
   /** Asks the top rung the same, within the budgets; undefined where it gave no answer. */
-  askTop: (signal: AbortSignal) => Promise<{ tokens: Tokens; cost: NanoUsd } | undefined>
+  askTop: (signal: AbortSignal) => Promise<{ tokens: Tokens | null; cost: NanoUsd }>
 }
 
 export interface ShadowDeps {
@@ -64,12 +64,13 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
       ? { tokens: served, cost: 0 }
       : await sample.askTop(signal).catch((error: unknown) => {
           log.error('a shadow sample failed', { trace_id: traceId, error })
-          return undefined
+          return { tokens: null, cost: 0 }
         })
-    samples.add(1, { outcome: answer === undefined ? 'failed' : 'measured' })
-    if (answer === undefined) return
-    spent.add(toUsd(answer.cost), { tenant: tenantId })
-    const pair = pairOf(served, answer.tokens)
+    const { tokens, cost } = answer
+    samples.add(1, { outcome: tokens === null ? 'failed' : 'measured' })
+    if (cost > 0 || tokens !== null) spent.add(toUsd(cost), { tenant: tenantId })
+    if (tokens === null) return
+    const pair = pairOf(served, tokens)
     book.add(tenantId, route.fingerprint, pair)
     await store
       ?.put({
@@ -82,8 +83,8 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
         top_in: pair.topIn,
         top_out: pair.topOut,
         same_nano: attemptCost(top, served),
-        top_nano: attemptCost(top, answer.tokens),
-        spent_nano: answer.cost,
+        top_nano: attemptCost(top, tokens),
+        spent_nano: cost,
       })
       .catch((error: unknown) => log.error('a shadow sample could not be stored', { trace_id: traceId, error }))
   }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createRouter } from '../../router/router.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
-import { messagesAnswer } from '../upstream/answers.ts'
-import { type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { messagesAnswer, messagesFrames } from '../upstream/answers.ts'
+import { type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
 
 let upstream: ScriptedUpstream
@@ -98,6 +98,21 @@ describe('shadow samples', () => {
     for (let n = 0; n < 10; n++) await running.post('/v1/messages', ASK)
     await running.receipts()
     expect(asked('/large')).toBe(before)
+  })
+
+  it('that broke off measure nothing, and what they cost is counted', async () => {
+    const frames = messagesFrames(['some ', 'words'])
+    upstream.always((...call) => stream(call[1].url.startsWith('/large') ? frames.slice(0, 3) : frames)(...call))
+    running = await testRouter({ config: config(1, 'budget = { per_day_usd = 5 }') })
+    await (await running.post('/v1/messages', { ...ASK, stream: true })).text()
+    await running.router.settled()
+    const metrics = await (await running.router.fetch(new Request('http://router/metrics'))).text()
+    const [receipt] = await running.receipts()
+    const { rows } = await running.db.execute('select max(spent) as spent from router_budgets')
+    const sample = Number(rows[0]!.spent) / 1e9 - (receipt!.final.total_cost_usd ?? 0)
+    expect(sample).toBeGreaterThan(0)
+    expect(metrics).toContain('router_shadow_samples_total{outcome="failed"} 1')
+    expect(Number(/router_shadow_cost_usd_total\{.*\} (.*)/.exec(metrics)?.[1])).toBeCloseTo(sample, 9)
   })
 
   it('are not asked beyond a budget', async () => {
