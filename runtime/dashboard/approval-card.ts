@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
+import { visible } from '../../shared/browser/foreign-text.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
-import { visible } from './browser/text/foreign-text.ts'
 import type { Html } from './page.ts'
 import { badge, facts, folded, form, when } from './parts.ts'
 

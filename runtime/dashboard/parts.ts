@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { moment, money, usd } from '../../shared/browser/figures.ts'
+import { visible } from '../../shared/browser/foreign-text.ts'
 import { type IconName, icon } from '../../shared/browser/icons.ts'
-import { visible } from './browser/text/foreign-text.ts'
 import type { Html, Shown } from './page.ts'
 
 /** A time as it stands on the record, the same in every zone. */

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { count, duration, many } from '../../shared/browser/figures.ts'
+import { visible } from '../../shared/browser/foreign-text.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import { visible } from './browser/text/foreign-text.ts'
 import type { Html, Shown } from './page.ts'
 import { badge, price, when } from './parts.ts'
 

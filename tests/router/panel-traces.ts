@@ -5,6 +5,9 @@ const DAY_MS = 86_400_000
 /** Markup where a client can put any text. */
 export const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
 
+/** Of a name: what stands behind the mark is read from its end. */
+const TURNED = 'openai/\u202e5-tpg'
+
 export const CONFIG = `version = 1
 [calibration]
 alpha = 0.1
@@ -21,7 +24,12 @@ export function calls(): UnsealedTrace[] {
   const noon = (Math.floor(Date.now() / DAY_MS) - 0.5) * DAY_MS
   return Array.from({ length: 60 }, (_, i) => {
     const at = noon - Math.floor((59 - i) / 5) * DAY_MS - (60 - i) * 1000
-    const plain = sampleTrace({ at, session: `session-${i % 3}`, ...(i === 30 && { model: HOSTILE }) })
+    const plain = sampleTrace({
+      at,
+      session: `session-${i % 3}`,
+      ...(i === 30 && { model: HOSTILE }),
+      ...(i === 33 && { model: TURNED }),
+    })
     return i % 5 === 4 ? climbed(plain) : plain
   })
 }

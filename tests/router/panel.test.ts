@@ -126,6 +126,18 @@ if (hasChromium()) {
       await restore(31)
     })
 
+    it('shows a mark that turns letters around, as the name of a model may have one', async () => {
+      await browser.goto(panel())
+      await loaded()
+      const turned = 'openai/⟨U+202E⟩5-tpg'
+      expect(await browser.text('#traces')).toContain(turned)
+      await browser.run(`[...document.querySelectorAll('#traces tbody tr')]
+        .find(row => row.textContent.includes('5-tpg')).querySelector('button').click()`)
+      await sees('#detail', turned)
+      expect(await browser.text('main')).not.toContain('\u202e')
+      expect(await browser.text('#detail')).not.toContain('\u202e')
+    })
+
     it('opens a trace with its attempts, gates, costs and hashes, and Escape closes it', async () => {
       await browser.goto(panel())
       await loaded()

@@ -1,4 +1,5 @@
 import { el } from '../../../shared/browser/dom.ts'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { FeedbackRecord, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
 import type { PanelApi } from './api.ts'
 
@@ -45,7 +46,7 @@ export function feedbackButtons({ api, traceId, said, failed, reported }: Feedba
 export function reportsOf(feedback: readonly FeedbackRecord[]): HTMLElement {
   if (feedback.length === 0) return el('p', { class: 'hint' }, 'Nothing has been reported about this answer.')
   const lines = feedback.map(({ ts, reporter, gate_id, verdict }) =>
-    el('li', {}, `${verdict} (${gate_id}) by ${reporter}, ${ts}`),
+    el('li', {}, visible(`${verdict} (${gate_id}) by ${reporter}, ${ts}`)),
   )
   return el('ul', {}, ...lines)
 }

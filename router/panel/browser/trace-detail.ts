@@ -1,5 +1,6 @@
 import { el, part, table } from '../../../shared/browser/dom.ts'
 import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
 import type { Attempt, Policy, TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { TraceDetail } from '../../../shared/wire/router/traces.ts'
@@ -50,14 +51,14 @@ export function traceDetail({ api, failed, closed }: DetailView) {
       el('div', { class: 'row between' }, el('h2', { id: 'detail-title' }, 'Trace'), close),
       el('p', { class: 'mono' }, trace.trace_id),
       ...stepLink(trace.final.client_request_id),
-      el('p', {}, why.summary),
+      el('p', {}, visible(why.summary)),
       facts(summaryOf(trace)),
       el('h3', {}, 'Why'),
       el(
         'ol',
         {},
         ...why.steps.map(({ step, decision, because }) =>
-          el('li', {}, el('strong', {}, step), `: ${decision}; ${because}`),
+          el('li', {}, el('strong', {}, step), visible(`: ${decision}; ${because}`)),
         ),
       ),
       el('h3', {}, 'Attempts'),
@@ -148,7 +149,7 @@ function attemptView(attempt: Attempt, i: number): HTMLElement {
     one.score === undefined ? '–' : String(one.score),
     usd(one.cost),
     milliseconds(one.latency_ms),
-    [one.reason, one.evidence_ref].filter(Boolean).join(' · ') || '–',
+    visible([one.reason, one.evidence_ref].filter(Boolean).join(' · ') || '–'),
   ])
   return el(
     'section',
@@ -156,7 +157,7 @@ function attemptView(attempt: Attempt, i: number): HTMLElement {
     el(
       'h4',
       {},
-      `${i + 1}. Rung ${rung}: ${model} `,
+      visible(`${i + 1}. Rung ${rung}: ${model} `),
       el('span', { class: verdict === 'pass' ? 'good' : 'bad' }, verdict),
     ),
     facts([
@@ -201,5 +202,9 @@ function hashesOf(trace: TraceRecord | UnsealedTrace, pending: boolean): [string
 }
 
 function facts(entries: readonly (readonly [string, string])[]): HTMLElement {
-  return el('dl', { class: 'facts' }, ...entries.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))
+  return el(
+    'dl',
+    { class: 'facts' },
+    ...entries.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, visible(value))]),
+  )
 }

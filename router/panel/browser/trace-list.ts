@@ -1,5 +1,6 @@
 import { el, part, table } from '../../../shared/browser/dom.ts'
 import { moment, usd } from '../../../shared/browser/figures.ts'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { TraceRecord } from '../../../shared/wire/router/trace.ts'
 import type { PanelApi } from './api.ts'
 import { feedbackButtons } from './feedback.ts'
@@ -125,7 +126,7 @@ function cellsOf(trace: TraceRecord, { api, open, said, failed }: TraceListView)
   return [
     look,
     `${mode}${route_ix === null ? '' : ` ${route_ix}`}`,
-    rung + place,
+    visible(rung + place),
     `${final.served_from} (${final.status})`,
     attempts.length,
     usd(final.total_cost_usd),

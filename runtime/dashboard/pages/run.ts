@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { count, duration, money } from '../../../shared/browser/figures.ts'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
@@ -18,7 +19,6 @@ import {
   timelineOfSteps,
   tookMs,
 } from '../browser/run/timeline.ts'
-import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page } from '../page.ts'
 import { badge, card, facts, folded, live, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'

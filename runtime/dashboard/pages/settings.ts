@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { AuditEntry } from '../../../shared/wire/runtime/audit.ts'
 import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
 import {
@@ -10,7 +11,6 @@ import {
 import { resourceScopes, type Scope } from '../../../shared/wire/runtime/scopes.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
-import { visible } from '../browser/text/foreign-text.ts'
 import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, facts, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'

@@ -1,5 +1,6 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
 import { count } from '../../../../shared/browser/figures.ts'
+import { visible } from '../../../../shared/browser/foreign-text.ts'
 import type { Survey, Surveyed, Surveying } from '../../../connectors/openapi/survey.ts'
 import { send } from '../shell/page-api.ts'
 
@@ -55,7 +56,9 @@ function ownConnector(form: HTMLFormElement): void {
 
   function show({ title, server, operations: found, keys }: Survey): void {
     text.removeAttribute('aria-invalid')
-    said.replaceChildren(el('span', { class: 'good' }, `✓ ${title || 'An API'}, ${count(found.length)} operations.`))
+    said.replaceChildren(
+      el('span', { class: 'good' }, `✓ ${visible(title || 'An API')}, ${count(found.length)} operations.`),
+    )
     rest.hidden = false
     if (id.value === '') id.value = idOf(title)
     address.placeholder = server ?? ''
@@ -173,9 +176,9 @@ function rowOf(operation: Surveyed): Row {
   const line = el(
     'div',
     { class: 'operation' },
-    el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, ` ${method} ${path}`)),
+    el('label', {}, box, el('code', {}, visible(name)), el('small', { class: 'mono' }, visible(` ${method} ${path}`))),
     select,
-    el('small', { class: problem === undefined ? undefined : 'bad' }, problem ?? about),
+    el('small', { class: problem === undefined ? undefined : 'bad' }, visible(problem ?? about)),
   )
   return { operation, box, line }
 }

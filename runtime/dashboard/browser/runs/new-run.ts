@@ -1,7 +1,7 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
+import { visible } from '../../../../shared/browser/foreign-text.ts'
 import type { Agent } from '../../../../shared/wire/runtime/agent.ts'
 import { send } from '../shell/page-api.ts'
-import { visible } from '../text/foreign-text.ts'
 import { type InputField, inputFields } from './input-fields.ts'
 
 /** The dialog that starts a run: a message, the fields of the agent's schema of inputs, or JSON. */

@@ -1,6 +1,6 @@
 import { el } from '../../../../shared/browser/dom.ts'
+import { visible } from '../../../../shared/browser/foreign-text.ts'
 import { toast } from '../shell/toast.ts'
-import { visible } from '../text/foreign-text.ts'
 
 /** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */
 interface View {

@@ -1,7 +1,7 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import { count } from '../../../../shared/browser/figures.ts'
+import { prettyJson, visible } from '../../../../shared/browser/foreign-text.ts'
 import { copyButton } from '../shell/copy-button.ts'
-import { prettyJson, visible } from './foreign-text.ts'
 import { type Block, type Inline, markdownBlocks } from './markdown.ts'
 
 /** A text is shown in parts, so that a prompt of megabytes costs no more than what is read of it. */
