@@ -136,6 +136,26 @@ if (hasChromium()) {
       expect(await page.locator('.typing').count()).toBe(0)
     })
 
+    it('shows marks that turn letters around in the error of a run, its rows and its journal', async () => {
+      const input = { prompt: question('Which file?') }
+      const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'clerk', input })
+      const asked = await eventually(async () => {
+        const [one] = await fixture.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
+        if (one === undefined) throw new Error('it does not wait yet')
+        return one
+      })
+      await fixture.call('POST', `/v1/approvals/${asked.id}/reject`, { comment: 'not \u202egnp.exe' })
+      await page.goto(at(`runs/${id}`))
+      await page.waitForSelector('#timeline small:has-text("approval_rejected")')
+      await page.click('[role=tab]:text("Journal")')
+      const shown = await page.evaluate(() => [
+        document.querySelector('main')?.textContent,
+        ...[...document.querySelectorAll<HTMLElement>('main [title]')].map(({ title }) => title),
+      ])
+      expect(shown.filter(words => words?.includes('\u202e'))).toEqual([])
+      expect(shown.filter(words => words?.includes('not ⟨U+202E⟩gnp.exe')).length).toBeGreaterThan(1)
+    })
+
     it('follows the answers of a chat again after its line was refused, as by a proxy or an expired login', async () => {
       const { id } = await fixture.call<Session>('POST', '/v1/sessions', { agentName: 'clerk', title: 'Refused' })
       let lines = 0

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { visible } from '../../../shared/browser/foreign-text.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Html } from '../page.ts'
@@ -30,7 +31,7 @@ export function runHead(
   return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
 ${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before the run made progress. Fix the cause and resume it, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
-${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${error.message}</p>`}
+${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${visible(error.message)}</p>`}
 ${run.budgetExceeded ? html`<p class="notice">This run went over its budget, which does not stop runs.</p>` : ''}
 <div class="card"><dl class="strip">${figures.map(([name, words, place]) => html`<div><dt>${name}</dt><dd${place === undefined ? '' : html` id="${place}"`}>${words}</dd></div>`)}</dl>
 ${facts([

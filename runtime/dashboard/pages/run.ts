@@ -127,7 +127,7 @@ function row(step: TimelineStep, span: Span): Html {
   const bars = barsOf(step, span).map(
     ({ x, width, className }) => html`<rect class="${className}" x="${x}" y="0" width="${width}" height="10"></rect>`,
   )
-  return html`<div class="line" data-step="${step.stepId}" title="${error ?? words}"><span${error === undefined ? '' : html` class="bad"`}>${stepName(step)}${words === '' ? '' : html`<small> ${words}</small>`}</span>
+  return html`<div class="line" data-step="${step.stepId}" title="${visible(error ?? words)}"><span${error === undefined ? '' : html` class="bad"`}>${visible(stepName(step))}${words === '' ? '' : html`<small> ${visible(words)}</small>`}</span>
 <svg class="bar" viewBox="0 0 ${BAR_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">${bars}</svg>
 <span class="num">${took === undefined ? '…' : duration(took)}</span><span class="num">${tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`}</span><span class="num">${costUsd === 0 ? '' : money(costUsd)}</span></div>`
 }

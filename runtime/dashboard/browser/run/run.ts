@@ -1,5 +1,6 @@
 import { el, part, svg } from '../../../../shared/browser/dom.ts'
 import { count, duration, money } from '../../../../shared/browser/figures.ts'
+import { visible } from '../../../../shared/browser/foreign-text.ts'
 import { root } from '../shell/page-api.ts'
 import { refresh } from '../shell/refresh.ts'
 import { skeleton } from '../shell/skeleton.ts'
@@ -177,7 +178,7 @@ part('#lanes').addEventListener('click', event => {
 function stepRow(step: TimelineStep, span: Span): HTMLElement {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
   const took = tookMs(step)
-  const words = [...marksOf(step), ...(error === undefined ? [] : [error])].join(' · ')
+  const words = visible([...marksOf(step), ...(error === undefined ? [] : [error])].join(' · '))
   const bars = barsOf(step, span).map(({ x, width, className }) =>
     svg('rect', { x, y: 0, width, height: 10, class: className }),
   )
@@ -187,7 +188,7 @@ function stepRow(step: TimelineStep, span: Span): HTMLElement {
     el(
       'span',
       { class: error === undefined ? undefined : 'bad' },
-      stepName(step),
+      visible(stepName(step)),
       words && el('small', {}, ` ${words}`),
     ),
     svg(
@@ -208,7 +209,7 @@ function stepRow(step: TimelineStep, span: Span): HTMLElement {
 function eventRow({ seq, kind, stepId, at, hash, payload }: TimelineEvent): HTMLElement {
   const row = el(
     'button',
-    { type: 'button', class: 'line event', title: JSON.stringify(payload).slice(0, 400) },
+    { type: 'button', class: 'line event', title: visible(JSON.stringify(payload).slice(0, 400)) },
     el('span', {}, String(seq)),
     el('span', {}, kind),
     el('span', {}, stepId),
