@@ -137,6 +137,20 @@ if (hasChromium()) {
       expect(await pending()).toHaveLength(before.length - 1)
     })
 
+    it('shows the chosen place and the open tab where the system gives the colours', async () => {
+      await page.emulateMedia({ forcedColors: 'active' })
+      await page.goto(at('settings'))
+      const lines = await page
+        .locator('[role=tab]')
+        .evaluateAll(all => all.map(one => getComputedStyle(one).borderBottomColor))
+      expect(lines.filter(line => line === lines[0])).toHaveLength(1)
+      await page.keyboard.press('Control+k')
+      const chosen = page.locator('#palette-0')
+      expect(await chosen.evaluate(one => getComputedStyle(one).outlineStyle)).toBe('solid')
+      await page.keyboard.press('Escape')
+      await page.emulateMedia({ forcedColors: 'none' })
+    })
+
     it('is drawn in the colours that the reader chose, from the first moment of the next page', async () => {
       await page.emulateMedia({ colorScheme: 'light' })
       await page.goto(at(''))
