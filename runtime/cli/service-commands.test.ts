@@ -210,7 +210,8 @@ describe('a signing key that is renewed while runs are read', () => {
       }
     }
     const server = createServer(async (request, response) => {
-      if (request.url?.startsWith('/v1/runs?')) await (renewed ??= renew())
+      if (request.url?.startsWith('/v1/runs?')) renewed ??= renew()
+      await renewed
       const { authorization = '' } = request.headers
       const answer = await fetch(fixture.env().PLATFORM_URL + request.url, { headers: { authorization } })
       const link = answer.headers.get('link')
