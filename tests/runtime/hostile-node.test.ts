@@ -60,8 +60,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function* outgoing(): AsyncGenerator<NodeFrame> {
-  const value = { nodeId: identity.nodeId, streamId: 's', proto: 1, slots: 4 }
+async function* outgoing(streamId = 's'): AsyncGenerator<NodeFrame> {
+  const value = { nodeId: identity.nodeId, streamId, proto: 1, slots: 4 }
   yield create(NodeFrameSchema, { body: { case: 'hello', value } })
   while (!over) {
     const next = sent.shift()
@@ -220,4 +220,25 @@ it('makes no run under the number of another one, which stays with its tenant, a
   expect(await now()).toMatchObject({ agentName: 'near', status: 'running', nodeId })
   await control.call('POST', `/v1/runs/${victim.id}/signals/go`, { value: 1 }, { authorization: `Bearer ${rawKey}` })
   await until(async () => (await now()).status === 'succeeded', 'the run goes on')
+})
+
+it('is heard as one process: a first one that comes back after a second one was there is refused', async () => {
+  const { gateway } = control.runtime.nodes
+  const welcomed = async (streamId: string) => {
+    const heard = gateway.connect(token, outgoing(streamId))[Symbol.asyncIterator]()
+    expect((await heard.next()).value?.body.case).toBe('welcome')
+    return heard
+  }
+  const refused = stream.catch(error => error)
+  const second = await welcomed('t')
+  expect(await refused).toMatchObject({ code: 'replaced' })
+  stream = Promise.resolve()
+  // The process that came last may dial as often as it likes.
+  const again = await welcomed('t')
+  await expect(welcomed('s')).rejects.toMatchObject({
+    code: 'replaced',
+    message: expect.stringContaining('another process has come with the same node.json'),
+  })
+  over = true
+  await Promise.all([second, again].map(one => one.return?.(undefined)))
 })

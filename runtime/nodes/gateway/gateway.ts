@@ -89,11 +89,17 @@ const MOST_BUNDLED = 1000
 const HELLO_MS = 10_000
 /** Streams of one node that have not started. */
 const MOST_STARTING = 4
+/** Former lives of a node that are known again. */
+const MOST_FORMER = 16
+const TWO_PROCESSES =
+  'another process has come with the same node.json: end one of them, and start the other again; a second machine is announced as a node of its own'
 
 export function nodeGateway(deps: GatewayDeps): NodeGateway {
   const { store, links, clock, times } = deps
   const peers = new Map<string, Peer>()
   const starting = new Map<string, number>()
+  /** The lives of each node that another one followed. */
+  const former = new Map<string, string[]>()
   let closing = false
 
   /** Memory is taken for a frame before it is there, so streams that have not started are bounded before it is read. */
@@ -113,7 +119,16 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
   function peerOf(node: NodeRow, hello: Hello): { peer: Peer; fresh: boolean } {
     const known = peers.get(node.id)
     if (known?.streamId === hello.streamId) return { peer: known, fresh: false }
-    if (known) forget(known)
+    const before = former.get(node.id) ?? []
+    // A process that ended does not come back. Both would execute what is the node's.
+    if (before.includes(hello.streamId)) {
+      deps.log.error('two processes have the same node.json; only the one that came last is heard', { nodeId: node.id })
+      throw new TunnelRefusal('replaced', TWO_PROCESSES)
+    }
+    if (known) {
+      former.set(node.id, [...before, known.streamId].slice(-MOST_FORMER))
+      forget(known)
+    }
     const peer = newPeer(deps, node, hello)
     peers.set(node.id, peer)
     return { peer, fresh: true }
