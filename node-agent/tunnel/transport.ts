@@ -80,8 +80,8 @@ export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CON
     }),
   )
   return {
-    enrol: request => told(url, client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
-    refresh: request => told(url, client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
+    enrol: request => told(url, () => client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
+    refresh: request => told(url, () => client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
     connect: (token, frames, gone) => stream(client, { url, token }, frames, gone),
   }
 }
@@ -99,12 +99,17 @@ async function* stream(
   }
 }
 
-async function told<T>(url: string, answer: Promise<T>): Promise<T> {
+async function told<T>(url: string, call: () => Promise<T>): Promise<T> {
   try {
-    return await answer
+    return await call().catch(error => (isUnread(error) ? call() : Promise.reject(error)))
   } catch (error) {
     throw refusal(url, error)
   }
+}
+
+/** Refused by a connection that was ending, before anyone read it: it may be made again on the next one. */
+function isUnread(error: unknown): boolean {
+  return ConnectError.from(error).rawMessage.endsWith('NGHTTP2_REFUSED_STREAM')
 }
 
 const NAMES: readonly RefusalCode[] = [

@@ -1,5 +1,5 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { createServer as createHttp2, connect as http2, type IncomingHttpHeaders } from 'node:http2'
+import { constants, createServer as createHttp2, connect as http2, type IncomingHttpHeaders } from 'node:http2'
 import { type AddressInfo, createServer, connect as tcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -158,6 +158,28 @@ it.each(['goaway', 'destroy'] as const)('a call after a %s of the other end find
     if (expected === 2) await sleep(20)
   }
   end()
+  server.close()
+})
+
+it('a call that an ending connection refuses unread is made once more', async () => {
+  let refused = 0
+  const server = createHttp2()
+  server.on('stream', stream => {
+    stream.on('error', () => undefined)
+    if (refused++ < 1) {
+      stream.session?.goaway()
+      stream.close(constants.NGHTTP2_REFUSED_STREAM)
+      return
+    }
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '16', 'grpc-message': 'read' },
+      { endStream: true },
+    )
+  })
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  const to = grpcTransport({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, insecure: false })
+  const { enrolToken } = await announce()
+  await expect(enrol(join(folder, 'unread.json'), enrolToken, 'x', to)).rejects.toThrow(/: read$/)
   server.close()
 })
 
