@@ -32,7 +32,6 @@ import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/store-feedback.ts'
 import { createErrorBudgets, gateChanges } from './gates/error-budgets.ts'
 import { gateProbes } from './gates/gate-probes.ts'
-
 import { keepLearning } from './learning/save-learning.ts'
 import { calibrationMetrics, liveMetrics, refusalMetrics } from './metrics/live-metrics.ts'
 import type { RouterOptions } from './options.ts'

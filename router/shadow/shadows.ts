@@ -23,7 +23,7 @@ export interface Sample {
   top: Price
   /** Whether the top rung served it: then there is nothing to call. */
   isTop: boolean
-  /** Asks the top rung the same, within the budgets; undefined where it gave no answer. */
+  /** Asks the top rung the same, within the budgets: no tokens where it gave no answer, which may have a cost all the same. */
   askTop: (signal: AbortSignal) => Promise<{ tokens: Tokens | null; cost: NanoUsd }>
 }
 
