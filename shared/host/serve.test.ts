@@ -73,12 +73,15 @@ it('stops asking the source while a client does not read, and cuts one that stay
   const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000, patienceMs: 2000 }))
   const client = await socket()
   client.pause()
-  await once(client, 'close', { signal: AbortSignal.timeout(50) }).catch(() => undefined)
-  const held = produced
+  // On a busy machine the buffers take a while to fill.
+  let held = -1
+  while (produced !== held && produced < 1000) {
+    held = produced
+    await new Promise(resolve => setTimeout(resolve, 200))
+  }
   // What the kernel's buffers take, and a megabyte of the server's.
   expectWithin(held, 200)
-  await new Promise(resolve => setTimeout(resolve, 200))
-  expect(produced).toBe(held)
+  expect([produced, produced > 0]).toEqual([held, true])
   client.resume()
   let taken = 0
   client.on('data', piece => {
