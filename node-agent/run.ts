@@ -25,6 +25,8 @@ import { grpcTransport, type NodeTransport } from './tunnel/transport.ts'
 import { type BackendReport, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
 
 const MB = 1024 * 1024
+/** So long a start waits for the control plane before it goes on with the runs of the store. */
+const FIRST_WELCOME_MS = 3000
 
 export interface RunningNode {
   nodeId: string
@@ -81,6 +83,7 @@ export async function runNode(
     log: log.target('node.isolation'),
   })
   let tunnel: Tunnel | undefined
+  const mayExecute = Promise.withResolvers<void>()
   const runtime = createRuntime({
     db,
     log,
@@ -102,6 +105,7 @@ export async function runNode(
       make: nodeWorker,
       reportSoon: soon => tunnel?.reportSoon(soon),
       said: piece => tunnel?.said(piece),
+      mayExecute: mayExecute.promise,
     },
   })
   try {
@@ -121,7 +125,9 @@ export async function runNode(
     access: nodeAccess(identity, transport, systemClock.now),
     clock: systemClock,
     log: log.target('node.tunnel'),
+    onFirstWelcome: mayExecute.resolve,
   })
+  setTimeout(mayExecute.resolve, FIRST_WELCOME_MS).unref()
   const open = tunnel
   return {
     nodeId: identity.nodeId,

@@ -63,7 +63,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     nodeId = known.nodeId
     if (!learnt) await features.audit.recover()
     await nodes.start({ timers })
-    if (embedded) await work.engine.start({ sweeps: timers })
+    if (embedded && options.worker?.mayExecute) void startLater(options.worker.mayExecute)
+    else if (embedded) await work.engine.start({ sweeps: timers })
     if (!learnt || timers) await timed.start({ timers })
     if (timers) webhookDelivery.start()
     if (timers) timed.keeping?.start()
@@ -71,6 +72,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (timers && !options.worker) index.start()
     if (phase === 'starting') phase = 'ready'
     return known
+  }
+
+  /** A sweep says itself what fails in it. */
+  async function startLater(when: Promise<void>): Promise<void> {
+    await when
+    if (phase !== 'draining') await work.engine.start()
   }
 
   return {

@@ -39,6 +39,8 @@ export interface TunnelOptions {
   log: Log
   /** After this a stream is replaced by a new one. */
   maxStreamMs?: number
+  /** The first welcome is there, and the runs that it says are over have ended here. */
+  onFirstWelcome?: () => void
   /** A stream that brings no welcome within this time is given up. */
   welcomeMs?: number
   /** Before the next try, after so many failures in a row. */
@@ -81,7 +83,7 @@ interface OpenTunnel {
   welcomed: boolean
   /** The control plane takes bundles. */
   bundles: boolean
-  /** It takes `parked` frames; undefined before its first word. */
+  /** It takes `parked` frames; undefined before its first welcome. */
   takesParked: boolean | undefined
   /** Reads that are being answered. */
   reads: number
@@ -201,7 +203,7 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
   tunnel.current = stop
   const welcome = Promise.withResolvers<number>()
   welcome.promise.catch(() => undefined)
-  const hello = await helloFrame(options, tunnel.streamId, channel)
+  const hello = await helloFrame(options, tunnel, channel)
   async function* outgoing(): AsyncGenerator<NodeFrame> {
     yield hello
     const seen = await welcome.promise
@@ -223,7 +225,11 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
       if (first) {
         if (frame.body.case !== 'welcome') throw new TunnelRefusal('bad_frame', 'expected a welcome first')
         first = false
-        const { lastSeenSeq, heartbeatSeconds, lostSeconds, bundles, parked } = frame.body.value
+        const { lastSeenSeq, heartbeatSeconds, lostSeconds, bundles, parked, over } = frame.body.value
+        if (tunnel.takesParked === undefined) {
+          await worker.over(over)
+          options.onFirstWelcome?.()
+        }
         tunnel.welcomed = true
         tunnel.bundles = bundles
         tunnel.takesParked = parked
@@ -348,7 +354,7 @@ async function answerRead(
 /** The first frame of a stream: who this node is, what it can do, and which runs it has. */
 async function helloFrame(
   { worker, machine, slots, backends }: TunnelOptions,
-  streamId: string,
+  { streamId, takesParked }: Pick<OpenTunnel, 'streamId' | 'takesParked'>,
   channel: Pick<NodeChannel, 'seen'>,
 ): Promise<NodeFrame> {
   const { vcpus, memoryMb } = machine()
@@ -365,6 +371,7 @@ async function helloFrame(
         slots,
         vcpus,
         storeId,
+        first: takesParked === undefined,
         backends: [...backends],
         memoryMb: BigInt(memoryMb),
         version: VERSION,

@@ -35,7 +35,7 @@ import { acceptTakeover } from './runs/accept-takeover.ts'
 import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
 import { assignFrames } from './runs/assign-frames.ts'
 import { dispatcher } from './runs/dispatcher.ts'
-import { cancellingChildren, ending } from './runs/end-remote-run.ts'
+import { cancellingChildren, ending, overRuns } from './runs/end-remote-run.ts'
 import { commandTarget } from './runs/fallback-node.ts'
 import { nodeLoads } from './runs/node-loads.ts'
 import { namesPool, type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
@@ -256,6 +256,7 @@ export function assembleNodes(options: NodesOptions) {
     async applyReports(node, frames) {
       if (await inTurn(() => write(node, frames))) offering.wake()
     },
+    over: overRuns({ db, remote, nodes: store, end, log }),
     async arrived(link, held, fresh) {
       engage()
       if (fresh) {

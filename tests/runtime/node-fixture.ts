@@ -138,6 +138,7 @@ export async function nodeFixture(
   async function live() {
     const db = await openDb(sharedUrl ?? `${folder}/${name}.db`)
     let tunnel: Tunnel | undefined
+    const mayExecute = Promise.withResolvers<void>()
     const runtime = createRuntime({
       db,
       owner: `node-${name}-${crypto.randomUUID()}`,
@@ -151,6 +152,7 @@ export async function nodeFixture(
         make: nodeWorker,
         reportSoon: soon => tunnel?.reportSoon(soon),
         said: piece => tunnel?.said(piece),
+        mayExecute: mayExecute.promise,
       },
     })
     await runtime.ready()
@@ -164,8 +166,10 @@ export async function nodeFixture(
       machine: () => ({ cpu: 0, vcpus: 2, memoryMb: 1024, memoryFreeMb: 512 }),
       access: nodeAccess(identity, link.transport, systemClock.now),
       delay: () => delayMs,
+      onFirstWelcome: mayExecute.resolve,
       ...(maxStreamMs !== undefined && { maxStreamMs }),
     })
+    setTimeout(mayExecute.resolve, 1000).unref()
     return { db, runtime, tunnel }
   }
 

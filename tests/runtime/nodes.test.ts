@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -151,6 +151,66 @@ describe('a run on a node', () => {
     const run = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
     expect(JSON.stringify(run.output)).toContain('canary-answer')
     expect(await filesOf('control')).not.toMatch(/canary-(?:question|answer)/)
+  })
+})
+
+describe('a node whose store is an older copy', () => {
+  it('makes no call again of runs that are over, or of which more was heard, and drops what was deleted', async () => {
+    let calls = 0
+    const model: FoundModel = {
+      id: 'test/counted',
+      async ask({ messages }) {
+        const text = JSON.stringify(messages[0])
+        const turn = messages.filter(({ role }) => role === 'assistant').length
+        calls++
+        const args = { name: 'wait_signal', arguments: { name: `go${turn}` } }
+        const toolCalls = turn < (text.includes('twice') ? 2 : 1) ? [{ id: `c${turn}`, ...args }] : []
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+        const stop = toolCalls.length > 0 ? ('tools' as const) : ('end' as const)
+        return { text: 'done', stop, provider: 'test', model: 'test/counted', toolCalls, spent }
+      },
+    }
+    const one = await node({ models: { find: async () => model } })
+    await control.json(201, 'POST', '/v1/agents', { name: 'asker', manifest: { tools: ['wait_signal'] } })
+    const made = await Promise.all(['over', 'deleted', 'twice'].map(prompt => start('asker', prompt)))
+    const [over, deleted, open] = made.map(({ id }) => id) as [string, string, string]
+    const asked = (id: string, events: number) =>
+      until(async () => {
+        const sql = 'select event_seq from remote_runs where run_id = ?'
+        return (await control.db.execute({ sql, args: [id] })).rows[0]?.event_seq === events
+      }, `run ${id} has told ${events} events`)
+    for (const { id } of made) await asked(id, 3)
+    await one.kill()
+    const files = (await readdir(folder)).filter(name => name.startsWith('one.db'))
+    for (const name of files) await copyFile(join(folder, name), join(folder, `copy-${name}`))
+    await one.restart()
+    for (const { id } of made) expect((await control.call('POST', `/v1/runs/${id}/signals/go0`, {})).status).toBe(204)
+    await ended(over)
+    await ended(deleted)
+    await asked(open, 7)
+    expect(calls).toBe(6)
+    expect((await control.call('DELETE', `/v1/runs/${deleted}`)).status).toBe(204)
+    const receipt = await control.json<Receipt>(200, 'GET', `/v1/runs/${over}/receipt`)
+    const waiting = 'select 1 from node_frames'
+    await until(async () => (await control.db.execute(waiting)).rows.length === 0, 'the node has it')
+    await one.kill()
+
+    for (const name of files) await rm(join(folder, name), { force: true })
+    for (const name of files) await copyFile(join(folder, `copy-${name}`), join(folder, name))
+    await one.restart()
+    await online(one)
+    expect(await ended(open)).toMatchObject({ status: 'failed', error: { code: 'node_lost' } })
+    const after = await start('asker', 'after')
+    await asked(after.id, 3)
+    expect(calls).toBe(7)
+    const statuses = async () => {
+      const { rows } = await one.db.execute('select id, status from runs')
+      return Object.fromEntries(rows.map(row => [row.id, row.status]))
+    }
+    await until(async () => !(deleted in (await statuses())), 'what was deleted is gone')
+    expect(await statuses()).toMatchObject({ [over]: 'cancelled', [open]: 'cancelled' })
+    expect(await summary(over)).toMatchObject({ status: 'succeeded' })
+    expect(await control.json(200, 'GET', `/v1/runs/${over}/receipt`)).toEqual(receipt)
   })
 })
 

@@ -88,6 +88,7 @@ const worker = {
     onAsk: () => undefined,
   },
   read: async () => ({ status: 404, body: new Uint8Array() }),
+  over: async () => undefined,
 }
 
 it('is dialled again after a pause where it ends at once, ever longer, and at once where it was open for a while', async () => {

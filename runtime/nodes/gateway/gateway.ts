@@ -45,6 +45,8 @@ export interface GatewayDeps {
   links: NodeLinks
   /** What a node told, in order; handled again when it throws. */
   applyReports: (node: NodeRow, frames: readonly NodeFrame[]) => Promise<void>
+  /** Of the runs that a node says it has, as its process begins, those that it is not to go on with. */
+  over: (node: NodeRow, held: Hello['held']) => Promise<string[]>
   /** A node is here, with the runs that it says it has. */
   arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
   heard: () => void
@@ -152,7 +154,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       const nowMs = clock.now().getTime()
       await store.arrived(node.id, arrivalOf(hello), nowMs)
       deps.reconnects.add(1)
-      yield welcome(peer, times)
+      yield welcome(peer, times, hello.first ? await deps.over(node, hello.held) : [])
       const link = linkOf(deps, peer, hello)
       links.up(link)
       const aged = setTimeout(() => stop.abort(), Math.max(1000, Math.min(times.maxStreamMs, expiresMs - nowMs)))
@@ -429,13 +431,14 @@ function arrivalOf(hello: Hello): Arrival {
   }
 }
 
-function welcome(peer: Peer, times: TunnelTimes): ControlFrame {
+function welcome(peer: Peer, times: TunnelTimes, over: string[]): ControlFrame {
   const value = {
     lastSeenSeq: BigInt(peer.channel.seen),
     heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
     lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
     bundles: true,
     parked: true,
+    over,
   }
   return create(ControlFrameSchema, { body: { case: 'welcome', value } })
 }

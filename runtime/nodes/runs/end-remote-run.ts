@@ -1,7 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../../shared/log/log.ts'
-import type { Db } from '../../../shared/sql/db.ts'
-import { isTerminal, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import type { Held } from '../../../shared/tunnel/gateway.gen.ts'
+import { isTerminal, type RunErrorCode, type RunStatus } from '../../../shared/wire/runtime/run.ts'
+import type { NodeRow } from '../registry/node.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { type ApplyReportsDeps, EMPTY_OUTPUT_HASH } from './apply-reports.ts'
 import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
@@ -125,6 +127,62 @@ export async function refusedFrame(
 ): Promise<Uint8Array> {
   const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
   return controlBytes({ case: 'childRefused', value: { runId, childId, code, message } })
+}
+
+interface OverRunsDeps {
+  db: Pick<Db, 'execute' | 'write'>
+  remote: Pick<RemoteRunStore, 'these'>
+  nodes: Pick<NodeStore, 'frame'>
+  end: (id: string, how: RemoteRunCut) => Promise<boolean>
+  log: Pick<Log, 'warn' | 'error'>
+}
+
+/**
+ * Of the runs that a node would go on with as its process begins, those that are over here, or of which more was heard than the node knows: its
+ * store was restored from an older copy, and would make calls again and pay them twice.
+ */
+export function overRuns({ db, remote, nodes, end, log }: OverRunsDeps) {
+  /** Those that were deleted here; their receipts stay. */
+  async function deleted(tenantId: string, ids: readonly string[]): Promise<string[]> {
+    const sql = 'select run_id from receipts where tenant_id = ? and run_id in (select value from json_each(?))'
+    const found = await db.execute({ sql, args: [tenantId, JSON.stringify(ids)] })
+    return rowsOf<{ run_id: string }>(found).map(row => row.run_id)
+  }
+
+  return async (node: Pick<NodeRow, 'id' | 'tenantId'>, held: readonly Held[]): Promise<string[]> => {
+    const open = held.filter(({ status }) => !isTerminal(status as RunStatus))
+    if (open.length === 0) return []
+    const known = await remote.these(open.map(({ runId }) => runId.toWellFormed()))
+    const over: string[] = []
+    const unknown: string[] = []
+    for (const { runId, lastEvent } of open) {
+      const run = known.get(runId)
+      if (run?.tenantId !== node.tenantId) unknown.push(runId)
+      else if (isTerminal(run.status)) over.push(runId)
+      else if (run.nodeId === node.id && BigInt(run.eventSeq) > lastEvent) {
+        over.push(runId)
+        log.error('a node came back with an earlier state of a run: its store is an older copy', {
+          nodeId: node.id,
+          runId,
+        })
+        const message = 'its node came back with an earlier state of it: the store of the node is an older copy'
+        await end(runId, { status: 'failed', code: 'node_lost', final: true, message })
+      }
+    }
+    if (unknown.length > 0) {
+      const removals = await Promise.all((await deleted(node.tenantId, unknown)).map(id => cancelFrame(id, '', true)))
+      if (removals.length > 0) await db.write(removals.map(frame => nodes.frame(node.id, frame)))
+      over.push(...unknown)
+    }
+    if (over.length > 0) {
+      log.warn('a node came back with runs that are over, and does not go on with them', {
+        nodeId: node.id,
+        runs: over.length,
+        runId: over[0],
+      })
+    }
+    return over
+  }
 }
 
 interface CancellingChildrenDeps {

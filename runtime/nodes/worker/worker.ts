@@ -61,6 +61,8 @@ export interface WorkerIdentity {
   reportSoon: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void
+  /** Nothing is executed before: the control plane has said which runs are over, or is away. */
+  mayExecute?: Promise<void>
   /** `nodeWorker`, which only a node loads. */
   make: (identity: WorkerIdentity, deps: WorkerDeps) => NodeWorker
 }
@@ -164,6 +166,14 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {
       if (others && (await others.beat(now().getTime(), lostMs))) reportSoon(true)
+    },
+
+    /** The control plane says, before anything is executed, that these are over. */
+    async over(runIds: readonly string[]): Promise<void> {
+      for (const id of runIds) {
+        log.warn('a run is over at the control plane and is not gone on with', { runId: id })
+        await engine.end(id, { code: 'cancelled' })
+      }
     },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
