@@ -113,7 +113,15 @@ function isUnread(error: unknown): boolean {
 }
 
 const NAMES: readonly RefusalCode[] = [
-  ...(['unauthenticated', 'unknown_protocol', 'out_of_order', 'too_large', 'bad_frame', 'replaced'] as const),
+  ...([
+    'unauthenticated',
+    'removed',
+    'unknown_protocol',
+    'out_of_order',
+    'too_large',
+    'bad_frame',
+    'replaced',
+  ] as const),
   ...(['not_ready', 'closing'] as const),
 ]
 

@@ -177,7 +177,11 @@ async function dial(options: TunnelOptions, tunnel: OpenTunnel): Promise<void> {
     } catch (error) {
       if (leaving.aborted) return
       const refusal = error instanceof TunnelRefusal ? error : undefined
-      if (refusal?.code === 'unknown_protocol') throw error
+      if (refusal?.code === 'unknown_protocol' || refusal?.code === 'removed') {
+        // There is nothing left to tell.
+        tunnel.leaving.abort()
+        throw error
+      }
       if (refusal?.code === 'unauthenticated') access.drop()
       failures = tunnel.welcomed ? 1 : failures + 1
       const waitMs = delay(failures)

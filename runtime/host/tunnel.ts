@@ -37,6 +37,7 @@ export interface ListeningTunnel {
 
 const CODES: Record<RefusalCode, Code> = {
   unauthenticated: Code.Unauthenticated,
+  removed: Code.NotFound,
   unknown_protocol: Code.FailedPrecondition,
   out_of_order: Code.DataLoss,
   too_large: Code.ResourceExhausted,

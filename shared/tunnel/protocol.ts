@@ -51,6 +51,7 @@ export function frameWeight({ body }: { body: { value?: object | undefined } }):
 /** Why an end of the tunnel will not go on with the other. */
 export type RefusalCode =
   | 'unauthenticated' // no token, a bad one, an expired one, or a first frame that is not the node's hello
+  | 'removed' // there is no such node any more
   | 'unknown_protocol' // the other end speaks a version that this one does not
   | 'out_of_order' // a frame is missing before this one
   | 'too_large' // a frame is larger than this end reads

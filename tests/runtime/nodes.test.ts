@@ -626,6 +626,29 @@ describe('placement', () => {
     )
   })
 
+  it('lets a node that was removed while it was away make no further call: it gives up, and says why', async () => {
+    let calls = 0
+    const model: FoundModel = {
+      id: 'test/counted',
+      async ask() {
+        const toolCalls = [{ id: `c${++calls}`, name: 'wait', arguments: { seconds: 1 } }]
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+        return { text: '', stop: 'tools', provider: 'test', model: 'test/counted', toolCalls, spent }
+      },
+    }
+    const one = await node({ models: { find: async () => model } })
+    await control.json(201, 'POST', '/v1/agents', { name: 'caller', manifest: { tools: ['wait'] } })
+    const made = await start('caller', 'x')
+    await until(async () => calls > 0, 'it calls')
+    await one.kill()
+    const before = calls
+    expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}?force=true`)).status).toBe(204)
+    expect(await ended(made.id)).toMatchObject({ status: 'failed', error: { code: 'node_lost' } })
+    await one.restart()
+    await expect(one.tunnel.done).rejects.toMatchObject({ code: 'removed' })
+    expect(calls).toBe(before)
+  })
+
   it('executes a run at once on a node whose clock is behind', async () => {
     await node({ clock: { now: () => new Date(Date.now() - 50_000), monotonic: () => performance.now() } })
     await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })

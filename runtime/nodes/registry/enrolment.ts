@@ -97,8 +97,9 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
       const nowMs = now().getTime()
       const atMs = Number(atUnix) * 1000
       const node = await store.get(nodeId)
+      if (node === undefined) throw new TunnelRefusal('removed', REMOVED)
       const fine =
-        node?.signKey !== undefined &&
+        node.signKey !== undefined &&
         nonce.length >= NONCE_BYTES.least &&
         nonce.length <= NONCE_BYTES.most &&
         (await verifySignature(node.signKey, Uint8Array.from(signature), refreshMessage(nodeId, Number(atUnix), nonce)))
@@ -123,6 +124,8 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
   }
 }
 
+const REMOVED =
+  'the control plane has no such node: it was removed, and executes nothing more. Announce a new one, with a data folder of its own; or PLATFORM_CONTROL_URL names another control plane'
 const EVERY_ADDRESS = ['0.0.0.0', '[::]']
 
 /** What starts a node with its enrolment token, for a person to paste; an address that only the person knows is left to fill in. */
