@@ -311,6 +311,11 @@ async function takeFrame(
     case 'budgetGrant':
       worker.asks.granted(body.value)
       return
+    case 'limits':
+      void worker
+        .limits(body.value.agents)
+        .catch((error: unknown) => log.error('limits could not be kept; they come again', { error }))
+      return
     case 'drain':
       if (tunnel.drained === body.value.on) return
       tunnel.drained = body.value.on
@@ -376,6 +381,7 @@ async function helloFrame(
         vcpus,
         storeId,
         first: takesParked === undefined,
+        limits: true,
         backends: [...backends],
         memoryMb: BigInt(memoryMb),
         version: VERSION,

@@ -275,6 +275,7 @@ export function assembleNodes(options: NodesOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
+    limitsOn: remote.limitsOn,
     asked: remoteBudgets({ remote, grant: options.grant, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),

@@ -156,6 +156,33 @@ describe('a limit of a day', () => {
     expect(tokens).toBeLessThanOrEqual(3000)
   })
 
+  it.each([
+    ['of tokens a day', { maxTokensPerDay: 60 }],
+    ['of cost for a run', { maxCostUsdPerRun: 0.0001 }],
+  ])(
+    '%s that is set while a run is on its way stops it, also where another control plane took it',
+    async (_, budget) => {
+      const calls: number[] = []
+      const gate = Promise.withResolvers<void>()
+      await node(
+        'one',
+        spender(calls, () => (calls.length < 3 ? Promise.resolve() : gate.promise)),
+      )
+      await agent({})
+      const { id } = await start()
+      await until(async () => calls.length === 3, 'it calls')
+      const masterKey = new Uint8Array(32).fill(7)
+      const url = join(folder, 'control.db')
+      const other = await api({ url, masterKey, embeddedNode: false, tunnel: TIMES })
+      await other.json(200, 'PUT', '/v1/agents/spender/budget', budget)
+      await other.close()
+      await new Promise(resolve => setTimeout(resolve, 2 * TIMES.heartbeatMs))
+      gate.resolve()
+      expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'budget_exceeded' } })
+      expect(calls).toHaveLength(3)
+    },
+  )
+
   it('that is not there, or soft, costs a run on a node no question', async () => {
     const calls: number[] = []
     const one = await node('one', spender(calls))

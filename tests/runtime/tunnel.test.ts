@@ -89,6 +89,7 @@ const worker = {
   },
   read: async () => ({ status: 404, body: new Uint8Array() }),
   over: async () => undefined,
+  limits: async () => undefined,
 }
 
 it('is dialled again after a pause where it ends at once, ever longer, and at once where it was open for a while', async () => {

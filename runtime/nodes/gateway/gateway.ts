@@ -27,6 +27,7 @@ import { type NodeRow, provenBackends, readBackends } from '../registry/node.ts'
 import type { NodeLink, NodeLinks, ReadAnswered } from '../registry/node-link.ts'
 import type { Arrival, NodeStore } from '../registry/store.ts'
 import type { Granted } from '../runs/remote-budgets.ts'
+import type { RunLimit } from '../runs/remote-run-store.ts'
 import type { TunnelTimes } from './timeouts.ts'
 
 /** The server end of the tunnel without its wire: gRPC puts it on a socket, tests call it as it is. */
@@ -55,6 +56,8 @@ export interface GatewayDeps {
   said: (node: NodeRow, piece: SessionDelta) => Promise<void>
   /** Whether a run of it may make its next call; undefined: nothing is to be said. */
   asked: (node: NodeRow, ask: BudgetAsk) => Promise<Granted | undefined>
+  /** What the budgets of the agents allow whose runs it has. */
+  limitsOn: (nodeId: string) => Promise<ReadonlyMap<string, RunLimit>>
   reconnects: Pick<Counter, 'add'>
   clock: Clock
   newId: () => string
@@ -67,6 +70,7 @@ interface Peer {
   node: NodeRow
   streamId: string
   channel: Channel<ControlFrame, NodeFrame>
+  takesLimits: boolean
   outbox: Outbox
   inbox: Inbox<NodeFrame>
   reads: Map<string, { parts: Uint8Array[]; weight: number; done: (answer: ReadAnswered | undefined) => void }>
@@ -216,6 +220,7 @@ function newPeer(deps: GatewayDeps, node: NodeRow, hello: Hello): Peer {
   const peer: Peer = {
     node,
     streamId: hello.streamId,
+    takesLimits: hello.limits,
     inbox: frames,
     reads: new Map(),
     asked: new Set(),
@@ -302,6 +307,16 @@ function followDecisions(deps: GatewayDeps, peer: Peer, stands: Awaited<ReturnTy
   else if (stands.draining !== link.draining) link.drain(stands.draining)
 }
 
+/** A budget that was changed holds for runs that are on their way, too. */
+async function passLimits({ limitsOn }: GatewayDeps, { node, channel }: Peer): Promise<void> {
+  const agents = [...(await limitsOn(node.id))].map(([agentId, { costNano, hard, ofDay }]) => ({
+    agentId,
+    ...(costNano !== undefined && { runCostNanoUsd: BigInt(costNano), runCostHard: hard }),
+    askBudget: ofDay,
+  }))
+  if (agents.length > 0) channel.pass(create(ControlFrameSchema, { body: { case: 'limits', value: { agents } } }))
+}
+
 async function takeFrame(deps: GatewayDeps, peer: Peer, frame: NodeFrame): Promise<void> {
   const { body } = frame
   switch (body.case) {
@@ -328,11 +343,12 @@ async function takeFrame(deps: GatewayDeps, peer: Peer, frame: NodeFrame): Promi
     case 'heartbeat':
       deps.heard()
       peer.outbox.wake()
-      return followDecisions(
+      followDecisions(
         deps,
         peer,
         await deps.store.seen(peer.node.id, deps.clock.now().getTime(), body.value.activeRuns),
       )
+      return peer.takesLimits ? passLimits(deps, peer) : undefined
     case 'readResponse':
       return takeReadResponse(peer, body.value)
     case 'sessionDelta':

@@ -98,6 +98,8 @@ export interface RunLimit {
   ofDay: boolean
 }
 
+const NO_LIMIT: RunLimit = { costNano: undefined, hard: false, ofDay: false }
+
 type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard_fail'> & { of_day: number }
 
 const remoteRunsIn = (found: Pick<ResultSet, 'rows'>): RemoteRun[] => rowsOf<StoredRemoteRun>(found).map(toRemoteRun)
@@ -296,6 +298,19 @@ export function remoteRunStore(db: Db) {
     },
 
     runLimits: (agentIds: readonly string[]) => runLimits(db, agentIds),
+
+    /** Of each agent that has open runs on a node, what its budget allows now. */
+    async limitsOn(nodeId: string): Promise<Map<string, RunLimit>> {
+      const found = await db.execute({
+        sql: `select distinct r.agent_id from remote_runs f join runs r on r.id = f.run_id
+          where f.node_id = ? and f.state in ('offered', 'accepted')`,
+        args: [nodeId],
+      })
+      const agentIds = rowsOf<{ agent_id: string }>(found).map(row => row.agent_id)
+      if (agentIds.length === 0) return new Map()
+      const limits = await runLimits(db, agentIds)
+      return new Map(agentIds.map(id => [id, limits.get(id) ?? NO_LIMIT]))
+    },
 
     inputsOf: (ids: readonly string[]) => inputsOf(db, ids),
 

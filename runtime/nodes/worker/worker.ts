@@ -7,7 +7,7 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { dbFault } from '../../../shared/sql/db-fault.ts'
-import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
+import type { AgentLimit, Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
 import { UUID } from '../../../shared/wire/runtime/conventions.ts'
@@ -100,6 +100,8 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, engine, now, log, sessions } = deps
   const { tenantId, pool, signer, nodeId, reportsAs, reportSoon } = identity
   const side: NodeSide = { ...identity, ...deps }
+  /** The limits that were written last; an order has its own. */
+  let limitsHere: string | undefined
 
   const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened: (box, place) => opened(side, box, place) })
 
@@ -115,7 +117,9 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
-        return assign(side, body.value)
+        return assign(side, body.value).finally(() => {
+          limitsHere = undefined
+        })
       case 'cancel':
         return cancel(side, body.value.runId, body.value.reason, body.value.remove)
       case 'approval':
@@ -166,6 +170,24 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {
       if (others && (await others.beat(now().getTime(), lostMs))) reportSoon(true)
+    },
+
+    /** What budgets allow now, also to runs that are here already. */
+    async limits(agents: readonly AgentLimit[]): Promise<void> {
+      const text = agents
+        .map(one => [one.agentId, one.runCostNanoUsd, one.runCostHard, one.askBudget].join(' '))
+        .join('\n')
+      if (text === limitsHere) return
+      await db.write(
+        agents.flatMap(one => [
+          {
+            sql: 'update tunnel_runs set ask_budget = ? where run_id in (select id from runs where agent_id = ? and finished_ms is null)',
+            args: [one.askBudget ? 1 : 0, one.agentId],
+          },
+          limitOf(side, one.agentId, one),
+        ]),
+      )
+      limitsHere = text
     },
 
     /** The control plane says, before anything is executed, that these are over. */
@@ -291,7 +313,7 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
           on conflict do update set epoch = ?2, ask_budget = ?4`,
         args: [runId, Number(epoch), side.reportsAs, sent.askBudget ? 1 : 0],
       },
-      ...limitOf(side, agentId, agentName, sent),
+      limitOf(side, agentId, sent),
       ...(sent.sessionId === ''
         ? []
         : side.sessions.orderedTurn(
@@ -355,24 +377,20 @@ async function copiesFor(side: NodeSide, runId: string, createdMs: number, { for
   }
 }
 
-/** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
+/** The limit that the agent's budget sets for each run, as the control plane said it last. */
 function limitOf(
-  side: NodeSide,
+  { now }: Pick<NodeSide, 'now'>,
   agentId: string,
-  agentName: string,
-  sent: Pick<Assign, 'runCostNanoUsd' | 'runCostHard'>,
-) {
-  const { runCostNanoUsd: limit, runCostHard: hard } = sent
-  if (limit === undefined) return [{ sql: 'delete from budgets where agent_id = ?', args: [agentId] }]
-  return [
-    {
-      sql: `insert into budgets
-          (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
-        values (?1, ?2, ?3, ?4, ?5, 100, '{}', ?6, ?6)
-        on conflict (agent_id) do update set cost_nano_run = ?4, hard_fail = ?5, updated_ms = ?6`,
-      args: [agentId, side.tenantId, agentName, Number(limit), hard ? 1 : 0, side.now().getTime()],
-    },
-  ]
+  { runCostNanoUsd: limit, runCostHard: hard }: Pick<AgentLimit, 'runCostNanoUsd' | 'runCostHard'>,
+): InStatement {
+  if (limit === undefined) return { sql: 'delete from budgets where agent_id = ?', args: [agentId] }
+  return {
+    sql: `insert into budgets
+        (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
+      select id, tenant_id, name, ?2, ?3, 100, '{}', ?4, ?4 from agents where id = ?1
+      on conflict (agent_id) do update set cost_nano_run = ?2, hard_fail = ?3, updated_ms = ?4`,
+    args: [agentId, Number(limit), hard ? 1 : 0, now().getTime()],
+  }
 }
 
 async function cancel(side: NodeSide, runId: string, reason: string, remove: boolean): Promise<void> {
