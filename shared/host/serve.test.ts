@@ -11,8 +11,12 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close(50)
 })
 
-async function serving(answer: () => Response): Promise<{ origin: string; socket: () => Promise<Socket> }> {
-  const listening = await listen({ bind: { host: '127.0.0.1', port: 0 }, fetch: async () => answer(), bodyMs: 60_000 })
+async function serving(
+  answer: () => Response | Promise<Response>,
+  more: { stalledMs?: number } = {},
+): Promise<{ origin: string; socket: () => Promise<Socket> }> {
+  const bind = { host: '127.0.0.1', port: 0 }
+  const listening = await listen({ bind, fetch: async () => answer(), bodyMs: 60_000, ...more })
   open.push(listening)
   return {
     origin: listening.origin,
@@ -94,6 +98,23 @@ it('stops asking the source while a client does not read, and cuts one that stay
   await new Promise(resolve => setTimeout(resolve, 2300))
   client.resume()
   await once(client, 'close')
+})
+
+it('ends the connection of a caller that takes nothing of its answer, and waits as long as it likes for its own', async () => {
+  const { socket } = await serving(() => new Response('x'.repeat(20_000_000)), { stalledMs: 300 })
+  const stalled = await socket()
+  stalled.on('error', () => undefined)
+  stalled.pause()
+  await new Promise(resolve => setTimeout(resolve, 1500))
+  let taken = 0
+  stalled.on('data', piece => (taken += piece.length)).resume()
+  await once(stalled, 'close', { signal: AbortSignal.timeout(10_000) })
+  expect(taken).toBeLessThan(20_000_000)
+
+  const later = await serving(() => new Promise(resolve => setTimeout(resolve, 1000, new Response('late'))), {
+    stalledMs: 300,
+  })
+  expect(await (await fetch(later.origin)).text()).toBe('late')
 })
 
 it('ends the connection of a stream that ends while the service leaves, though its head promised another answer', async () => {

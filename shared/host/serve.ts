@@ -18,6 +18,8 @@ export interface RenderOptions {
   direct?: (request: IncomingMessage, response: ServerResponse) => boolean
   /** How long a caller may take to send its whole body. */
   bodyMs: number
+  /** How long a caller may take nothing of an answer that is there for it. */
+  stalledMs?: number
   maxHeaderBytes?: number
   /** Hands over connections that another process accepts for `bind`, as its origin says; nothing listens here then. */
   accepted?: { origin: string; each: (take: (socket: Socket) => void) => void }
@@ -48,6 +50,8 @@ export class ListenError extends Error {
 
 /** After so long a connection that brought nothing is not waited for. */
 const UNUSED_MS = 1000
+/** Longer than a client of a stream that is busy with what it has. */
+const STALLED_MS = 120_000
 
 /** Answers that are on their way, by their requests. */
 const answers = new WeakMap<Request, { destroy(): void }>()
@@ -59,7 +63,7 @@ export function cutConnection(request: Request): void {
 
 /** Serves a fetch handler on a Node socket. */
 export async function listen(options: RenderOptions): Promise<Listening> {
-  const { bind, fetch, direct, bodyMs, maxHeaderBytes, accepted } = options
+  const { bind, fetch, direct, bodyMs, stalledMs = STALLED_MS, maxHeaderBytes, accepted } = options
   const viaFetch = getRequestListener(
     (request, { outgoing }) => {
       answers.set(request, outgoing)
@@ -96,6 +100,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
     },
   )
   server.on('clientError', refuseUnreadable)
+  server.setTimeout(stalledMs, endStalled)
   /** With the time at which each came. */
   const sockets = new Map<Socket, number>()
   let left: () => void = () => undefined
@@ -289,6 +294,14 @@ function why({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return 'this machine does not have that address; choose 127.0.0.1, one of its own, or 0.0.0.0 for all'
   return message
+}
+
+/**
+ * A connection on which nothing moved. One whose answer is still being made waits for us; one that takes nothing of its answer would keep
+ * its place among the requests in flight for as long as its caller likes, and one without a request is as old as an idle one may be.
+ */
+function endStalled(socket: Socket & { _httpMessage?: ServerResponse | null }): void {
+  if (!socket._httpMessage || socket.writableLength > 0) socket.destroy()
 }
 
 /** Of this process, and of the disk that holds a folder. */
