@@ -80,7 +80,8 @@ function relay(
 ): (error: unknown) => void {
   const { origin, path } = placeOf(url)
   let cut: ((error?: Error) => void) | undefined
-  let stop: { error: unknown } | undefined
+  /** `told`: the sink knows. A pool hears of a call that is given up only once it has a connection for it, and then sends nothing. */
+  let stop: { error: unknown; told: boolean } | undefined
   let status: number | null = null
   const options: Dispatcher.DispatchOptions = {
     origin,
@@ -106,13 +107,18 @@ function relay(
     onData: (chunk: Buffer) => chunk.length === 0 || sink.chunk(chunk),
     onComplete: () => sink.end(),
     onError(error: Error) {
+      if (stop?.told) return
+      const given = stop?.error
+      stop = { error, told: true }
       if (isWholeWithoutBody(status, error)) sink.end()
-      else sink.fail(stop?.error ?? toTransportError(error))
+      else sink.fail(given ?? toTransportError(error))
     },
   })
   return error => {
-    stop ??= { error }
-    cut?.()
+    if (stop) return
+    stop = { error, told: cut === undefined }
+    if (cut) cut()
+    else sink.fail(error)
   }
 }
 

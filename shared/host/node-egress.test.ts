@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { platformEgress } from '../../runtime/host/worker.ts'
+import { expectWithin } from '../../tests/crowding.ts'
 import { forwardProxy } from '../../tests/upstream/forward-proxy.ts'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
 import { readAllowEntry } from '../http/outbound/allow-list.ts'
@@ -185,6 +188,17 @@ describe('the way out on Node', () => {
     await endless.send('0123456789')
     expect(await read).toEqual({ body: new TextEncoder().encode('01234'), truncated: true })
     await remote.seen[1]?.aborted
+  })
+
+  it('is given up at once while a connection is still being made', async () => {
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    open.unshift({ close: async () => void silent.close() })
+    const { port } = silent.address() as AddressInfo
+    const begun = performance.now()
+    const given = call(egress(['127.0.0.1']), `https://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(100) })
+    await expect(given).rejects.toMatchObject({ name: 'TimeoutError' })
+    expectWithin(performance.now() - begun, 2000)
   })
 
   it('reads a compressed answer, and rejects when the connection breaks', async () => {

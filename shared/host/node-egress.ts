@@ -7,6 +7,7 @@ import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbo
 import type { Proxies } from '../http/outbound/proxies.ts'
 import type { Log } from '../log/log.ts'
 import { nextTurn } from '../time/sleep.ts'
+import { unlessAborted } from '../time/until-aborted.ts'
 import { checkedAddresses, checkForProxy, type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
 export interface NodeEgressOptions {
@@ -98,18 +99,20 @@ async function startClient(
   const agent = proxies ? new (await import('./proxy-agent.ts')).ProxyAgent(proxies, pool, connectMs) : new Pool(pool)
 
   const send: Send = async (url, { method = 'GET', headers = {}, body, signal }) => {
-    const answer = await agent.request({
-      origin: url.origin,
-      path: url.pathname + url.search,
-      method: method as Dispatcher.HttpMethod,
-      headers: { ...lowered(headers), 'accept-encoding': 'identity' },
-      body: body ?? null,
-      // Deadlines are the caller's, who knows how long an answer may take.
-      signal: signal ?? null,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    return toResponse(answer)
+    const ask = () =>
+      agent.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: method as Dispatcher.HttpMethod,
+        headers: { ...lowered(headers), 'accept-encoding': 'identity' },
+        body: body ?? null,
+        // Deadlines are the caller's, who knows how long an answer may take.
+        signal,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      })
+    // The pool hears of an abort only once it has a connection for the call, and then sends nothing.
+    return toResponse(await unlessAborted(signal, ask))
   }
   return { send, close: () => agent.destroy() }
 }
