@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { PROTOCOL } from '../../guest/frames.ts'
 import { type GuestImage, NO_IMAGE } from '../../guest/image-manifest.ts'
 import type { Accel, SandboxLimits } from '../driver.ts'
@@ -29,6 +30,8 @@ export interface MachineOptions {
   image: GuestImage
   ramMb: number
   ram: Ram
+  /** Who made the host's processor, as CPUID names it; by default what /proc/cpuinfo says. */
+  vendor?: string | undefined
   /** Starts from a state that is given over the control channel, and stays paused until told. */
   incoming: boolean
 }
@@ -50,7 +53,7 @@ const TCG_CMDLINE = 'nokaslr mitigations=off'
  * Exactly one accelerator, as QEMU would otherwise fall back by itself. No disk, no network device, no display; the
  * machine has a control channel, a channel to the agent, and nothing else.
  */
-export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineOptions): string[] {
+export function machineArgs({ id, accel, image, ramMb, ram, incoming, vendor }: MachineOptions): string[] {
   const backend =
     ram.kind === 'empty'
       ? `memory-backend-ram,id=m0,size=${ramMb}M`
@@ -61,7 +64,7 @@ export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineO
     // it a hundred idle machines take two processors.
     ...['-M', 'pc,acpi=on,hpet=off,usb=off,vmport=off,smbus=off,memory-backend=m0'],
     ...['-object', backend],
-    ...(accel === 'tcg' ? ['-accel', 'tcg,tb-size=64', '-cpu', 'max'] : ['-accel', 'kvm', '-cpu', 'host']),
+    ...(accel === 'tcg' ? ['-accel', 'tcg,tb-size=64', '-cpu', 'max'] : ['-accel', 'kvm', '-cpu', hostCpu(vendor)]),
     ...['-m', String(ramMb), '-smp', '1'],
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
@@ -74,6 +77,22 @@ export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineO
     ...['-mon', 'chardev=control,mode=control'],
     ...(incoming ? ['-S', '-incoming', 'defer'] : []),
   ]
+}
+
+/**
+ * The processor of a machine under KVM. ARCH_CAPABILITIES is a register of Intel's; a KVM may list it on AMD's as well and then
+ * refuse to set it, which ends QEMU with `failed to set MSR 0x10a`. On Intel's it says which defences a guest does not need.
+ */
+function hostCpu(vendor = hostVendor()): string {
+  return vendor === 'AuthenticAMD' || vendor === 'HygonGenuine' ? 'host,arch-capabilities=off' : 'host'
+}
+
+function hostVendor(): string | undefined {
+  try {
+    return /^vendor_id\s*:\s*(\S+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]
+  } catch {
+    return undefined
+  }
 }
 
 /** A state fits only a machine with the same QEMU, devices, kernel, files and agent. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NO_IMAGE } from '../../guest/image-manifest.ts'
 import { CPU_PERIOD } from '../oci/cgroups.ts'
+import { machineArgs } from './machine.ts'
 import { startQemu, takeRamFolder } from './qemu-process.ts'
 
 const root = process.getuid?.() === 0
@@ -56,6 +57,28 @@ describe.runIf(root)('a QEMU that ends while its limits are read back', () => {
       message: 'QEMU started no machine: secret: .',
     })
     delete process.env.WAYBILL_TEST_SECRET
+  })
+})
+
+describe('the processor of a machine', () => {
+  const cpuOf = (accel: 'kvm' | 'tcg', vendor: string) => {
+    const args = machineArgs({
+      id: 'a',
+      accel,
+      image: NO_IMAGE,
+      ramMb: 64,
+      ram: { kind: 'empty' },
+      incoming: false,
+      vendor,
+    })
+    return args[args.indexOf('-cpu') + 1]
+  }
+
+  it('has under KVM what its host has, but no register of Intel on the processors of others', () => {
+    expect(cpuOf('kvm', 'GenuineIntel')).toBe('host')
+    expect(cpuOf('kvm', 'AuthenticAMD')).toBe('host,arch-capabilities=off')
+    expect(cpuOf('kvm', 'HygonGenuine')).toBe('host,arch-capabilities=off')
+    expect(cpuOf('tcg', 'AuthenticAMD')).toBe('max')
   })
 })
 
