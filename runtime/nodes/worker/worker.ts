@@ -100,8 +100,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, engine, now, log, sessions } = deps
   const { tenantId, pool, signer, nodeId, reportsAs, reportSoon } = identity
   const side: NodeSide = { ...identity, ...deps }
-  /** The limits that were written last; an order has its own. */
-  let limitsHere: string | undefined
+  const limits = currentLimits(side)
 
   const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened: (box, place) => opened(side, box, place) })
 
@@ -117,9 +116,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
-        return assign(side, body.value).finally(() => {
-          limitsHere = undefined
-        })
+        return assign(side, body.value).finally(limits.forget)
       case 'cancel':
         return cancel(side, body.value.runId, body.value.reason, body.value.remove)
       case 'approval':
@@ -172,23 +169,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       if (others && (await others.beat(now().getTime(), lostMs))) reportSoon(true)
     },
 
-    /** What budgets allow now, also to runs that are here already. */
-    async limits(agents: readonly AgentLimit[]): Promise<void> {
-      const text = agents
-        .map(one => [one.agentId, one.runCostNanoUsd, one.runCostHard, one.askBudget].join(' '))
-        .join('\n')
-      if (text === limitsHere) return
-      await db.write(
-        agents.flatMap(one => [
-          {
-            sql: 'update tunnel_runs set ask_budget = ? where run_id in (select id from runs where agent_id = ? and finished_ms is null)',
-            args: [one.askBudget ? 1 : 0, one.agentId],
-          },
-          limitOf(side, one.agentId, one),
-        ]),
-      )
-      limitsHere = text
-    },
+    limits: limits.keep,
 
     /** The control plane says, before anything is executed, that these are over. */
     async over(runIds: readonly string[]): Promise<void> {
@@ -374,6 +355,34 @@ async function copiesFor(side: NodeSide, runId: string, createdMs: number, { for
   return {
     begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
     tell: [blobs, ...reportRows(side.reportsAs)([unit])],
+  }
+}
+
+/** What budgets allow now, also to runs that are here already. */
+function currentLimits(side: NodeSide) {
+  let known: string | undefined
+  return {
+    async keep(agents: readonly AgentLimit[]): Promise<void> {
+      const text = agents
+        .map(one => [one.agentId, one.runCostNanoUsd, one.runCostHard, one.askBudget].join(' '))
+        .join('\n')
+      if (text === known) return
+      await side.db.write(
+        agents.flatMap(one => [
+          {
+            sql: 'update tunnel_runs set ask_budget = ? where run_id in (select id from runs where agent_id = ? and finished_ms is null)',
+            args: [one.askBudget ? 1 : 0, one.agentId],
+          },
+          limitOf(side, one.agentId, one),
+        ]),
+      )
+      known = text
+    },
+
+    /** An order has limits of its own, as they were when it was written. */
+    forget(): void {
+      known = undefined
+    },
   }
 }
 
