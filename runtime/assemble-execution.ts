@@ -43,7 +43,7 @@ export interface ExecutionDeps {
   mcp: EngineDeps['mcp']
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'> & Pick<StepRequestsDeps, 'turnAsItWas'>
-  ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
+  ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall' | 'cutElsewhere'>
   dayOf: DayOf
   extraStatements?: EngineDeps['extraStatements']
   extraWhenSetAside?: EngineDeps['extraWhenSetAside']
@@ -94,6 +94,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     random: Math.random,
     withinBudget: within,
     lostCall: deps.ledger.lostCall,
+    cutElsewhere: deps.ledger.cutElsewhere,
     metrics: engineMetrics(deps.metrics),
     async manifestOf(versionId) {
       const version = await agents.getVersion(versionId)

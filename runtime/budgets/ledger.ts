@@ -104,6 +104,13 @@ export function ledger(deps: LedgerDeps) {
 
     lostCall: (run: Claimed, stepId: string) => lostCall(deps, run, stepId),
 
+    /** A call of a run that another process has ended. What was held for it is counted by that one; where nothing was held, nothing is. */
+    async cutElsewhere(runId: string, { spent, model = '', extraStatements = [] }: CallCost): Promise<void> {
+      const used = { tokens: spent.tokensIn + spent.tokensOut, costNano: spent.costNano }
+      if (extraStatements.length > 0 || used.tokens + used.costNano === 0) return
+      await deps.store.uncertainBy({ runId, day: deps.dayOf(deps.now().getTime()) }, model, used)
+    },
+
     admit,
 
     offer: (candidate: RunCandidate, runId: string) => offer(deps, candidate, runId),

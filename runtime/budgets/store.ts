@@ -257,7 +257,7 @@ function callEnds(db: Db) {
       await db.write(lost({ runId, day, stepId, model }))
     },
     /** The same where nothing was held, because there is no budget: at the most that the call may have cost. */
-    async uncertainBy({ runId, day }: CallPlace, model: string, most: Estimate): Promise<void> {
+    async uncertainBy({ runId, day }: Pick<CallPlace, 'runId' | 'day'>, model: string, most: Estimate): Promise<void> {
       await db.write(uncertain({ runId, day, model }, most))
     },
     /** For the transaction that ends a run in the middle of such a call. */

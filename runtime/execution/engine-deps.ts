@@ -8,6 +8,7 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { SecretUse } from '../secrets/binding.ts'
 import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
+import type { CallCost } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ExtraStatements, Spent } from './journal/commit.ts'
 import type { ChainHead, JournalEntry } from './journal/event.ts'
@@ -96,6 +97,8 @@ export interface EngineDeps {
   withinBudget: (run: Claimed, model: FoundModel) => FoundModel
   /** For the commit that ends a run whose open call cannot be accounted for here: what was held for it may have been billed. */
   lostCall: (run: Claimed, stepId: string) => InStatement[]
+  /** Counts what a call has used of a run that another process ended, which knew of the call and not of that. */
+  cutElsewhere: (runId: string, cost: CallCost) => Promise<void>
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   extraStatements?: ExtraStatements | undefined

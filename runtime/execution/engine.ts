@@ -9,6 +9,8 @@ import { type Claimed, type LeaseStore, leaseStore } from './lease-store.ts'
 import { type RunWatchers, runWatchers } from './run-watchers.ts'
 
 const MOST_SEIZURES = 5
+/** So long a call goes on at most of a run that another process has ended. */
+const LOOK_MS = 1000
 
 type Ending = { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }
 
@@ -133,6 +135,7 @@ export function createEngine(deps: EngineDeps) {
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
       if (!sweeps) return setAside(deps, leases)
+      timers.push(setInterval(() => void leaveEnded(deps, leases, executions), LOOK_MS))
       await sweep(true)
       timers.push(setInterval(() => void sweep(), limits.recoveryMs))
     },
@@ -198,6 +201,27 @@ export function createEngine(deps: EngineDeps) {
       // A store in trouble must not prevent a stop: the next process sees that this owner is gone, or waits for its leases to end.
       if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
+  }
+}
+
+/** Cuts the calls of runs that another process has ended, as by a cancellation there, and counts what they have used. */
+async function leaveEnded(
+  { log, cutElsewhere }: Pick<EngineDeps, 'log' | 'cutElsewhere'>,
+  leases: Pick<LeaseStore, 'endedElsewhere'>,
+  executions: ReadonlyMap<string, Execution>,
+): Promise<void> {
+  const calling = [...executions].filter(([, { abandoned, open }]) => !abandoned && open.size > 0)
+  if (calling.length === 0) return
+  try {
+    for (const id of await leases.endedElsewhere(calling.map(([id, { epoch }]) => [id, epoch] as const))) {
+      const one = executions.get(id)
+      if (one === undefined || one.abandoned) continue
+      const readings = [...one.open.values()]
+      one.abandon()
+      for (const reading of readings) await cutElsewhere(id, await reading())
+    }
+  } catch (error) {
+    log.warn('runs that were ended elsewhere were not looked for', { error })
   }
 }
 

@@ -48,6 +48,8 @@ export interface Execution {
   done: Promise<void>
   /** Stops the work without an entry in the journal: another process owns the run, or will. */
   abandon(): void
+  readonly abandoned: boolean
+  readonly epoch: number
   /** What its calls in flight have used: stored by the process that takes the run away to end it. */
   readonly open: OpenCalls
 }
@@ -61,8 +63,12 @@ export function execution(
   const stop = new AbortController()
   return {
     open,
+    epoch: run.epoch,
     done: hold(deps, run, stop, open, reason),
     abandon: () => stop.abort(new LeaseLostError(`run ${run.id} was abandoned`)),
+    get abandoned() {
+      return stop.signal.aborted
+    },
   }
 }
 

@@ -172,6 +172,16 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
       return ids.filter(id => !mine.has(id))
     },
 
+    /** Those of these runs that have ended under a later epoch. */
+    async endedElsewhere(runs: readonly (readonly [id: string, epoch: number])[]): Promise<string[]> {
+      const found = await db.execute({
+        sql: `select r.id from json_each(?) as n join runs as r on r.id = n.value ->> 0
+          where r.epoch > n.value ->> 1 and r.finished_ms is not null`,
+        args: [JSON.stringify(runs)],
+      })
+      return rowsOf<Pick<RunRow, 'id'>>(found).map(({ id }) => id)
+    },
+
     /** Sets aside what ends its owner whenever it is taken up; `beside` stands in the same commit. */
     async setAside(
       nodeId: string,

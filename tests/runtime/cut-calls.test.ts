@@ -1,4 +1,7 @@
+import { mkdtemp, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import type { JournalEvent } from '../../shared/wire/runtime/journal.ts'
@@ -6,6 +9,7 @@ import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesFrames } from '../upstream/answers.ts'
+import { api } from './api.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -193,5 +197,45 @@ describe('a model call that a crash cut off', () => {
     if (!hasBudget) return
     const { today } = await on.json<Budget>(200, 'GET', '/v1/agents/worker/budget')
     expect(today).toMatchObject({ uncertainTokens, uncertainCostUsd, tokens: 1250 + uncertainTokens! })
+  })
+})
+
+describe('a call of a run that another control plane ends', () => {
+  it.each([
+    ['without a budget', undefined],
+    ['under a budget', { maxTokensPerDay: 1_000_000 }],
+  ])('is cut within moments and counted once, %s', async (_, budget) => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-cut-'))
+    const url = join(folder, 'runtime.db')
+    const on = await providerFixture({ url })
+    open.push(on)
+    await on.configure('openai-compatible')
+    await on.json(200, 'PUT', '/v1/settings/models', PRICES)
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai-compatible/m' } })
+    if (budget) await on.json(200, 'PUT', '/v1/agents/worker/budget', budget)
+    const [sent, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    on.remote.always((response: ServerResponse) => {
+      response.on('close', gone.resolve)
+      begins(chatFrames(WORDS), 20, sent.resolve)(response)
+    })
+    const { id } = (await (await make(on)).json()) as Run
+    await sent.promise
+    const other = await api({ url, masterKey: new Uint8Array(32).fill(9) })
+    await other.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
+    await other.close()
+    const before = performance.now()
+    await gone.promise
+    expect(performance.now() - before).toBeLessThan(4000)
+    const run = await eventually(async () => {
+      const found = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
+      expect(found.uncertainTokens).toBeGreaterThan(0)
+      return found
+    })
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    expect(await on.json<Run>(200, 'GET', `/v1/runs/${id}`)).toEqual(run)
+    expect(run).toMatchObject({ status: 'cancelled', tokensIn: 0, costUsd: 0 })
+    const [usage] = await on.json<UsageItem[]>(200, 'GET', '/v1/usage')
+    expect(usage).toMatchObject({ uncertainTokens: run.uncertainTokens, uncertainCostUsd: run.uncertainCostUsd })
+    await rm(folder, { recursive: true, force: true })
   })
 })

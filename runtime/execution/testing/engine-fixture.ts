@@ -93,6 +93,7 @@ export async function engineFixture({
     endEffect: async () => undefined,
     withinBudget: (_run, model) => model,
     lostCall: () => [],
+    cutElsewhere: async () => undefined,
     dayOf: ms => new Date(ms).toISOString().slice(0, 10),
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
