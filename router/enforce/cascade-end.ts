@@ -1,9 +1,12 @@
+import { errorBody } from '../../shared/dialects/router-errors.ts'
+import { outError } from '../../shared/dialects/translate/error.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { BudgetRefusal, BudgetScope } from '../budget/ledger.ts'
 import { isSameModel } from '../config/model.ts'
 import type { Route, Rung } from '../config/routing-config.ts'
+import type { Rest } from '../policy/breakers.ts'
 import { bestAttempt, OF_REQUEST } from '../policy/next-rung.ts'
 import type { AnsweredCall, RefusedCall } from './call-upstream.ts'
 import type { Tried } from './receipt.ts'
@@ -45,7 +48,7 @@ export function bestOf(tried: readonly Tried[]): CascadeEnd | undefined {
 export function exhausted(
   tried: readonly Tried[],
   stop: Stop,
-  { onExhausted, asked, restMs }: Pick<Route, 'onExhausted'> & { asked: string; restMs: () => number },
+  { onExhausted, asked, rests }: Pick<Route, 'onExhausted'> & { asked: string; rests: () => readonly RestingRung[] },
 ): CascadeEnd {
   const best = bestOf(tried)
   if (onExhausted === 'serve_best' && best) return best
@@ -60,17 +63,64 @@ export function exhausted(
     return { kind: 'error', error: 'gate_failed', message }
   }
   const refused = refusalFor(tried, asked)
-  if (refused?.call.kind === 'refused') return { kind: 'refusal', refused: refused.call, from: refused.rung.dialect }
+  if (refused?.call.kind === 'refused') {
+    // A key that was refused stays so; where another rung only rests, the same request may pass when it is over.
+    const sooner = ofKey(refused) && !isNamed(refused.rung, asked) ? afterRest(rests(), refused) : undefined
+    return sooner ?? { kind: 'refusal', refused: refused.call, from: refused.rung.dialect }
+  }
   if (refused === undefined && tried.some(isInexpressible)) {
     const message = 'the answer holds what this dialect cannot express, and no model of this route is left to ask'
     return { kind: 'error', error: 'inexpressible', message }
   }
-  if (tried.length > 0 && tried.every(({ errorClass }) => errorClass === 'breaker_open')) {
-    const retryAfterS = Math.max(1, Math.ceil(restMs() / 1000))
-    const message = `no upstream of this route is called now: each failed, or refused this key, a short while ago; the next call goes out in ${retryAfterS} s`
-    return { kind: 'error', error: 'upstream', message, retryAfterS }
+  const last = tried.at(-1)
+  if (last !== undefined && tried.every(({ errorClass }) => errorClass === 'breaker_open')) {
+    const all = rests()
+    const refusedKey = all.find(({ said }) => said !== undefined)
+    return afterRest(all, last) ?? (refusedKey ? saidBefore(refusedKey, last) : unreached(last))
   }
-  const timedOut = tried.at(-1)?.errorClass === 'timeout'
+  return unreached(last)
+}
+
+interface RestingRung extends Rest {
+  rung: Rung
+}
+
+/** The end for the rung that can be asked first again: it says how soon, as its provider did or in our words. */
+function afterRest(rests: readonly RestingRung[], last: Tried): CascadeEnd | undefined {
+  const [first] = rests
+    .filter(({ ms, said }) => ms > 0 && said?.errorClass !== 'auth')
+    .toSorted((one, other) => one.ms - other.ms)
+  if (first === undefined) return undefined
+  if (first.said !== undefined) return saidBefore(first, last)
+  const retryAfterS = seconds(first.ms)
+  const message = `no upstream of this route is called now: each failed, or refused this key, a short while ago; the next call goes out in ${retryAfterS} s`
+  return { kind: 'error', error: 'upstream', message, retryAfterS }
+}
+
+/** The refusal of a key once more, without a call: what clients do about its status is right for the time of its rest as well. */
+function saidBefore({ rung, ms, said }: RestingRung, { call }: Tried): CascadeEnd {
+  const { status, error, errorClass } = said ?? { status: 502, error: null, errorClass: 'rate_limited' as const }
+  const words = error?.message || `The upstream answered with status ${status}.`
+  const message = `${words} (It said so a short while ago, and is asked again in ${seconds(ms)} s.)`
+  const own = { type: null, code: null, param: null, ...error, message }
+  const refused: RefusedCall = {
+    ...call,
+    kind: 'refused',
+    status,
+    headers: [['retry-after', String(seconds(ms))]],
+    body: errorBody(rung.dialect, outError(status, own, '')),
+    foreign: true,
+    errorClass,
+    failover: true,
+    retryAfterMs: ms,
+  }
+  return { kind: 'refusal', refused, from: rung.dialect }
+}
+
+const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
+
+function unreached(last: Tried | undefined): CascadeEnd {
+  const timedOut = last?.errorClass === 'timeout'
   const message = timedOut
     ? 'no upstream of this route answered in time'
     : 'no upstream of this route could be reached, or none gave a usable answer'
@@ -78,15 +128,27 @@ export function exhausted(
 }
 
 /**
- * The refusal that means something to the client: that of the model which it named, else the last one. What a model said of a
+ * The refusal that means something to the client: that of the model which it named, else the one that can be over first, else the last
+ * one, before those of a key. What a model said of a
  * request that was never meant for it is worth less than the failure of another one.
  */
 function refusalFor(tried: readonly Tried[], asked: string): Tried | undefined {
   const named = tried.findLast(({ rung }) => isNamed(rung, asked))
   if (named !== undefined && named.call.kind !== 'answered') return named
   const failed = tried.filter(one => one.call.kind !== 'answered' && !isOfRequest(one))
-  const last = failed.findLast(({ call }) => call.kind === 'refused') ?? failed.at(-1)
+  const refused = failed.filter(({ call }) => call.kind === 'refused')
+  const last = soonest(refused.filter(one => !ofKey(one))) ?? refused.at(-1) ?? failed.at(-1)
   return last ?? (tried.some(isInexpressible) ? undefined : tried.findLast(isOfRequest))
+}
+
+/** Refused whatever is asked with this key. */
+const ofKey = ({ errorClass }: Tried) => errorClass === 'auth'
+
+/** The one that names the shortest wait, the later of two that name the same, or none. */
+function soonest(refused: readonly Tried[]): Tried | undefined {
+  const wait = ({ call }: Tried) =>
+    (call.kind === 'refused' ? call.retryAfterMs : undefined) ?? Number.POSITIVE_INFINITY
+  return refused.reduce<Tried | undefined>((best, one) => (best && wait(best) < wait(one) ? best : one), undefined)
 }
 
 const isInexpressible = ({ errorClass }: Tried) => errorClass === 'untranslatable'

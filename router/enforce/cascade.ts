@@ -107,14 +107,12 @@ export async function cascade(
   /** Where money ends it, what the budget says comes before what the route says. */
   function spent(stop: Stop): CascadeEnd {
     const own = stop.because === 'budget' ? route.budget.onExhausted : null
-    const restMs = () =>
-      Math.min(
-        ...plan.eligible.map(index => {
-          const one = route.ladder[index]!
-          return deps.breakers.restsFor(one.provider, plan.fingerprint(one))
-        }),
-      )
-    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, restMs })
+    const rests = () =>
+      plan.eligible.map(index => {
+        const rung = route.ladder[index]!
+        return { rung, ...deps.breakers.restOf(rung.provider, plan.fingerprint(rung)) }
+      })
+    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, rests })
   }
 
   /** Parts of an answer are with the client, so nothing else can be served. */

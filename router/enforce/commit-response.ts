@@ -1,5 +1,9 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
+import { errorEvent } from '../../shared/dialects/router-errors.ts'
+import { outError } from '../../shared/dialects/translate/error.ts'
+import { errorOfBody } from '../../shared/dialects/upstream-error.ts'
+import { joined } from '../../shared/sign/bytes.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { RenderedAnswer } from './render-answer.ts'
@@ -141,7 +145,7 @@ function framesOf(
         const end = first.kind === 'flowing' ? await first.end : first
         if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
         else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
-        else send(own.routerErrorEvent('upstream', refusalMessage(end.served), traceId))
+        else send(refusalEvent(end.served, dialect, traceId))
       } finally {
         clearInterval(beat)
       }
@@ -154,8 +158,9 @@ function framesOf(
   }
 }
 
-function refusalMessage({ status }: RenderedAnswer): string {
-  return `no model of the ladder could answer: the last upstream refused with status ${status}`
+/** A refusal for a stream whose head is out: what stood in its body, or for its status. */
+function refusalEvent({ status, pieces }: RenderedAnswer, dialect: DialectName, traceId: string): Uint8Array {
+  return errorEvent(dialect, outError(status, errorOfBody(joined(pieces)), traceId))
 }
 
 type EarlyFrames = ReturnType<typeof earlyFrames>

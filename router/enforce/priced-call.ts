@@ -1,4 +1,5 @@
 import { atLeast, writtenBytes } from '../../shared/dialects/estimate.ts'
+import { errorOfBody } from '../../shared/dialects/upstream-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { answerCost, type Price } from '../../shared/prices/price.ts'
@@ -9,7 +10,7 @@ import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
 import { askedBilling, billedBound } from '../policy/asked-billing.ts'
-import type { Breakers, Ticket } from '../policy/breakers.ts'
+import type { Breakers, Said, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
 import { estimateInputTokens } from '../policy/eligible.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
@@ -113,7 +114,7 @@ export async function pricedCall(
           { rung: model, provider, url, headers: headers(key), body, sentTokens, choices: size.n, shown, follow, sign },
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
-  mark(ticket, call)
+  mark(ticket, call, credential(model) === 'passthrough')
   if (call.kind !== 'answered') deps.failures(model, call)
   const tokens = tokensOf(call, sentTokens)
   const cost = tokens === null ? 0 : answerCost(model.price ?? undefined, tokens, call.billing, priceOf)
@@ -131,12 +132,29 @@ function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {
 }
 
 /** Tells the breaker how the call ended. */
-function mark(ticket: Ticket | undefined, call: CallResult): void {
+function mark(ticket: Ticket | undefined, call: CallResult, ofCaller: boolean): void {
   if (!ticket) return
   if (call.kind === 'answered') ticket.succeeded()
   else if (call.errorClass === 'client_abort') ticket.abandoned()
   else if (call.errorClass === 'rate_limited' || call.errorClass === 'auth') {
-    ticket.refused(call.kind === 'refused' ? (call.retryAfterMs ?? null) : null)
+    if (call.kind === 'refused') ticket.refused(call.retryAfterMs ?? null, saidBy(call, call.errorClass, ofCaller))
+    else ticket.refused(null)
   } else if (call.kind === 'broken' || (call.status !== null && call.status >= 500)) ticket.failed()
   else ticket.succeeded()
+}
+
+/** Error bodies may be long, and ten thousand keys are kept. */
+const MOST_SAID = 500
+
+/** The words are for the holder of the key alone: our own is of all tenants. */
+function saidBy({ status, body }: RefusedCall, errorClass: Said['errorClass'], ofCaller: boolean): Said {
+  const error = ofCaller ? errorOfBody(body) : null
+  if (error === null) return { errorClass, status, error }
+  const cut = (text: string | null) => text?.slice(0, MOST_SAID) ?? null
+  const { type, message, code, param } = error
+  return {
+    errorClass,
+    status,
+    error: { type: cut(type), message: message.slice(0, MOST_SAID), code: cut(code), param: cut(param) },
+  }
 }

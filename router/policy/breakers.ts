@@ -1,3 +1,4 @@
+import type { UpstreamError } from '../../shared/dialects/candidate.ts'
 import { type Log, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 
@@ -7,9 +8,23 @@ export type Breakers = ReturnType<typeof breakers>
 export interface Ticket {
   succeeded(): void
   failed(): void
-  /** 429 or 401: what the upstream asked to wait, if it said. */
-  refused(retryAfterMs: number | null): void
+  /** 429 or 401: what the upstream asked to wait, if it said, and its words. */
+  refused(retryAfterMs: number | null, said?: Said): void
   abandoned(): void
+}
+
+/** How a provider refused a key. */
+export interface Said {
+  readonly errorClass: 'rate_limited' | 'auth'
+  readonly status: number
+  readonly error: UpstreamError | null
+}
+
+/** Why and how long no call is made. */
+export interface Rest {
+  readonly ms: number
+  /** Undefined where the provider failed, or nothing rests. */
+  readonly said: Said | undefined
 }
 
 /** A breaker opened, or closed again. */
@@ -54,13 +69,16 @@ export function breakers(clock: Pick<Clock, 'monotonic'>, changed: (change: Brea
   return {
     isCallable: callable,
     /** How long until a call may be let through; the answer of a probe that is out is awaited for a second. */
-    restsFor(provider: string, credential: string): number {
+    restOf(provider: string, credential: string): Rest {
       const now = clock.monotonic()
-      const rests = (breaker: Breaker = closedBreaker) => {
+      const rests = (breaker: Breaker) => {
         if (isCallable(breaker, now)) return 0
         return breaker.phase === 'half_open' ? PROBE_AWAITED_MS : breaker.until - now
       }
-      return Math.max(rests(byProvider.get(provider)), rests(byCredential.get(credentialKey(provider, credential))))
+      const own = rests(byProvider.get(provider) ?? closedBreaker)
+      const held = byCredential.get(credentialKey(provider, credential)) ?? closedBreaker
+      const ms = rests(held)
+      return ms === 0 ? { ms: own, said: undefined } : { ms: Math.max(ms, own), said: held.said }
     },
     /** What capabilities and metrics show: the provider's own breaker, for every caller. */
     phaseOf: (provider: string): Breaker['phase'] => (byProvider.get(provider) ?? closedBreaker).phase,
@@ -86,10 +104,10 @@ export function breakers(clock: Pick<Clock, 'monotonic'>, changed: (change: Brea
           onProvider(failed)
           if (held !== 0) onCredential(abandoned)
         },
-        refused(retryAfterMs) {
+        refused(retryAfterMs, said) {
           // The provider answered: it is up.
           onProvider(succeeded)
-          onCredential((breaker, pass, at) => tripped(breaker, pass, at, retryAfterMs))
+          onCredential((breaker, pass, at) => ({ ...tripped(breaker, pass, at, retryAfterMs), ...(said && { said }) }))
         },
         abandoned() {
           onProvider(abandoned)
@@ -120,6 +138,8 @@ export interface Breaker {
   readonly coolDownMs: number
   /** Number of the latest probe; results of others do not count while half open. */
   readonly probe: number
+  /** Of a credential: by which words it was refused last. */
+  readonly said?: Said
 }
 
 /** Says on return which call it was: 0 for an ordinary one, else the number of the probe. */

@@ -52,7 +52,7 @@ describe('an error of an upstream', () => {
   it.each([
     [401, 'auth', false],
     [403, 'auth', false],
-    [402, 'upstream_4xx', false],
+    [402, 'auth', false],
     [404, 'upstream_4xx', false],
     [408, 'timeout', true],
     [409, 'upstream_4xx', true],

@@ -71,7 +71,7 @@ export function errorBody(dialect: DialectName, error: OutError): Uint8Array {
 }
 
 /** The last frame of a stream that fails after its head has gone out; nothing may follow it. */
-function errorEvent(dialect: DialectName, error: OutError): Uint8Array {
+export function errorEvent(dialect: DialectName, error: OutError): Uint8Array {
   if (dialect === 'messages') return sseFrame('error', messagesError(error))
   return dialect === 'chat' ? sseFrame(undefined, chatError(error)) : sseFrame('error', responsesError(error))
 }

@@ -61,7 +61,8 @@ function faultOf(status: number, error: UpstreamError | null): UpstreamFault {
 function classOf(status: number): FaultClass {
   if (status === 429) return 'rate_limited'
   if (status === 529) return 'overloaded'
-  if (status === 401 || status === 403) return 'auth'
+  // Of the account behind the key: some providers say 402 when it has no money left.
+  if (status === 401 || status === 402 || status === 403) return 'auth'
   if (status === 408) return 'timeout'
   if (status >= 500) return 'upstream_5xx'
   // A redirect, or a success status without an answer in it.

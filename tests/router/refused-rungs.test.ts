@@ -233,10 +233,99 @@ gates = ["non-empty"]`
     expect(requests).toBe(1)
   })
 
+  it('@anthropic-ai/sdk where its key is refused: not the second time either, while the key rests', async () => {
+    const config = `
+price = [{ model = "own/m", input_per_mtok = 1, output_per_mtok = 5 }]
+provider = [{ id = "own", dialect = "messages", base_url = "${upstream.origin}", auth = "passthrough" }]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["own/m"]
+gates = ["non-empty"]`
+    running = await testRouter({ config })
+    upstream.always(answer(401, error('authentication_error', 'invalid x-api-key')))
+    const call = () => anthropic(running!.router).messages.create({ model: 'auto', ...SAY })
+    await expect(call()).rejects.toMatchObject({ status: 401 })
+    await expect(call()).rejects.toMatchObject({ status: 401, message: expect.stringContaining('invalid x-api-key') })
+    expect([requests, upstream.seen.length]).toEqual([2, 1])
+    const [, rested] = await running.receipts()
+    expect(rested).toMatchObject({
+      attempts: [{ error_class: 'breaker_open', status: null }],
+      final: { served_from: 'upstream_error', status: 401 },
+    })
+  })
+
   it('anybody for ever, but sent again where the upstreams of a route may be back the next time', async () => {
     const { router } = await start()
     upstream.always(reset)
     await expect(anthropic(router).messages.create({ model: 'auto', ...SAY })).rejects.toMatchObject({ status: 502 })
     expect(requests).toBe(5)
+  })
+})
+
+describe('what the client is told where rungs refuse for different reasons', () => {
+  const limited = (after?: number) =>
+    answer(429, error('rate_limit_error', `wait ${after}`), after === undefined ? {} : { 'retry-after': String(after) })
+  const wrongKey = answer(401, error('authentication_error', 'invalid x-api-key'))
+  const AUTO = { ...ASK, model: 'auto' }
+  const told = async (got: Response) => [got.status, got.headers.get('retry-after')]
+
+  it('is the wait that is over first, and not a key of the router that one of them refused', async () => {
+    const { post } = await start()
+    upstream.queue(limited(30), wrongKey)
+    expect(await told(await post('/v1/messages', AUTO))).toEqual([429, '30'])
+    const again = await start()
+    upstream.queue(limited(30), limited(40))
+    expect(await told(await again.post('/v1/messages', AUTO))).toEqual([429, '30'])
+  })
+
+  it('goes on being so while they rest, with the rest of the wait, and without a call', async () => {
+    const { post } = await start()
+    upstream.queue(wrongKey, limited(30))
+    await post('/v1/messages', AUTO)
+    const got = await post('/v1/messages', AUTO)
+    expect(await told(got)).toEqual([429, expect.stringMatching(/^(?:29|30)$/)])
+    expect(((await got.json()) as { error: { type: string } }).error.type).toBe('rate_limit_error')
+    expect(upstream.seen).toHaveLength(2)
+  })
+
+  it('is the wait of one that only rests, where the other has just refused the key of the router', async () => {
+    const { post } = await start()
+    upstream.queue(limited(30), good())
+    expect((await post('/v1/messages', AUTO)).status).toBe(200)
+    upstream.queue(wrongKey)
+    expect(await told(await post('/v1/messages', AUTO))).toEqual([429, expect.stringMatching(/^(?:29|30)$/)])
+  })
+
+  it('is the refusal of the key where all have refused it', async () => {
+    const { post } = await start()
+    upstream.queue(wrongKey, wrongKey)
+    for (let n = 0; n < 2; n++) expect((await post('/v1/messages', AUTO)).status).toBe(401)
+    expect(upstream.seen).toHaveLength(2)
+  })
+
+  it('hands a call on where the account of the router has no money left', async () => {
+    const { post } = await start('"small/claude-haiku-4-5", "other/chatty"')
+    upstream.queue(
+      answer(402, error('billing_error', 'no credit')),
+      answer(200, JSON.stringify(chatAnswer('good', 'm'))),
+    )
+    const { thinking: _, ...ask } = AUTO
+    expect((await post('/v1/messages', ask)).status).toBe(200)
+  })
+
+  it('stands in the event that ends a stream which was kept open', async () => {
+    const { post } = await start(TWO, '[stream]\nkeepalive_after_ms = 1000')
+    const late = (script: ReturnType<typeof answer>): ReturnType<typeof answer> => {
+      return async (response, seen, request) => {
+        await new Promise(resolve => setTimeout(resolve, 700))
+        return script(response, seen, request)
+      }
+    }
+    upstream.queue(late(limited(30)), late(limited(30)))
+    const got = await post('/v1/messages', { ...AUTO, stream: true })
+    const said = await got.text()
+    expect(said).toContain('event: ping')
+    expect(said).toContain('"type":"rate_limit_error","message":"wait 30"')
   })
 })
