@@ -2,16 +2,17 @@
 export const CLOSED_OUTPUT = 141
 
 /**
- * Ends a command whose reader has gone (`… | head -3`), with a code that claims no success. A service goes on: its output is its log and
- * its greeting, and neither is worth a run.
+ * Ends a command whose reader has gone (`… | head -3`), with a code that claims no success. A service goes on, also where the disk of its log
+ * is full: its output is its log and its greeting, and neither is worth a run.
  */
 export function endWithReader({ isService }: { isService: boolean }): void {
   process.stdout.on('error', error => {
+    if (isService) return
     if (!isClosed(error)) throw error
-    if (!isService) process.exit(CLOSED_OUTPUT)
+    process.exit(CLOSED_OUTPUT)
   })
   process.stderr.on('error', error => {
-    if (!isClosed(error)) throw error
+    if (!isService && !isClosed(error)) throw error
   })
 }
 
