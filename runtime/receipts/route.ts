@@ -54,7 +54,7 @@ export function publicReceiptOperations({ service, keyAccess }: ReceiptsDeps): O
       const own = `script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'`
       context.header(
         'content-security-policy',
-        `default-src 'none'; ${own}; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+        `default-src 'none'; ${own}; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
       )
       context.header('cache-control', 'no-store')
       return context.html(verifierPage(nonce))
@@ -107,6 +107,7 @@ function verifierPage(nonce: string) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Verify a receipt</title>
+<link rel="icon" href="data:,">
 <style nonce="${nonce}">${raw(STYLE)}</style>
 <h1>Verify a receipt</h1>
 <p>Everything is checked in this page; nothing is sent anywhere. Save the page, and it works without a network.</p>

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Dialog, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -207,6 +207,26 @@ if (hasChromium()) {
         await page.click('#login-again button.main')
         await page.waitForURL(at('agents/typed-before'))
         expect(await fixture.call('GET', '/v1/agents/typed-before')).toMatchObject({ manifest: { model: 'demo/echo' } })
+      })
+
+      it('asks before a half-written manifest is left, and not once it is published', async () => {
+        const asked: string[] = []
+        const answer = async (dialog: Dialog) => {
+          asked.push(dialog.type())
+          await dialog.dismiss()
+        }
+        await page.goto(at('agents'))
+        page.on('dialog', answer)
+        await page.click('#manifest')
+        await page.keyboard.type(' ')
+        await page.evaluate(() => setTimeout(() => location.reload()))
+        await expect.poll(() => asked).toEqual(['beforeunload'])
+        await page.fill('[name=name]', 'half-written')
+        await page.fill('#manifest', '{ "model": "demo/echo" }')
+        await page.click('text=Make the agent')
+        await page.waitForURL(at('agents/half-written'))
+        expect(asked).toEqual(['beforeunload'])
+        page.off('dialog', answer)
       })
 
       it('talks in a session, by the keyboard', async () => {

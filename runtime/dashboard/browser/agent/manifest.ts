@@ -84,6 +84,10 @@ text.addEventListener('input', () => {
   clearTimeout(waiting)
   waiting = setTimeout(() => void check(), QUIET_MS)
 })
+// What was published is not typed any more.
+window.addEventListener('beforeunload', event => {
+  if (text.dataset.typed !== undefined && text.value !== text.defaultValue) event.preventDefault()
+})
 completeNames(text, JSON.parse(text.dataset.members ?? '[]') as Member[])
 plainFields(text)
 void check()
