@@ -50,8 +50,8 @@ export class ListenError extends Error {
 
 /** After so long a connection that brought nothing is not waited for. */
 const UNUSED_MS = 1000
-/** Longer than a client of a stream that is busy with what it has. */
-const STALLED_MS = 120_000
+/** Once more where a little of the answer still left in the first one. */
+const STALLED_MS = 60_000
 
 /** Answers that are on their way, by their requests. */
 const answers = new WeakMap<Request, { destroy(): void }>()
