@@ -121,7 +121,9 @@ if (hasChromium()) {
       const run = { agentName: 'waiter', input: { prompt: '/call wait {"seconds":0.01}' } }
       for (let i = 0; i < 3; i++) await fixture.call('POST', '/v1/runs', run)
       const pending = () => fixture.call<Approval[]>('GET', '/v1/approvals?status=pending')
-      await eventually(async () => expect((await pending()).length).toBeGreaterThanOrEqual(3))
+      await eventually(async () =>
+        expect((await pending()).filter(({ agentName }) => agentName === 'waiter')).toHaveLength(3),
+      )
       const before = await pending()
       await page.goto(at('approvals'))
       await page.evaluate(() => localStorage.clear())
