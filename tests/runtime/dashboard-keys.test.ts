@@ -115,6 +115,30 @@ if (hasChromium()) {
       await page.keyboard.press('Escape')
     })
 
+    it('leaves the keyboard where a person has gone while a message is on its way', async () => {
+      const { id } = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'asker' })
+      await page.goto(at(`sessions/${id}`))
+      // The question is there before the answer to what was sent.
+      const held = Promise.withResolvers<void>()
+      await page.route('**/messages', async route => {
+        const response = await route.fetch()
+        await held.promise
+        await route.fulfill({ response })
+      })
+      await page.fill('#say textarea', '/call ask_human {"prompt":"Which one?"}')
+      const answered = page.waitForResponse('**/messages')
+      await page.keyboard.press('Enter')
+      await page.focus('#turn [name=comment]')
+      await page.keyboard.type('The ')
+      held.resolve()
+      await answered
+      await page.waitForTimeout(300)
+      await page.keyboard.type('second')
+      expect(await page.inputValue('#turn [name=comment]')).toBe('The second')
+      expect(await page.inputValue('#say textarea')).toBe('')
+      await page.unroute('**/messages')
+    })
+
     it('decides once by a key that is held down', async () => {
       const manifest = { model: 'demo/echo', tools: ['wait'], approvals: { tools: ['wait'] } }
       await fixture.call('POST', '/v1/agents', { name: 'waiter', manifest })

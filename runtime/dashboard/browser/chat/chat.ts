@@ -121,7 +121,9 @@ form?.addEventListener('submit', async event => {
       el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
     )
   }
-  field.focus()
+  // A person who answers a question meanwhile goes on typing there.
+  const focused = document.activeElement
+  if (focused === null || focused === document.body || form.contains(focused)) field.focus()
 })
 form?.addEventListener('keydown', event => {
   if (event.key === 'Enter' && !event.shiftKey && !isComposing(event)) {
