@@ -187,7 +187,7 @@ const statuses: Fault[] = [
     '400 signature',
   ),
   status(401, failover('auth'), refusal(401, 'authentication_error')),
-  status(402, returned('upstream_4xx'), refusal(402, 'billing_error')),
+  status(402, failover('auth'), refusal(402, 'billing_error')),
   status(403, failover('auth'), refusal(403, 'permission_error')),
   status(404, returned('upstream_4xx'), refusal(404, 'not_found_error')),
   status(408, failover('timeout')),
