@@ -11,12 +11,12 @@ it('gives a call up at once while a connection is still being made, and fails on
   const transport = undiciTransport({ connectMs: 500 })
   const timeouts = { connectMs: 500, firstByteMs: 5000, idleMs: 5000 }
   const stop = new AbortController()
-  const begun = performance.now()
+  const began = performance.now()
   const sent = transport.send({ method: 'POST', url, headers: [], body: null, signal: stop.signal, timeouts })
   const over = new Error('over')
   setTimeout(() => stop.abort(over), 50)
   await expect(sent).rejects.toBe(over)
-  expectWithin(performance.now() - begun, 450)
+  expectWithin(performance.now() - began, 450)
 
   const failures: unknown[] = []
   const unused = () => expect.unreachable()

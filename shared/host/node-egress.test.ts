@@ -195,10 +195,10 @@ describe('the way out on Node', () => {
     await once(silent, 'listening')
     open.unshift({ close: async () => void silent.close() })
     const { port } = silent.address() as AddressInfo
-    const begun = performance.now()
+    const began = performance.now()
     const given = call(egress(['127.0.0.1']), `https://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(100) })
     await expect(given).rejects.toMatchObject({ name: 'TimeoutError' })
-    expectWithin(performance.now() - begun, 2000)
+    expectWithin(performance.now() - began, 2000)
   })
 
   it('reads a compressed answer, and rejects when the connection breaks', async () => {

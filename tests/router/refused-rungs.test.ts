@@ -263,7 +263,7 @@ gates = ["non-empty"]`
   })
 })
 
-describe('what the client is told where rungs refuse for different reasons', () => {
+describe('the answer to a client where rungs refuse for different reasons', () => {
   const limited = (after?: number) =>
     answer(429, error('rate_limit_error', `wait ${after}`), after === undefined ? {} : { 'retry-after': String(after) })
   const wrongKey = answer(401, error('authentication_error', 'invalid x-api-key'))
