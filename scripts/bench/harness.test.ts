@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { digest } from './digest.ts'
 import { type Bench, compare, judge, runBench, spread } from './harness.ts'
 import { benches } from './registry.ts'
 import { replaceSection, shown, toMarkdown, toText } from './report.ts'
@@ -102,6 +104,7 @@ describe('the harness', () => {
       met: false,
       bound: '≥ 1, ≤ 4',
     })
+    expect(judge({ says: '', value: () => 0.3, atLeast: 0.1 + 0.2, atMost: 0.3 }, measured).bound).toBe('exactly 0.3')
   })
 
   test.each(Object.entries(benches))('the bench %s can be loaded', async (_, { load }) => {
@@ -110,6 +113,18 @@ describe('the harness', () => {
 })
 
 describe('the written report', () => {
+  test('begins with a table that was read from its sections', async () => {
+    const document = await readFile(new URL('../../docs/benchmarks.md', import.meta.url), 'utf8')
+    expect(replaceSection(document, 'digest', digest(document))).toBe(document)
+    const changed = document.replace(
+      /^\| waybill observe, JSON, added \| .*$/m,
+      '| waybill observe, JSON, added | 7.77 ms |',
+    )
+    expect(digest(changed)).toContain('| Latency added to a call, observe | 7.77 ms | firstpass ')
+    expect(() => digest(changed.replaceAll('waybill enforce', 'enforce'))).toThrow(/no figure "waybill enforce/)
+    expect(digest(document.replaceAll('- NOT MET:', '- met:'))).toMatch(/Every expectation was met\.$/)
+  })
+
   test('is added once, replaced in place, and leaves the rest alone', () => {
     const one = replaceSection('# Benchmarks\n\nWords.\n', 'a', 'first')
     expect(one).toBe('# Benchmarks\n\nWords.\n\n<!-- bench:a -->\nfirst\n<!-- /bench:a -->\n')

@@ -151,10 +151,14 @@ export function judge(
 ): Report['expectations'][number] {
   const found = value(measured)
   const met = (atLeast === undefined || found >= atLeast) && (atMost === undefined || found <= atMost)
-  const bound = [atLeast === undefined ? '' : `≥ ${atLeast}`, atMost === undefined ? '' : `≤ ${atMost}`]
-    .filter(Boolean)
-    .join(', ')
-  return { says, value: found, bound, met }
+  return { says, value: found, bound: boundText(atLeast, atMost), met }
+}
+
+function boundText(atLeast: number | undefined, atMost: number | undefined): string {
+  // Twelve digits say what was written, without the last bits of a sum.
+  const [least, most] = [atLeast, atMost].map(bound => (bound === undefined ? '' : String(+bound.toPrecision(12))))
+  if (least && least === most) return `exactly ${least}`
+  return [least && `≥ ${least}`, most && `≤ ${most}`].filter(Boolean).join(', ')
 }
 
 export function spread(values: readonly number[]): Spread {

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { digest } from './digest.ts'
 import { runBench } from './harness.ts'
 import { benches } from './registry.ts'
 import { replaceSection, toMarkdown, toText } from './report.ts'
@@ -64,7 +65,8 @@ async function main(args: string[]): Promise<number> {
 async function write(name: string, section: string): Promise<void> {
   const path = new URL('../../docs/benchmarks.md', import.meta.url)
   const document = await readFile(path, 'utf8').catch(() => '# Benchmarks\n')
-  await writeFile(path, replaceSection(document, name, section))
+  const written = replaceSection(document, name, section)
+  await writeFile(path, replaceSection(written, 'digest', digest(written)))
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error: unknown) => {

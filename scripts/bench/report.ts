@@ -19,9 +19,7 @@ export function toText(report: Report): string {
       r => `  ${r.name} / ${r.over}: ${shown(r.median)} ×   (round by round ${shown(r.min)} to ${shown(r.max)})`,
     ),
     ...report.figures.map(figure => `  ${figure.name.padEnd(width)}  ${figureText(figure)}`),
-    ...report.expectations.map(
-      e => `  ${e.met ? 'met' : 'NOT MET'}: ${e.says}: ${shown(e.value)} (expected ${e.bound})`,
-    ),
+    ...report.expectations.map(one => `  ${expectationText(one)}`),
   ]
   return `${lines.join('\n')}\n`
 }
@@ -43,9 +41,7 @@ export function toMarkdown(report: Report): string {
     ...(report.figures.length > 0 ? ['', '| figure | value |', '|---|---|'] : []),
     ...report.figures.map(figure => `| ${figure.name} | ${figureText(figure)} |`),
     ...(report.expectations.length > 0 ? [''] : []),
-    ...report.expectations.map(
-      e => `- ${e.met ? 'met' : 'NOT MET'}: ${e.says}: ${shown(e.value)} (expected ${e.bound})`,
-    ),
+    ...report.expectations.map(one => `- ${expectationText(one)}`),
   ].join('\n')
 }
 
@@ -59,6 +55,11 @@ export function replaceSection(document: string, name: string, body: string): st
   const to = document.indexOf(close, from)
   if (to === -1) throw new Error(`The document has "${open}" but no "${close}" after it: put the closing marker back.`)
   return document.slice(0, from) + section + document.slice(to + close.length)
+}
+
+function expectationText({ says, value, bound, met }: Report['expectations'][number]): string {
+  const found = bound.startsWith('exactly') ? String(+value.toPrecision(12)) : shown(value)
+  return `${met ? 'met' : 'NOT MET'}: ${says}: ${found} (expected ${bound})`
 }
 
 function figureText({ value, unit, exact }: Figure): string {
