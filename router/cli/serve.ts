@@ -44,7 +44,7 @@ export class ServeCommand extends Command {
     const vars = { ...this.context.env, ...given }
     const service = await started(vars)
     const mode = vars.ROUTER_MODE || 'observe'
-    const routes = vars.ROUTER_CONFIG ? `, but for the routes of ${vars.ROUTER_CONFIG}` : ''
+    const routes = vars.ROUTER_CONFIG ? `, except on the routes of ${vars.ROUTER_CONFIG}` : ''
     this.context.stdout.write(`router   ${service.origin}   ${mode}${routes}\n`)
     await stop
     await service.close()

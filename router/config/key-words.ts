@@ -12,10 +12,10 @@ export type Words<Table> = Readonly<Record<keyof Table & string, KeyWords>>
 
 export const providerWords: Words<ProviderTable> = {
   id: 'The name that models begin with. `anthropic` and `openai` are built in and may be changed.',
-  dialect: { about: 'What the provider speaks.', unset: 'required, but for the two built in' },
+  dialect: { about: 'What the provider speaks.', unset: 'required, except for the two built-in providers' },
   base_url: {
     about: 'Where it is. Plain `http` goes to this machine only.',
-    unset: 'required, but for the two built in',
+    unset: 'required, except for the two built-in providers',
   },
   auth: {
     about:

@@ -166,7 +166,7 @@ export function isOfRequest({ call }: Pick<Tried, 'call'>): boolean {
 function budgetText({ scope, limit, used }: BudgetRefusal): string {
   const usd = (nano: NanoUsd) => `${nano / 1e9} USD`
   const name = BUDGET_NAMES[scope]
-  return `the budget of this ${name} is ${usd(limit)}, of which ${usd(used)} is spent or reserved: the next call could pass it`
+  return `the budget of this ${name} is ${usd(limit)}, of which ${usd(used)} is spent or reserved: the next call could exceed it`
 }
 
 const BUDGET_NAMES: Record<BudgetScope, string> = {

@@ -13,7 +13,7 @@ it.each([
 
 it('one run is counted in the singular', () => {
   expect(inWords('clerk', { dimension: 'runsPerDay', limit: 1, used: 1 })).toBe(
-    'the budget of clerk is 1 run a day (maxRunsPerDay), of which 1 is used or held',
+    'the budget of clerk is 1 run a day (maxRunsPerDay), of which 1 is used or reserved',
   )
 })
 

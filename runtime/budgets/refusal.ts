@@ -22,7 +22,7 @@ export function inWords(caller: string, refusal: Refusal): string {
   if (refusal.unpriced !== undefined) {
     return `${agentName} has a hard limit of ${limit} ${words}, which cannot be held: ${noPrice(refusal.unpriced)}`
   }
-  return `the budget of ${agentName} is ${limit} ${words}, of which ${used} is used or held`
+  return `the budget of ${agentName} is ${limit} ${words}, of which ${used} is used or reserved`
 }
 
 /** What is missing, and how it is given. */
@@ -32,7 +32,7 @@ export function noPrice(model: string): string {
 }
 
 const UNHELD = / has a hard limit of (\S+) [^,]*\(max(\w+)\), which cannot be held: /
-const SAID = /is (\S+) [^,]*\(max(\w+)\), of which (\S+) is used or held$/
+const SAID = /is (\S+) [^,]*\(max(\w+)\), of which (\S+) is used or reserved$/
 
 /** What `inWords` said, for a reader that has only the words: a run keeps its failure as a code and a sentence. */
 export function fromWords(text: string): Refusal | undefined {
