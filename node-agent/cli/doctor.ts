@@ -4,10 +4,10 @@ import { Command, Option, UsageError } from 'clipanion'
 export class DoctorCommand extends Command {
   static override paths = [['doctor']]
   static override usage = Command.Usage({
-    description: 'Run every isolation backend once and say which work, how that was verified, and what to install.',
+    description: 'Try every isolation backend and say which work, how that was verified, and what to install.',
     details: `
-      Each probe starts a sandbox, runs a command in it and ends it, within a deadline. Leftovers of earlier processes are
-      removed first. Exit code 1: not one backend works.
+      Each probe starts a sandbox, runs a command in it and ends it, within a deadline. It first removes what earlier processes left
+      behind. Exit code 1: no backend works.
     `,
     examples: [
       ['Everything', '$0 doctor'],

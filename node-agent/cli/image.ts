@@ -8,9 +8,9 @@ export class ImageCommand extends Command {
   static override usage = Command.Usage({
     description: 'Build the guest image: the agent, a root for containers, and kernel and files for virtual machines.',
     details: `
-      Reads the kernel and the tools that scripts/setup-host.sh unpacked, checks each against its written digest, compiles
-      the agent with gcc, and writes the image to NODE_AGENT_IMAGE_DIR, or with --name into a folder of NODE_AGENT_IMAGES_DIR, where an
-      agent's manifest finds it by that name (image). The same inputs give the same bytes. Nothing is downloaded.
+      Reads the kernel and the tools that scripts/setup-host.sh unpacked, checks the digest of each, compiles the agent with gcc, and
+      writes the image to NODE_AGENT_IMAGE_DIR. With --name it goes into a folder of NODE_AGENT_IMAGES_DIR, and manifests choose it by
+      that name (image). The same inputs give the same bytes. Nothing is downloaded.
     `,
     examples: [
       ['With interpreters', '$0 image --interpreters'],
@@ -23,7 +23,7 @@ export class ImageCommand extends Command {
   inputs = Option.String('--inputs', { description: 'Folder with the inputs and their lock.' })
   out = Option.String('--out', { description: 'Folder for the image (NODE_AGENT_IMAGE_DIR).' })
 
-  name = Option.String('--name', { description: 'A name by which agents ask for the image.' })
+  name = Option.String('--name', { description: 'The name by which manifests choose the image.' })
 
   add = Option.String('--add', {
     description:
@@ -35,7 +35,7 @@ export class ImageCommand extends Command {
   })
 
   browser = Option.Boolean('--browser', false, {
-    description: 'With a browser without a window, for the tool browse.',
+    description: 'With a headless browser, for the tool browse.',
   })
 
   override async execute(): Promise<number> {

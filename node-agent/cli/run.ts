@@ -4,12 +4,12 @@ import { Command } from 'clipanion'
 export class RunCommand extends Command {
   static override paths = [['run'], Command.Default]
   static override usage = Command.Usage({
-    description: 'Enrol with a control plane if need be, and execute its runs until SIGTERM or SIGINT.',
+    description: 'Enrol with a control plane if necessary, and execute its runs until SIGTERM or SIGINT.',
     details: `
-      Dials PLATFORM_CONTROL_URL and listens on nothing. The first start needs PLATFORM_ENROL_TOKEN, which works once; afterwards the
-      node knows itself by the file node.json in PLATFORM_DATA_DIR (./node-data), which no other account may read. Inputs, outputs
-      and journals of runs stay in node.db beside it. On SIGTERM it takes no new work, lets open steps finish for
-      PLATFORM_DRAIN_TIMEOUT (30s), tells what is left to tell and exits 0.
+      Dials PLATFORM_CONTROL_URL and listens on nothing. The first start needs PLATFORM_ENROL_TOKEN, which works once. After that the
+      node identifies itself by node.json in PLATFORM_DATA_DIR (./node-data), which no other account can read. Inputs, outputs and
+      journals of runs stay in node.db beside it. On SIGTERM it takes no new work, lets open steps finish for PLATFORM_DRAIN_TIMEOUT
+      (30s), sends its last reports and exits 0.
     `,
     examples: [
       ['The first start', 'PLATFORM_CONTROL_URL=https://control.example:8081 PLATFORM_ENROL_TOKEN=wb_node_… $0 run'],

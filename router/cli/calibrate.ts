@@ -11,15 +11,15 @@ export class CalibrateCommand extends Command {
   static override usage = Command.Usage({
     description: 'Say from the reported outcomes which serve threshold of each route is certified.',
     details: `
-      For every score from the highest down: how many served answers scored it or more, how many of them failed, and whether their
-      failure rate is proven to be at most alpha with confidence 1 - delta. Answers of one score count together. Defaults are those of
-      the config that was used last.
+      Shows for every score, from the highest down, how many served answers had at least that score, how many of them failed, and
+      whether their failure rate is proven to be at most alpha with confidence 1 - delta. Answers of one score count together. Defaults
+      are those of the config that was used last.
 
-      What it says is about one look at the answers of a score. Whether all that a route serves is certified, at every look, is what
-      /v1/capabilities says.
+      This holds for one look at the answers of a score. /v1/capabilities says whether everything that a route serves is certified, at
+      every look.
 
-      With --apply the certified threshold of method ltt is pinned: a running router serves by it within a second and adapts it no more,
-      until --unpin takes it back.
+      --apply pins the certified threshold of method ltt: a running router serves by it within a second and does not adapt it, until
+      --unpin.
     `,
     examples: [
       ['Every route', '$0 calibrate'],
@@ -31,12 +31,12 @@ export class CalibrateCommand extends Command {
   db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
   route = Option.String('--route', { description: 'Only this route of the config that was used last, counted from 0.' })
   tenant = Option.String('--tenant', { description: 'Only this tenant.' })
-  alpha = Option.String('--alpha', { description: 'Failure rate that is not to be passed, 0.001 to 0.5.' })
+  alpha = Option.String('--alpha', { description: 'Failure rate that may not be exceeded, 0.001 to 0.5.' })
   delta = Option.String('--delta', { description: 'How often the claim may be wrong, 0.001 to 0.5.' })
   minN = Option.String('--min-n', { description: 'Scores with fewer answers are not tested.' })
   method = Option.String('--method', 'ltt', { description: 'ltt (exact), conformal (Hoeffding) or eprocess.' })
   holdout = Option.String('--holdout', {
-    description: 'Share of the newest answers that is kept apart and only reported on, 0 to 0.9.',
+    description: 'Share of the newest answers that is held out and only reported on, 0 to 0.9.',
   })
   apply = Option.Boolean('--apply', false, { description: 'Pin the certified threshold.' })
   unpin = Option.Boolean('--unpin', false, { description: 'Let the threshold adapt again.' })

@@ -6,8 +6,8 @@ export class DemoCommand extends Command {
   static override usage = Command.Usage({
     description: 'Route one request over a ladder of three mock models and verify its receipt.',
     details: `
-      Needs no key and no network: the provider is a mock on a free loopback port, the store a temporary folder. The smallest model
-      answers with nothing, so its gate fails and the next one is asked. Exit code 1: a figure is not what it must be.
+      Needs no key and no network: the provider is a mock on a free loopback port, the store a temporary folder. The smallest model gives
+      an empty answer, so its gate fails and the next one is asked. Exit code 1: a figure is not what it must be.
     `,
     examples: [['Look at the store afterwards', '$0 demo --keep']],
   })

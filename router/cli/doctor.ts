@@ -6,7 +6,7 @@ export class DoctorCommand extends Command {
   static override usage = Command.Usage({
     description: 'Check config, prices, keys, gate programs, store, clock and base addresses.',
     details: `
-      Changes nothing and calls no host; with --probe the providers, the running router and the base addresses of this shell are asked.
+      Changes nothing and calls no host. With --probe it also asks the providers, the running router and the base addresses of this shell.
       Exit code 1: a check failed.
     `,
     examples: [['Also ask the network', '$0 doctor --probe']],

@@ -6,8 +6,7 @@ export class EvalsCommand extends Command {
   static override paths = [['evals']]
   static override usage = Command.Usage({
     description: 'Show gate verdicts, served rungs and reported outcomes.',
-    details:
-      'Read from the store; which gates are switched off right now only the running router knows (`GET /-/evals`).',
+    details: 'Reads the store. Only the running router knows which gates are switched off right now (`GET /-/evals`).',
     examples: [['Since a day', '$0 evals --since 2026-01-01']],
   })
 

@@ -10,13 +10,13 @@ export class ExportCommand extends Command {
   static override usage = Command.Usage({
     description: 'Write the sealed records as JSONL, one record with its hash per line.',
     details: `
-      With --since or --until the output is the shortest unbroken piece of each chain that holds every record of the window.
-      A piece that does not begin at a chain's first record (or behind a pruning) cannot be verified alone.
+      With --since or --until, the output is the shortest unbroken piece of each chain that has every record of the window. A piece that
+      does not begin at a chain's first record, or right after pruned ones, cannot be verified alone.
 
-      Works also while the router runs. Where retention_days drops records of the stretch that is being read, it fails, and what was written is to
-      be thrown away.
+      Works also while the router runs. If retention_days deletes records that are being read, the export fails: delete what was written
+      and run it again.
 
-      With --checkpoints the signed checkpoints and the public keys are added, so that \`verify --file\` needs nothing else.
+      --checkpoints adds the signed checkpoints and the public keys, so that \`verify --file\` needs nothing else.
     `,
     examples: [
       ['Everything, ready to hand over', '$0 export --feedback --checkpoints --out trace.jsonl'],

@@ -26,8 +26,8 @@ export class BackupCommand extends StoreFileCommand {
   static override usage = Command.Usage({
     description: 'Write a copy of the store into one file.',
     details: `
-      Works also while the router runs: the copy is of one moment and holds everything that was committed by then, checkpoints and public keys
-      included. The key that signs receipts is not in it. Of several stores, name one with --db.
+      Works also while the router runs. The copy is of one moment and has everything that was committed by then, checkpoints and public
+      keys included, but not the key that signs receipts. If there are several stores, name one with --db.
     `,
     examples: [['A backup of today, and whether it is whole', '$0 backup today.db && $0 verify --db today.db']],
   })
@@ -47,10 +47,10 @@ export class BackupCommand extends StoreFileCommand {
 export class CompactCommand extends StoreFileCommand {
   static override paths = [['compact']]
   static override usage = Command.Usage({
-    description: 'Make the file of the store as small as what is in it.',
+    description: 'Give the unused room of the store back to the disk.',
     details: `
-      Works also while the router runs: room goes back two megabytes at a time, and receipts are written in between. Room that retention_days
-      leaves is used again without this; it is for a store that will stay smaller than it was.
+      Works also while the router runs: it gives back two megabytes at a time, and receipts are written in between. The store reuses the
+      room of deleted records without this; use it when the store will stay smaller than it was.
     `,
     examples: [['After retention_days was lowered', '$0 compact --db data/router.db']],
   })

@@ -6,8 +6,9 @@ export class LaunchCommand extends Command {
   static override usage = Command.Usage({
     description: 'Run a program with the base addresses of the router, for this process only.',
     details: `
-      The router is the one at ROUTER_BIND, else the one that onboard started, else the one at 127.0.0.1:8080 or, beside a runtime, at 8090. Arguments after -- are the
-      program's. Its exit code is passed on. OpenCode gets the address in OPENCODE_CONFIG_CONTENT, which it merges over its own config.
+      The router is the one at ROUTER_BIND, else the one that onboard started, else the one at 127.0.0.1:8080 or, beside a runtime, at
+      8090. Arguments after -- go to the program, and its exit code is passed on. OpenCode gets the address in OPENCODE_CONFIG_CONTENT,
+      which it merges over its own config.
     `,
     examples: [
       ['An agent', '$0 launch claude'],

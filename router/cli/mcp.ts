@@ -6,8 +6,8 @@ export class McpCommand extends Command {
   static override usage = Command.Usage({
     description: 'Serve the audit tools to an MCP client over standard input and output.',
     details: `
-      Reads the trace store, of a router that runs or does not; only submit_feedback writes to it. Standard output carries the
-      protocol alone, the log goes to standard error. Ends when its input does. Exit code 3: the store cannot be read.
+      Reads the trace store, whether or not the router runs; only submit_feedback writes to it. Standard output has only the protocol,
+      standard error the log. It ends when its input does. Exit code 3: the store cannot be read.
     `,
     examples: [['One tenant of a store', '$0 mcp --db router.db --tenant acme']],
   })

@@ -5,7 +5,7 @@ export class ModesCommand extends Command {
   static override paths = [['modes']]
   static override usage = Command.Usage({
     description: 'List the routing modes with their settings.',
-    details: 'With a config (ROUTER_CONFIG or --config) the settings are those of that config.',
+    details: 'The settings are those of the config (ROUTER_CONFIG or --config), else the defaults.',
     examples: [['As JSON', '$0 modes --json']],
   })
 

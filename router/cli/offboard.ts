@@ -4,10 +4,10 @@ import { Command, Option, UsageError } from 'clipanion'
 export class OffboardCommand extends Command {
   static override paths = [['offboard']]
   static override usage = Command.Usage({
-    description: 'Take back what `router onboard` did: its lines in start-up files, and the router that it started.',
+    description: 'Undo `router onboard`: its lines in start-up files, and the router that it started.',
     details: `
-      Only lines between the marks are taken out, also when the file was edited around them; only the process that onboard started is
-      stopped. Traces and the log stay. Exit code 1: something could not be taken back, with the reason.
+      Removes only the lines between the marks, also when the file was edited around them, and stops only the process that onboard
+      started. Traces and the log stay. Exit code 1: something could not be undone, with the reason.
     `,
     examples: [['What it would do', '$0 offboard --dry-run']],
   })

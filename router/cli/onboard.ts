@@ -8,9 +8,9 @@ export class OnboardCommand extends Command {
     description:
       'Send the coding agents of this shell through a router that observes; shows the plan unless --apply is given.',
     details: `
-      Finds the shell of this account (bash, zsh or fish) and the coding agents on it. With --apply a router is started that only
-      observes, and lines between two marks in the shell's start-up file set the base addresses while it is alive. Configs of agents are
-      not touched. \`router offboard\` takes all of it back and leaves each file as it was, byte for byte.
+      Finds the shell of this account (bash, zsh or fish) and the coding agents on it. --apply starts a router that only observes, and
+      adds lines between two marks to the shell's start-up file, which set the base addresses while that router runs. Configs of agents
+      are not changed. \`router offboard\` undoes all of it and leaves each file as it was, byte for byte.
 
       Exit code 1: refused, with the reason: another program holds the port, or the start-up file sets such an address itself.
     `,

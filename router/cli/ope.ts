@@ -8,15 +8,16 @@ const METRICS: readonly Metric[] = ['cost', 'failure']
 export class OpeCommand extends Command {
   static override paths = [['ope']]
   static override usage = Command.Usage({
-    description: 'Estimate from the receipts what another start or another routing config would have cost and failed.',
+    description:
+      'Estimate from the receipts what another start rung or routing config would have cost, and how often it would have failed.',
     details: `
-      Each receipt holds the chance that its start had, so the requests that happened to start as the rehearsed policy would can stand
-      for the others: by their weight (IPS), by weights that sum to one (SNIPS), and corrected by the means of what was logged (DR). Each with
-      the middle 95 % of a seeded bootstrap. A config is also walked directly over the attempts that were made, as far as they reach.
-      Starts with a chance of 1 say nothing of other starts: let a route explore first (epsilon in [learning]).
+      Each receipt has the probability with which its start was chosen. The requests that happened to start as the rehearsed policy would
+      can therefore stand for the others: by weight (IPS), by weights that sum to one (SNIPS), and corrected by the logged means (DR), each
+      with the middle 95 % of a seeded bootstrap. A config is also replayed directly over the attempts that were made, as far as they
+      reach. Starts chosen with probability 1 say nothing about other starts: let a route explore first (epsilon in [learning]).
 
-      Nothing is called and nothing is written. Exit code 0: done. 1: no request that the rehearsed policy could be judged by. 2: wrong use
-      or a config that does not load. 3: the store cannot be read.
+      It calls nothing and writes nothing. Exit code 0: done. 1: no request by which the rehearsed policy could be judged. 2: wrong use, or
+      a config that does not load. 3: the store cannot be read.
     `,
     examples: [
       ['Start everything one rung up', '$0 ope --start-rung 1'],

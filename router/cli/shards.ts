@@ -10,8 +10,8 @@ export class ShardsAddCommand extends Command {
   static override usage = Command.Usage({
     description: 'Add a store for tenants to the directory of shards.',
     details: `
-      ${WHERE} The first shard may be the store of a router: its tenants are taken into the directory. Each further one has to be empty. A
-      tenant that is new in ROUTER_KEYS gets the open shard with the fewest tenants, at the next start of a router.
+      ${WHERE} The first shard may be the store of an existing router: its tenants are entered in the directory. Each further one must be
+      empty. A new tenant in ROUTER_KEYS goes to the open shard with the fewest tenants, at the next start of a router.
     `,
     examples: [
       ['A namespace of a libSQL server, or a server of its own', '$0 shards add b --url http://traces-b:8080'],
@@ -75,7 +75,7 @@ export class ShardsCloseCommand extends Command {
 export class ShardsOpenCommand extends Command {
   static override paths = [['shards', 'open']]
   static override usage = Command.Usage({
-    description: 'Put new tenants into a shard again that was closed.',
+    description: 'Put new tenants into a closed shard again.',
     details: WHERE,
   })
 

@@ -16,16 +16,17 @@ export class VerifyCommand extends Command {
   static override usage = Command.Usage({
     description: 'Re-derive every chain from its beginning and check it against the signed checkpoints.',
     details: `
-      Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken; the index of the first record
-      that fails is printed; or records of a file are under no signed checkpoint; or kept sums of savings are not those of the records. 2: wrong use. 3: the store or the file cannot be read.
+      Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken (the index of the first record that
+      fails is printed), records of a file are under no signed checkpoint, or kept sums of savings differ from the records. 2: wrong use.
+      3: the store or the file cannot be read.
 
-      A file is valid only where signed checkpoints cover all of it, since any author can write records that are consistent. For an export
-      without checkpoints, or of a router that has not signed its newest records yet, say --allow-unsigned. A store is the operator's
-      own, and its newest records wait for their checkpoint: there --strict asks for the same.
+      A file is valid only where signed checkpoints cover all of it, because anyone can write consistent records. For an export without
+      checkpoints, or one whose newest records are not signed yet, say --allow-unsigned. The newest records of a store wait for their
+      checkpoint, so a store is valid without it; --strict demands it.
 
-      Keys listed in the store prove no more than the store itself: give a public key that you kept elsewhere with --key, and an
-      older copy of a checkpoint with --anchor. Without an anchor, records cut off the end together with their checkpoints cannot
-      be missed.
+      Keys listed in the store prove no more than the store itself: give a public key that you kept elsewhere with --key, and an older
+      copy of a checkpoint with --anchor. Without an anchor, it cannot be detected that records were cut off the end together with their
+      checkpoints.
     `,
     examples: [
       ['The store of this folder', '$0 verify'],
@@ -44,7 +45,7 @@ export class VerifyCommand extends Command {
   })
   tenant = Option.String('--tenant', { description: 'Only this tenant.' })
   strict = Option.Boolean('--strict', false, {
-    description: 'Also fail when records or feedback follow the last checkpoint, as it is for a file.',
+    description: 'Also fail when records or feedback follow the last checkpoint, as for a file.',
   })
   allowUnsigned = Option.Boolean('--allow-unsigned', false, {
     description: 'Accept records and feedback of a file that no signed checkpoint covers.',

@@ -74,7 +74,7 @@ export const AgentsDiffCommand = verb('agents diff', {
 })
 
 export const AgentsPromoteCommand = verb('agents promote', {
-  about: 'Put another version of an agent into use; runs that are under way keep theirs.',
+  about: 'Make another version of an agent the current one. Runs under way keep theirs.',
   examples: [['Back to an earlier one', 'agents promote helper 0190…']],
   words: ['agent', 'version'],
   act: (client, { agent, version }) => client.agents.promote({ params: { name: agent, versionId: version } }),
@@ -100,10 +100,10 @@ export class AgentsApplyCommand extends ServiceCommand {
     details: `
       ${WHERE}
 
-      A file is TOML, YAML or JSON, by its ending: the members of POST /v1/agents, which are name, manifest, labels and description.
-      What differs from the version in use becomes a new version and is used from then on; what is equal changes nothing, so a file
-      can be applied again and again. A YAML file may hold several agents, divided by ---. Nothing is applied when one of the files
-      cannot be read.
+      A file is TOML, YAML or JSON, by its extension, with the members of POST /v1/agents: name, manifest, labels and description.
+      A file that differs from the current version becomes a new version and the current one. An equal file changes nothing, so you
+      can apply it again and again. A YAML file may hold several agents, separated by ---. If one of the files cannot be read, nothing
+      is applied.
     `,
     examples: [
       ['An agent from a file', '$0 agents apply helper.toml'],

@@ -20,9 +20,9 @@ export const ApprovalsListCommand = listVerb('approvals list', {
 })
 
 export const ApprovalsApproveCommand = verb('approvals approve', {
-  about: 'Let a run go on.',
+  about: 'Approve what a run asks for, so that it goes on.',
   details:
-    'A question is answered with --output or --comment. A step whose outcome is unknown needs --resolution: retry does it again under the same key, completed takes --output as its result.',
+    'Answer a question with --output or --comment. A step whose outcome is unknown needs --resolution: retry repeats it under the same key, completed takes --output as its result.',
   examples: [
     ['Allow an action', 'approvals approve 0190… --comment "checked with legal"'],
     ['Answer a question', `approvals approve 0190… --output '"forty-two"'`],
@@ -51,7 +51,7 @@ export const ApprovalsApproveCommand = verb('approvals approve', {
 export const ApprovalsRejectCommand = verb('approvals reject', {
   about: 'Refuse what a run asks for.',
   details:
-    'What becomes of the run then is said by approvals.onReject of its manifest: it fails, or it gets the refusal and goes on.',
+    'approvals.onReject in the manifest decides what follows: the run fails, or it gets the refusal and goes on.',
   examples: [['Refuse an action', 'approvals reject 0190… --comment "not this customer"']],
   words: ['approval'],
   options: { comment: 'Kept with the decision, and told to the run.' },

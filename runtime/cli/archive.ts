@@ -35,8 +35,9 @@ export class ArchiveCommand extends ServiceCommand {
       ${WHERE}
 
       Each line of runs-<time>.jsonl is one run with its journal and its receipt; keys.json has the keys that receipts are signed with.
-      A run whose receipt or journal does not hold is left out, and named. With --delete the runs are deleted once the whole file is on
-      the disk, but for turns of sessions that are open; their receipts stay with the service. Room that they leave in the store is used again; "runtime compact" gives it back.
+      A run whose receipt or journal does not verify is left out and named. With --delete the runs are deleted once the whole file is
+      on the disk, except turns of open sessions. Receipts stay with the service. The store reuses the room that the runs leave;
+      "runtime compact" gives it back to the disk.
     `,
     examples: [
       ['What ended more than 90 days ago', '$0 archive --days 90 --to archive'],
@@ -44,7 +45,7 @@ export class ArchiveCommand extends ServiceCommand {
     ],
   })
 
-  days = Option.String('--days', '90', { description: 'Runs that ended more than so many days ago; 90.' })
+  days = Option.String('--days', '90', { description: 'Runs that ended more than this many days ago; 90.' })
   to = Option.String('--to', '.', { description: 'The folder; it is made when there is none.' })
   remove = Option.Boolean('--delete', false, { description: 'Delete from the store what is in the file.' })
 

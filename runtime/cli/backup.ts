@@ -8,9 +8,9 @@ export class BackupCommand extends Command {
   static override usage = Command.Usage({
     description: 'Write a copy of the store into one file.',
     details: `
-      Works on the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: the copy is of one moment and holds everything
-      that was committed by then. It does not hold the master key, without which nothing in it that is sealed can be read: keep
-      master.key of the data folder, or what PLATFORM_MASTER_KEY holds, in another place.
+      Copies the store of PLATFORM_DATA_DIR (./data), also while the runtime runs. The copy is of one moment and has everything that was
+      committed by then. It does not contain the master key, without which nothing sealed can be read: keep master.key of the data
+      folder, or the value of PLATFORM_MASTER_KEY, in another place.
     `,
     examples: [['A backup of today', '$0 backup backups/2026-01-02.db']],
   })
@@ -29,11 +29,11 @@ export class BackupCommand extends Command {
 export class RestoreCommand extends Command {
   static override paths = [['restore']]
   static override usage = Command.Usage({
-    description: 'Make the store anew from a backup.',
+    description: 'Restore the store from a backup.',
     details: `
-      Puts the backup into PLATFORM_DATA_DIR (./data), where no store may be. Every receipt in it is checked first, its signature
-      and every hash of the journal it speaks of, and nothing is put there when one of them does not hold. The master key of the time
-      of the backup has to be in the folder as master.key, or in PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE.
+      Puts the backup into PLATFORM_DATA_DIR (./data), which must not hold a store. First it checks the signature of every receipt and
+      every hash of the journal behind it; if one does not verify, nothing is restored. The master key of the time of the backup must be
+      in the folder as master.key, or in PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE.
     `,
     examples: [
       ['After a lost disk', 'cp safe/master.key data/ && $0 restore backups/2026-01-02.db'],
@@ -45,7 +45,7 @@ export class RestoreCommand extends Command {
   })
 
   file = Option.String({ name: 'file' })
-  force = Option.Boolean('--force', false, { description: 'Also when receipts do not hold.' })
+  force = Option.Boolean('--force', false, { description: 'Even when receipts do not verify.' })
 
   override async execute(): Promise<number> {
     const { restore } = await import('../host/backup.ts')
@@ -65,10 +65,11 @@ export class RestoreCommand extends Command {
 export class CompactCommand extends Command {
   static override paths = [['compact']]
   static override usage = Command.Usage({
-    description: 'Make the file of the store as small as what is in it.',
+    description: 'Give the unused room of the store back to the disk.',
     details: `
-      Works on the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: room goes back two megabytes at a time, and runs
-      are made in between. It takes words of deleted runs out of the search, and empties the log beside the file. Room that deleted runs leave is used again without this; it is for a store that will stay smaller than it was.
+      Compacts the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: it gives back two megabytes at a time and lets runs
+      start in between. It also removes the words of deleted runs from the search, and empties the log beside the file. The store reuses
+      the room of deleted runs without this; use it when the store will stay smaller than it was.
     `,
     examples: [['After an archive was made', '$0 archive --days 90 --to archive --delete && $0 compact']],
   })

@@ -27,8 +27,8 @@ export const BudgetsGetCommand = verb('budgets get', {
 })
 
 export const BudgetsSetCommand = verb('budgets set', {
-  about: 'Set the limits of an agent; those that are not given stay as they are.',
-  details: 'A limit is lifted with none. What would go over a limit is refused before it is paid for.',
+  about: 'Set limits of an agent; the others stay as they are.',
+  details: 'The value none lifts a limit. Work that would exceed a limit is refused before it is paid for.',
   examples: [
     ['Five dollars a day, fifty cents a run', 'budgets set helper --usd-per-day 5 --usd-per-run 0.5'],
     ['No more limit per run', 'budgets set helper --usd-per-run none'],
@@ -63,7 +63,7 @@ export const BudgetsSetCommand = verb('budgets set', {
 })
 
 export const BudgetsDeleteCommand = verb('budgets delete', {
-  about: 'Delete the budget of an agent: it spends without a limit.',
+  about: 'Delete the budget of an agent: it then spends without a limit.',
   words: ['agent'],
   act: (client, { agent }) => client.budgets.remove({ params: { name: agent } }),
   show: (_, { agent }) => `${agent} has no budget`,

@@ -15,9 +15,9 @@ export class ExportCommand extends ServiceCommand {
     details: `
       ${WHERE}
 
-      For each run that has ended: <id>.run.json, <id>.journal.json and <id>.receipt.json, and once the keys that receipts are
-      signed with, as keys.json. A file appears whole or not at all. With --all every ended run of the tenant, newest first, the
-      turns of sessions included; runs that are there already are left out, so an export can be continued.
+      Writes <id>.run.json, <id>.journal.json and <id>.receipt.json for each run that has ended, and keys.json with the keys that
+      receipts are signed with. A file appears whole or not at all. --all exports every ended run of the tenant, newest first, turns of
+      sessions included. It skips runs that are there already, so an export can be continued.
     `,
     examples: [
       ['One run', '$0 export 0190… --to audit'],

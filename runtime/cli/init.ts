@@ -15,7 +15,7 @@ export class InitCommand extends Command {
   static override paths = [['init']]
   static override usage = Command.Usage({
     description: 'Write a first agent into helper.yaml, to change and to publish.',
-    details: 'It runs without a key of a provider. A file that is there already is left alone.',
+    details: 'The agent needs no provider key. A file that exists is not changed.',
   })
 
   override async execute(): Promise<number> {

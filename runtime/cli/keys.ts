@@ -94,8 +94,9 @@ export class KeysRevokeCommand extends KeysCommand {
   static override paths = [['keys', 'revoke']]
   static override usage = Command.Usage({
     description: 'Revoke an API key, or a signing key that was stolen, by its id.',
-    details: `${WHERE} A signing key has the \`keyId\` of its receipts. Nothing that it signed counts any more, whenever that was; keep it only
-      retired, by \`runtime keys rotate\`, where it was not stolen. Hand out \`/.well-known/platform-receipts\` anew: who has an older copy does not know.`,
+    details: `${WHERE} The id of a signing key is the \`keyId\` on its receipts. Revoking it invalidates everything it ever signed; if it was not
+      stolen, retire it with \`runtime keys rotate\` instead. Publish \`/.well-known/platform-receipts\` again afterwards: an older copy does not show
+      the revocation.`,
   })
 
   id = Option.String({ name: 'id' })
@@ -109,8 +110,8 @@ export class KeysRevokeCommand extends KeysCommand {
 export class KeysRotateCommand extends KeysCommand {
   static override paths = [['keys', 'rotate']]
   static override usage = Command.Usage({
-    description: 'Make a new key for signing receipts, and retire the one in use.',
-    details: `${WHERE} A running service takes the new key up within seconds; the old one stays listed for ever.`,
+    description: 'Make a new key for signing receipts, and retire the current one.',
+    details: `${WHERE} A running service uses the new key within seconds. The old one stays listed for ever.`,
   })
 
   override execute(): Promise<number> {
@@ -122,15 +123,15 @@ export class KeysRotateCommand extends KeysCommand {
 export class KeysRotateMasterCommand extends Command {
   static override paths = [['keys', 'rotate-master']]
   static override usage = Command.Usage({
-    description: 'Put a new master key in the place of the one that everything is sealed under.',
+    description: 'Replace the master key.',
     details: `
-      Stop every service of the store first: one that runs knows only the old key, so the rotation is refused while one holds its lease. A
-      lease ends when its service stops, at once where its process is seen to be dead, and else after PLATFORM_LEASE_TTL. Works on the store of PLATFORM_DATABASE_URL
-      or PLATFORM_DATA_DIR (./data), which changes in one transaction; a rotation that was interrupted is completed by running it again.
+      Stop every service of the store first: a running service knows only the old key, so the rotation is refused while one holds its
+      lease. A lease ends when its service stops, at once if its process is known to be dead, otherwise after PLATFORM_LEASE_TTL. The store
+      of PLATFORM_DATABASE_URL or PLATFORM_DATA_DIR (./data) changes in one transaction. If a rotation was interrupted, run it again.
 
-      Without --to the new key is made in the data folder and takes the place of master.key; the old one stays beside it under its
-      id, since a backup from before needs it. A master key that comes from PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE
-      needs --to: the file is read, or made when there is none, and the services are then to be started with it.
+      Without --to, the new key is made in the data folder as master.key. The old one stays beside it under its id, because earlier
+      backups need it. If the master key comes from PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE, --to is required: the file is read,
+      or made if there is none. Then start the services with it.
     `,
     examples: [
       ['A key that the runtime made itself', '$0 keys rotate-master'],

@@ -15,8 +15,9 @@ export class LoginCommand extends Command {
   static override usage = Command.Usage({
     description: 'Keep the address and the key of a service for the commands that talk to it.',
     details: `
-      The key is asked for, or read from standard input; it is tried first. Both are kept in waybill/contexts.json of XDG_CONFIG_HOME
-      (~/.config), which no other account may read. --url, --key, PLATFORM_URL and PLATFORM_API_KEY go before what is kept.
+      Asks for the key, or reads it from standard input, and tries it before it is kept. Address and key are kept in
+      waybill/contexts.json of XDG_CONFIG_HOME (~/.config), which no other account can read. --url, --key, PLATFORM_URL and
+      PLATFORM_API_KEY take precedence.
     `,
     examples: [
       ['The service on this machine', '$0 login'],
@@ -88,7 +89,7 @@ export class ContextsListCommand extends Command {
 /** `runtime contexts use`. */
 export class ContextsUseCommand extends Command {
   static override paths = [['contexts', 'use']]
-  static override usage = Command.Usage({ description: 'Talk to another of the services that `runtime login` kept.' })
+  static override usage = Command.Usage({ description: 'Switch to another of the services that `runtime login` kept.' })
 
   name = Option.String({ name: 'name' })
 

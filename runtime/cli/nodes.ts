@@ -23,7 +23,7 @@ export const NodesListCommand = listVerb('nodes list', {
 })
 
 export const NodesCreateCommand = verb('nodes create', {
-  about: 'Make a token with which a machine enrols, once and within an hour.',
+  about: 'Make a token that enrols one machine, once and within an hour.',
   words: ['name'],
   options: { pool: 'The pool that it belongs to; default: default.' },
   act: (client, { name, pool }) => client.nodes.create({ body: { name, pool } }),
@@ -31,21 +31,21 @@ export const NodesCreateCommand = verb('nodes create', {
 })
 
 export const NodesDrainCommand = verb('nodes drain', {
-  about: 'Let a node finish what it has and give it no more.',
+  about: 'Let a node finish its runs and give it no new ones.',
   words: ['node'],
   act: (client, { node }) => client.nodes.drain({ params: { id: node } }),
   show: ({ id, status }) => `${id} ${status}`,
 })
 
 export const NodesUndrainCommand = verb('nodes undrain', {
-  about: 'Give a drained node work again.',
+  about: 'Give a drained node new runs again.',
   words: ['node'],
   act: (client, { node }) => client.nodes.undrain({ params: { id: node } }),
   show: ({ id, status }) => `${id} ${status}`,
 })
 
 export const NodesDeleteCommand = verb('nodes delete', {
-  about: 'Take a node out for good; its credential is refused from now on.',
+  about: 'Remove a node for good; its credential is refused from now on.',
   words: ['node'],
   switches: { force: 'Also while runs are on it; what it holds of them cannot be read any more.' },
   act: (client, { node, force }) =>

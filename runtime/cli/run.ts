@@ -19,8 +19,8 @@ export class RunCommand extends ServiceCommand {
     details: `
       ${WHERE}
 
-      Each step is shown on standard error as it ends, with how long it took and what the run has cost so far; the output comes on
-      standard output, so it can be piped. Ctrl-C leaves the run to itself: it goes on, and --watch shows it again.
+      Shows each step on standard error as it ends, with its duration and the cost of the run so far. The output goes to standard
+      output, so it can be piped. Ctrl-C does not stop the run: it goes on, and --watch shows it again.
     `,
     examples: [
       ['Ask an agent for something', '$0 run helper "Summarise the open issues."'],
@@ -34,7 +34,7 @@ export class RunCommand extends ServiceCommand {
   input = Option.String('--input', { description: 'The input as a JSON object, in place of a prompt.' })
   watch = Option.String('--watch', { description: 'The id of a run to watch instead of starting one.' })
   json = Option.Boolean('--json', false, { description: 'Print the whole run as JSON at its end.' })
-  quiet = Option.Boolean('--quiet', false, { description: 'Say nothing of the steps.' })
+  quiet = Option.Boolean('--quiet', false, { description: 'Do not show the steps.' })
 
   protected async act(client: RuntimeClient): Promise<number> {
     const { stderr } = this.context

@@ -66,7 +66,7 @@ export const RunsCancelCommand = verb('runs cancel', {
 })
 
 export const RunsRetryCommand = verb('runs retry', {
-  about: 'Start a run that failed or was cancelled again, as a new run with the same input.',
+  about: 'Start a failed or cancelled run again from its first failed step, as a new run.',
   details: RUN_ID,
   words: ['run'],
   act: (client, { run }) => client.runs.retry({ params: { id: run } }),
@@ -74,7 +74,7 @@ export const RunsRetryCommand = verb('runs retry', {
 })
 
 export const RunsForkCommand = verb('runs fork', {
-  about: 'Start a new run from a step of another; what came before the step is taken over and not paid for again.',
+  about: 'Start a new run from a step of another. The steps before it are reused and not paid for again.',
   details: RUN_ID,
   examples: [['Again from the third model call', 'runs fork 0190… model-3']],
   words: ['run', 'step'],
@@ -88,7 +88,7 @@ export const RunsForkCommand = verb('runs fork', {
 })
 
 export const RunsDeleteCommand = verb('runs delete', {
-  about: 'Delete a run that has ended, with its journal and its receipt.',
+  about: 'Delete a run that has ended, with its journal. Its receipt and its usage stay.',
   details: RUN_ID,
   words: ['run'],
   act: (client, { run }) => client.runs.remove({ params: { id: run } }),
@@ -105,7 +105,7 @@ export class RunsLogsCommand extends ServiceCommand {
   })
 
   run = Option.String({ name: 'run' })
-  follow = Option.Boolean('--follow', false, { description: 'Go on with what comes, until the run ends.' })
+  follow = Option.Boolean('--follow', false, { description: 'Follow new steps until the run ends.' })
   json = Option.Boolean('--json', false, { description: 'Print each event of the journal as a line of JSON.' })
 
   protected async act(client: RuntimeClient): Promise<number> {

@@ -11,9 +11,9 @@ export class SchedulesPreviewCommand extends Command {
   static override usage = Command.Usage({
     description: 'Print the next times at which a cron expression fires.',
     details: `
-      One line for each: the instant in UTC, then the clock on the wall with its offset. Without --timezone the zone is
-      PLATFORM_DEFAULT_TIMEZONE, else UTC. A time that the clocks jump over fires when they have jumped; one that comes
-      twice fires the first time; with * as its hour an expression goes by the time that passes.
+      One line for each: the instant in UTC, then the local time with its offset. Without --timezone the zone is
+      PLATFORM_DEFAULT_TIMEZONE, or UTC. When clocks change, a time that is skipped fires right after the jump, and a time that comes
+      twice fires the first time; an expression with * as its hour follows elapsed time.
     `,
     examples: [
       ['Every night in Berlin', "$0 schedules preview '30 2 * * *' --timezone Europe/Berlin"],
@@ -84,7 +84,7 @@ export const SchedulesCreateCommand = verb('schedules create', {
 })
 
 export const SchedulesPauseCommand = verb('schedules pause', {
-  about: 'Let a schedule fire no more until it is resumed.',
+  about: 'Pause a schedule until it is resumed.',
   details: SCHEDULE_ID,
   words: ['schedule'],
   act: (client, { schedule }) => client.schedules.pause({ params: { id: schedule } }),

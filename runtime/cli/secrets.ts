@@ -17,7 +17,7 @@ export const SecretsListCommand = listVerb('secrets list', {
 })
 
 export const SecretsSetCommand = verb('secrets set', {
-  about: 'Keep a secret, read from standard input so that no history of a shell has it.',
+  about: 'Store a secret, read from standard input so that it stays out of the shell history.',
   examples: [['From another program', 'secrets set github-token < token.txt']],
   words: ['name'],
   options: { hosts: 'The only hosts that it may go to, with commas between them.' },
@@ -48,7 +48,7 @@ export const ProvidersListCommand = listVerb('providers list', {
 })
 
 export const ProvidersSetCommand = verb('providers set', {
-  about: 'Keep the key of a model provider, read from standard input.',
+  about: 'Store the key of a model provider, read from standard input.',
   examples: [['The key of Anthropic', 'providers set anthropic < key.txt']],
   words: ['provider'],
   options: { baseUrl: 'Another address than that of the vendor.' },

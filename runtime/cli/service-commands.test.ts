@@ -315,7 +315,7 @@ describe('runtime archive', () => {
 it.each([
   ['archive', /stay with the service/],
   ['archive verify', /every line is valid/],
-  ['compact', /used again/],
+  ['compact', /back to the disk/],
   ['agents apply', /TOML, YAML or JSON/],
   ['agents list', /PLATFORM_API_KEY/],
   ['run', /0 {4}succeeded/],
@@ -325,7 +325,7 @@ it.each([
   ['approvals reject', /onReject/],
   ['export', /keys\.json/],
   ['backup', /master key/],
-  ['restore', /Every\s+receipt in it is checked/],
+  ['restore', /the signature of every receipt/],
   ['doctor', /changes nothing/],
 ] as [string, RegExp][])('runtime %s --help teaches', async (path, wanted) => {
   const { code, out } = await atTerminal([...path.split(' '), '--help'], {})

@@ -17,8 +17,8 @@ export class SessionsChatCommand extends ServiceCommand {
     description: 'Talk to an agent of a running runtime.',
     details: `
       Opens a session over HTTP and sends each line as a message; the answer appears as the model writes it.
-      A line /stop ends the session for good; /exit or the end of the input leaves it open, to go on later with --session.
-      Where the service is, and who asks, may also stand in PLATFORM_URL and PLATFORM_API_KEY.
+      The line /stop ends the session for good. /exit or the end of the input leaves it open, to be continued with --session.
+      PLATFORM_URL and PLATFORM_API_KEY may give the address and the key.
     `,
     examples: [
       ['Talk to the agent named helper', '$0 sessions chat helper --key wb_live_…'],
@@ -28,7 +28,7 @@ export class SessionsChatCommand extends ServiceCommand {
 
   agent = Option.String({ name: 'agent' })
   override key = Option.String('--key', { description: 'An API key with sessions:write; default PLATFORM_API_KEY.' })
-  session = Option.String('--session', { description: 'The id of a session to go on with.' })
+  session = Option.String('--session', { description: 'The id of a session to continue.' })
 
   protected async act(client: RuntimeClient): Promise<number> {
     const { stdin, stdout, stderr } = this.context

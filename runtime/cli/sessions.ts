@@ -39,7 +39,7 @@ export const SessionsStopCommand = verb('sessions stop', {
 })
 
 export const SessionsDeleteCommand = verb('sessions delete', {
-  about: 'Delete a conversation; the runs of its turns stay, with what was said in them.',
+  about: 'Delete a conversation. The runs of its turns stay, with what was said in them.',
   words: ['session'],
   act: (client, { session }) => client.sessions.remove({ params: { id: session } }),
   show: (_, { session }) => `${session} deleted`,

@@ -11,9 +11,9 @@ export class ShardsAddCommand extends Command {
   static override usage = Command.Usage({
     description: 'Add a database for tenants to the directory of shards.',
     details: `
-      ${WHERE} The first shard may be the store of an installation: its tenants are taken into the directory. Each further one has to be
-      empty; it gets the tables, and the keys that all shards have in common. New tenants are made in the open shard with the fewest.
-      Control planes that run take a new shard up within seconds.
+      ${WHERE} The first shard may be the store of an existing installation: its tenants are entered in the directory. Each further one must
+      be empty; it gets the tables and the keys that all shards share. New tenants go to the open shard with the fewest tenants.
+      Running control planes serve a new shard within seconds.
     `,
     examples: [['A namespace of a libSQL server, or a server of its own', '$0 shards add b --url http://store-b:8080']],
   })
@@ -58,7 +58,7 @@ export class ShardsListCommand extends Command {
 export class ShardsCloseCommand extends Command {
   static override paths = [['shards', 'close']]
   static override usage = Command.Usage({
-    description: 'Make no new tenants in a shard; those that it has stay.',
+    description: 'Put no new tenants into a shard; those that it has stay.',
     details: WHERE,
   })
 
@@ -76,7 +76,7 @@ export class ShardsCloseCommand extends Command {
 export class ShardsOpenCommand extends Command {
   static override paths = [['shards', 'open']]
   static override usage = Command.Usage({
-    description: 'Make new tenants in a shard again that was closed.',
+    description: 'Put new tenants into a closed shard again.',
     details: WHERE,
   })
 
@@ -96,12 +96,12 @@ export class ShardsMoveCommand extends Command {
   static override usage = Command.Usage({
     description: 'Move a tenant to another shard while its runs go on.',
     details: `
-      ${WHERE} Copies what the tenant has, and then what it changed meanwhile; checks every receipt of the copy; refuses the tenant's
-      writes for some seconds with 503 and Retry-After, while it copies the last changes and compares both sides; then the
-      directory names the new place. Runs that were being executed go on there; nodes and event streams come again by themselves.
+      ${WHERE} Copies the tenant's data, then what changed meanwhile, and checks every receipt of the copy. For some seconds it refuses the
+      tenant's writes with 503 and Retry-After while it copies the last changes and compares both sides. Then the directory names the
+      new place. Runs go on there; nodes and event streams reconnect by themselves.
 
-      A move that was interrupted is finished by running it again, or undone with --back, as long as the directory does not name the new place. The old
-      copy stays until --forget deletes it.
+      If a move was interrupted, run it again to finish it. --back undoes it, as long as the directory does not name the new place. The
+      old copy stays until --forget deletes it.
     `,
     examples: [
       ['Move a tenant', '$0 shards move 0190… --to b'],

@@ -8,8 +8,8 @@ export class VerifyCommand extends Command {
   static override paths = [['verify']]
   static override usage = Command.Usage({
     description: 'Verify a receipt offline.',
-    details: `Checks that the receipt was signed by the key with the fingerprint you kept (keyFingerprint of
-/.well-known/platform-receipts), and with --journal that the exported journal is the one it speaks of: every hash is computed again.
+    details: `Checks that the receipt was signed by the key whose fingerprint you kept (keyFingerprint of
+/.well-known/platform-receipts). With --journal it also computes every hash of the exported journal again and compares it with the receipt.
 Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     examples: [
       ['A receipt alone', '$0 verify receipt.json --fingerprint 3f0c…'],

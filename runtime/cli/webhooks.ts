@@ -48,7 +48,7 @@ export const WebhooksDeliveriesCommand = listVerb('webhooks deliveries', {
 })
 
 export const WebhooksDeleteCommand = verb('webhooks delete', {
-  about: 'Send nothing there any more.',
+  about: 'Delete a webhook: it gets no more events.',
   words: ['webhook'],
   act: (client, { webhook }) => client.webhooks.remove({ params: { id: webhook } }),
   show: (_, { webhook }) => `${webhook} deleted`,
