@@ -139,7 +139,7 @@ async function putAway(log: Log, held: Held): Promise<void> {
   if (!sandbox || held.uses > 0) return
   held.snapshot = await sandbox.snapshot().catch((error: unknown) => {
     if (!(error instanceof IsolationError && error.code === 'unsupported')) {
-      log.warn('the machine of a session could not be written down', { error })
+      log.warn('the machine of a session could not be recorded', { error })
     }
     return undefined
   })

@@ -393,7 +393,7 @@ async function helloFrame(
 /** A heartbeat; questions that are still open are asked again with it. */
 function beat({ worker, machine, slots, log }: TunnelOptions, channel: NodeChannel, lostMs: number): void {
   for (const ask of worker.asks.open()) channel.pass(askFrame(ask))
-  void worker.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
+  void worker.beat(lostMs).catch(error => log.warn('nodes that share this store could not be checked', { error }))
   const active = worker.active()
   const { cpu, memoryFreeMb } = machine()
   const value = {

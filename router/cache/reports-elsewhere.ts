@@ -43,7 +43,7 @@ export async function reportsElsewhere({ db, clock, log, wrong }: ReportsElsewhe
   return async () => {
     if (clock.monotonic() - askedAt < STALE_MS) return
     asking ??= ask()
-      .catch((error: unknown) => log.warn('what was reported elsewhere could not be read', { error }))
+      .catch((error: unknown) => log.warn('reports of other processes could not be read', { error }))
       .finally(() => {
         askedAt = clock.monotonic()
         asking = undefined

@@ -63,7 +63,7 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
     reading ??= refresh()
       .catch((error: unknown) => {
         readAt = clock.monotonic()
-        log.warn('the calibration could not be read again; what was known is used', { error })
+        log.warn('the calibration could not be read again; the previous one is used', { error })
       })
       .finally(() => {
         reading = undefined

@@ -78,7 +78,7 @@ ${ICON_SPRITE}
 <button id="change-key" type="button">Key …</button>
 </div>
 </div>
-<noscript><p class="notice">This page reads the router's API from your browser, which takes JavaScript.</p></noscript>
+<noscript><p class="notice">This page reads the router's API from your browser, which needs JavaScript.</p></noscript>
 <form id="key" class="notice" hidden>
 <p id="key-reason" role="alert"></p>
 <label for="key-text">Router key (the secret of an entry of ROUTER_KEYS)</label>
@@ -97,7 +97,7 @@ ${ICON_SPRITE}
 <section id="calibration" class="card" aria-labelledby="calibration-title"><h2 id="calibration-title">Calibration</h2><div class="body"></div></section>
 <section id="chain" class="card" aria-labelledby="chain-title"><h2 id="chain-title">Chain</h2>
 <div class="row"><button id="verify" type="button">Verify in this browser</button> <button id="stop-verify" type="button" hidden>Stop</button></div>
-<p class="hint">Reads every record, re-derives each hash here, and holds the chain against its signed checkpoints.</p>
+<p class="hint">Reads every record, re-derives each hash here, and compares the chain with its signed checkpoints.</p>
 <details><summary>Verify an export</summary>
 <p class="hint">A file of <code>router export --feedback --checkpoints</code>, checked here as <code>router verify --file</code> does; nothing is sent.</p>
 <form id="export-form">

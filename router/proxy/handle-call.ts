@@ -151,7 +151,7 @@ function overload(): ApiError {
 function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, deps: CallDeps): void {
   const { method, isGone } = exchange
   if (exchange.isStarted) {
-    if (!isGone) deps.log.warn('an answer broke off on its way', { trace_id: traceId, error })
+    if (!isGone) deps.log.warn('an answer broke off before its end', { trace_id: traceId, error })
     exchange.cut(error)
     return
   }

@@ -55,7 +55,7 @@ export function throttle({ tries, windowMs, monotonic, counted, names = 10_000 }
       const waitMs = count(of)
       if (waitMs === 0) return
       const seconds = Math.max(1, Math.ceil(waitMs / 1000))
-      throw new ApiError('throttled', `too many tries: wait ${seconds} seconds and try again`, {
+      throw new ApiError('throttled', `too many attempts: wait ${seconds} seconds and try again`, {
         headers: { 'retry-after': String(seconds) },
       })
     },

@@ -3,8 +3,8 @@ import type { RequestMessage, StepRequest } from '../../shared/wire/runtime/step
 import { printable } from './terminal.ts'
 
 const WITHOUT: Readonly<Record<NonNullable<StepRequest['without']>, string>> = {
-  not_stored: 'its agent keeps no prompts (privacy.storePrompts is false)',
-  program: 'the program of a code agent wrote it, and the journal has its digest alone',
+  not_stored: 'its agent stores no prompts (privacy.storePrompts is false)',
+  program: 'the program of a code agent wrote it, and the journal has only its digest',
   deleted: 'what it is rebuilt from was deleted',
   unknown: 'the journal does not lead to it',
 }
@@ -46,7 +46,7 @@ function conversation(request: Request): string[] {
   const { system, tools, toolsOmitted = 0, firstMessage, messages, exact } = request
   const names = tools.map(({ name }) => name).join(', ')
   return [
-    ...(exact ? [] : ['This is not certain to be what was sent: its digest is not the recorded one.']),
+    ...(exact ? [] : ['This may not be what was sent: its digest differs from the recorded one.']),
     ...(tools.length === 0 ? [] : [`tools: ${names}${toolsOmitted === 0 ? '' : ` and ${toolsOmitted} more`}`]),
     ...(system.text === '' ? [] : [block('system', [cut(system)], system)]),
     ...(firstMessage === 0 ? [] : [`\n(${count(firstMessage)} messages before: --before ${firstMessage})`]),

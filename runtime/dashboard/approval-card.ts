@@ -5,9 +5,9 @@ import type { Html } from './page.ts'
 import { badge, facts, folded, form, when } from './parts.ts'
 
 const REASONS: Readonly<Record<Approval['reason'], string>> = {
-  approval_required: 'The manifest wants a person to allow this step.',
+  approval_required: 'The manifest asks a person to approve this step.',
   low_confidence: 'The agent is not confident enough to do this by itself.',
-  uncertain_step: 'The process died in the middle of this step: it is unknown whether it happened.',
+  uncertain_step: 'The process died in the middle of this step, so it is unknown whether it happened.',
   anomaly: 'The run does something unusual.',
   question: 'The agent asks a question.',
 }
@@ -21,7 +21,7 @@ export function approvalCard(root: string, approval: Approval, choosable = false
     ? html`<label>Answer <textarea name="comment" rows="2" required></textarea></label>`
     : html`<label>Comment <textarea name="comment" rows="2" placeholder="Kept with the decision"></textarea></label>`
   const resolution = html`<fieldset><legend>If you approve</legend>
-<label><input type="radio" name="resolution" value="retry" checked> Do it again, with the same key</label>
+<label><input type="radio" name="resolution" value="retry" checked> Repeat it, with the same key</label>
 <label><input type="radio" name="resolution" value="completed"> It has happened; its result, as JSON:</label>
 <textarea class="code" name="output" data-as="json" rows="2" aria-label="Result of the step"></textarea></fieldset>`
   const path = `POST /v1/approvals/${id}`

@@ -29,7 +29,7 @@ ${tenants.length === 0 ? '' : html`<fieldset><legend>Workspace</legend>${tenants
 /** The page behind a link with which a person sets their password, the first time or after they forgot it. */
 export function invitePage(root: string): Html {
   return html`<div class="card before"><h1>Set your password</h1>
-<noscript><p class="notice">This takes JavaScript: the token in the link stays in your browser until you send it.</p></noscript>
+<noscript><p class="notice">This needs JavaScript: the token in the link stays in your browser until you send it.</p></noscript>
 <form id="invite" class="needs-script" method="post">
 <p>The operator of this installation sent you a link that is valid once.</p>
 <label>Password, at least 12 characters <input name="password" type="password" required minlength="12" maxlength="256" autocomplete="new-password"></label>
@@ -44,10 +44,10 @@ export function invitePage(root: string): Html {
 export function setupPage(root: string, hasOwner: boolean): Html {
   if (hasOwner) {
     return html`<div class="card before"><h1>Waybill is set up</h1>
-<p>This installation has its owner.</p><p><a href="${root}login">Log in</a></p></div>`
+<p>This installation already has an owner.</p><p><a href="${root}login">Log in</a></p></div>`
   }
   return html`<div class="card before"><h1>Set up Waybill</h1>
-<noscript><p class="notice">Setting up takes JavaScript: the token in the link stays in your browser until you send it.</p></noscript>
+<noscript><p class="notice">Setup needs JavaScript: the token in the link stays in your browser until you send it.</p></noscript>
 <form id="setup" class="needs-script" method="post">
 <p>You become the owner of this installation.</p>
 <label>Name <input name="name" required maxlength="128" autocomplete="name"></label>

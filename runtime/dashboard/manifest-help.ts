@@ -85,7 +85,7 @@ export function manifestHelp(): Html {
 
 function table(): Html {
   const members = Object.entries(propertiesOf(schemaOfManifest()))
-  return html`<details><summary>What can stand in a manifest</summary><dl class="facts">${members.map(
+  return html`<details><summary>What a manifest can contain</summary><dl class="facts">${members.map(
     ([name, member]) =>
       html`<dt><code>${name}</code></dt><dd>${WORDS[name] ?? ''} <small>${boundsOf(member)}</small>${inner(member)}</dd>`,
   )}</dl></details>`

@@ -76,7 +76,7 @@ describe('the pages', () => {
     expect(await visit('/')).toMatchObject({ status: 303, to: './setup' })
     expect(await visit('/login')).toMatchObject({ status: 303, to: './setup' })
     await setUp()
-    expect((await visit('/setup')).text).toContain('has its owner')
+    expect((await visit('/setup')).text).toContain('already has an owner')
     expect(await visit('/runs?status=failed')).toMatchObject({ to: './login?next=runs%3Fstatus%3Dfailed' })
     expect(await visit('/runs/abc')).toMatchObject({ status: 303, to: '../login?next=runs%2Fabc' })
   })

@@ -163,7 +163,7 @@ export function pagesRoute({
       )
       if (inner.status === 409) {
         const { tenants } = tenantChoice.parse(await inner.json())
-        const problem = 'Your e-mail and password fit several workspaces. Choose one, and give the password once more.'
+        const problem = 'Your e-mail and password match several workspaces. Choose one, and enter the password again.'
         return c.html(loginForm(c, { email: given.get('email'), next: given.get('next'), problem, tenants }), 409)
       }
       if (!inner.ok) {

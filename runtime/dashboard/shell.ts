@@ -52,7 +52,7 @@ ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"><
 ${person === undefined ? '' : html`${top(root, person)}${menu ?? ''}`}
 ${ICON_SPRITE}
 <main id="main" tabindex="-1">
-${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}
+${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; changing something needs JavaScript.</p></noscript>`}
 ${body}
 </main>
 <div id="toast" role="status"></div>

@@ -143,7 +143,10 @@ async function repeat(
 }
 
 function inProgress(): ApiError<'idempotency_in_progress'> {
-  return new ApiError('idempotency_in_progress', 'the first call with this Idempotency-Key has not ended: try again')
+  return new ApiError(
+    'idempotency_in_progress',
+    'the first call with this Idempotency-Key is still in progress: try again',
+  )
 }
 
 function readKey(given: string | undefined): string | undefined {

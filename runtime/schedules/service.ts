@@ -162,7 +162,7 @@ async function updateSchedule(
     deps.changed()
     return next
   }
-  throw new ApiError('in_use', `schedule ${id} fires or is changed all the time: try again`)
+  throw new ApiError('in_use', `schedule ${id} was changed meanwhile: try again`)
 }
 
 function patched(row: ScheduleRow, patch: z.output<typeof scheduleUpdate>): ScheduleRow {

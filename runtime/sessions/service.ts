@@ -122,7 +122,7 @@ async function openSession(
   const id = deps.newId()
   const held = await deps.placeOf(tenantId, version)
   if (held && environment !== undefined) {
-    throw new ApiError('validation_failed', 'environment: a session on a node takes none in this version')
+    throw new ApiError('validation_failed', 'environment: sessions on nodes do not take one in this version')
   }
   if (held === undefined) await deps.machines.acquire(id, agentName, version.manifest)
   const session = {

@@ -106,7 +106,7 @@ export function userOperations({ people, now, newId, publicUrl }: UsersDeps): Op
 
 /** An installation that lost its owner would print a setup link again. */
 function refuseOwner({ role }: PersonRow): void {
-  if (role === 'owner') throw new ApiError('in_use', 'the owner stays the owner, and stays')
+  if (role === 'owner') throw new ApiError('in_use', 'the owner keeps this role and cannot be disabled or removed')
 }
 
 function emailTaken(): ApiError<'in_use'> {

@@ -401,7 +401,7 @@ if (hasChromium()) {
       }
       await browser.type('#export-key', '!')
       await browser.click('#export-form button')
-      await sees('#export-verified', 'The public key does not read')
+      await sees('#export-verified', 'The public key cannot be read')
       // But for what the open page follows, whatever is verified.
       const asked = (await browser.requests()).filter(url => /\/(?:v1|-)\//.test(url))
       expect(asked.filter(url => !/\/-\/traces(?:\/tail|\?limit=50)$/.test(url))).toEqual([])

@@ -101,7 +101,7 @@ if (hasChromium()) {
         await page.goto(back.href)
         await page.waitForSelector('.notice.good')
         await page.goto(back.href)
-        await page.waitForSelector('.notice.bad:has-text("was used up")')
+        await page.waitForSelector('.notice.bad:has-text("was used already")')
         expect(page.url()).toBe(at('connectors?status=stale'))
         await fixture.call('DELETE', '/v1/connectors/google-calendar')
       })

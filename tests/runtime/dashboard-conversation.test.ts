@@ -163,7 +163,7 @@ if (hasChromium()) {
       expect(await page.textContent('#run-result')).toContain('hello below')
       const quiet = await ended('quiet', 'a secret of mine')
       await page.goto(at(`runs/${quiet}#step=model-1`))
-      await page.waitForSelector('#step >> text=keeps no prompts')
+      await page.waitForSelector('#step >> text=stores no prompts')
       expect(await page.textContent('#step')).not.toContain('a secret of mine')
     })
   })

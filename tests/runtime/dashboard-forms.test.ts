@@ -257,7 +257,7 @@ if (hasChromium()) {
         await hers.page.goto(at('agents/echo'))
         expect(await hers.page.locator('form[data-send]:visible').count()).toBe(0)
         await hers.page.goto(at('settings?tab=people'))
-        expect(await hers.page.textContent('main')).toContain('Your role does not see the others here.')
+        expect(await hers.page.textContent('main')).toContain('Your role cannot see the other people here.')
 
         await page.reload()
         await page.selectOption('#people select', 'member')

@@ -45,7 +45,7 @@ export function panelApi(key: () => string | undefined) {
       .then(readProof)
       .catch(() => undefined)
     if (answer.ok && body !== undefined) return body as T
-    throw new ApiFault(answer.status, messageOf(body) ?? `The router answered ${answer.status} and no words.`)
+    throw new ApiFault(answer.status, messageOf(body) ?? `The router answered ${answer.status} without an explanation.`)
   }
 
   return {

@@ -139,7 +139,7 @@ export function ladderView({ requests, served_by_rung, escalations, failovers, o
     nothing > 0 ? hint(`${many(nothing, 'call')} served nothing.`) : hint('Every call was served.'),
     reported === 0 || served_failure === null
       ? hint(
-          'No outcome has been reported. Say whether an answer was right beside its trace, or send it to v1/feedback.',
+          'No outcome has been reported. Say beside a trace whether its answer was right, or send it to v1/feedback.',
         )
       : el(
           'p',

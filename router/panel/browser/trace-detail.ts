@@ -63,7 +63,7 @@ export function traceDetail({ api, failed, closed }: DetailView) {
       ),
       el('h3', {}, 'Attempts'),
       ...(trace.attempts.length === 0
-        ? [el('p', { class: 'hint' }, 'None: the call was refused before any.')]
+        ? [el('p', { class: 'hint' }, 'None: the call was refused before any was made.')]
         : trace.attempts.map(attemptView)),
       el('h3', {}, 'Outcome'),
       buttons,

@@ -53,7 +53,7 @@ export function traceList(view: TraceListView) {
     const isFiltered = Object.keys(wanted).length > 0
     const words = isFiltered
       ? 'No trace matches. Clear the filter to see all.'
-      : 'Each call that comes through stands here.'
+      : 'Every call that passes the router is listed here.'
     body.replaceChildren(
       none ? el('p', { class: 'hint' }, words) : table('Traces, newest first', COLUMNS, page.traces.map(row)),
     )

@@ -33,7 +33,7 @@ export function dashboardRoute(deps: DashboardDeps, host: OperationHost) {
 /** A browser says so itself when a page of another site sent the request, and could thereby log its visitor in as someone else. */
 function refuseForeignPages(c: Context): void {
   if (c.req.header('sec-fetch-site') !== 'cross-site' || c.req.method === 'GET') return
-  throw new ApiError('csrf', 'this answers pages of its own address only')
+  throw new ApiError('csrf', 'only pages of this address may call this')
 }
 
 /** A password for the person whom a link was made for; the link is good once. */
@@ -67,7 +67,10 @@ function acceptInvitation({ users, now, audit, log }: DashboardDeps, hash: HashP
 }
 
 function badLink(): ApiError<'unauthorized'> {
-  return new ApiError('unauthorized', 'this link is not valid, used up or over: ask its sender for a new one')
+  return new ApiError(
+    'unauthorized',
+    'this link is not valid, was used already or has expired: ask its sender for a new one',
+  )
 }
 
 /** The owner and the first key of an installation, for the token that its start printed. */
@@ -107,7 +110,7 @@ function emailTaken(): ApiError<'in_use'> {
 }
 
 function setupDone(): ApiError<'setup_done'> {
-  return new ApiError('setup_done', 'this installation has its owner: log in')
+  return new ApiError('setup_done', 'this installation already has an owner: log in')
 }
 
 function badToken(): ApiError<'unauthorized'> {

@@ -232,7 +232,7 @@ export function checkPath(path: string): void {
 }
 
 function badState(): ApiError<'validation_failed'> {
-  return new ApiError('validation_failed', 'this way back is not known, used up or too old: connect again', {
+  return new ApiError('validation_failed', 'this return link is unknown, already used or expired: connect again', {
     details: [{ path: 'state', message: 'expected the state of a round that was started here within 10 minutes' }],
   })
 }

@@ -73,7 +73,7 @@ ${form(
   { send: `POST ${at}/versions`, after: 'saved:Published.' },
   html`${manifestEditor('The current manifest, without what is as usual; what you publish is a new version', text, 14)}
 <label>Note <input name="note" maxlength="1000"></label>
-<label><input type="checkbox" name="promote" checked> Runs that begin from now on use it</label>
+<label><input type="checkbox" name="promote" checked> Runs that start from now on use it</label>
 <button class="main">Publish</button>`,
 )}</section>`
 }
@@ -180,9 +180,9 @@ function budgetForm(name: string, budget: Budget | undefined): Html {
 ${form(
   { send: `PUT ${at}`, after: 'saved:Saved. It holds from now on.' },
   html`${field('US dollars a day', 'maxCostUsdPerDay')}${field('US dollars a run', 'maxCostUsdPerRun')}${field('Tokens a day', 'maxTokensPerDay')}${field('Runs a day', 'maxRunsPerDay')}
-<label>Tell webhooks at percent <input name="notifyAtPct" data-as="number" type="number" min="1" max="100" value="${budget?.notifyAtPct ?? 80}"></label>
-${Object.entries(budget?.toolLimits ?? {}).length === 0 ? '' : html`<label>Calls of tools a day, as JSON <textarea class="code" name="toolLimits" data-as="json">${JSON.stringify(budget?.toolLimits)}</textarea></label>`}
-<label><input type="checkbox" name="hardFail"${budget?.hardFail === false ? '' : html` checked`}> Stop what would go over it</label>
+<label>Notify webhooks at percent <input name="notifyAtPct" data-as="number" type="number" min="1" max="100" value="${budget?.notifyAtPct ?? 80}"></label>
+${Object.entries(budget?.toolLimits ?? {}).length === 0 ? '' : html`<label>Tool calls a day, as JSON <textarea class="code" name="toolLimits" data-as="json">${JSON.stringify(budget?.toolLimits)}</textarea></label>`}
+<label><input type="checkbox" name="hardFail"${budget?.hardFail === false ? '' : html` checked`}> Refuse what would exceed it</label>
 <button class="main">Save the budget</button>`,
 )}
 <div class="row needs-script"><button type="button" id="forecast" data-agent="${name}">What would a run cost?</button>${
@@ -240,6 +240,6 @@ export function manifestEditor(label: string, text: string, rows: number): Html 
   return html`<div class="needs-script plain-fields"><label>Model <input data-member="model" data-path="model" spellcheck="false" placeholder="auto"></label>
 <label>System prompt <textarea data-member="systemPrompt" data-path="systemPrompt" rows="5"></textarea></label></div>
 <label>${label} <textarea id="manifest" class="code" name="manifest" data-as="json" rows="${rows}" spellcheck="false" aria-describedby="manifest-said manifest-keys" data-members="${JSON.stringify(manifestMembers())}">${text}</textarea></label>
-<p id="manifest-keys" class="hint">Ctrl+Space offers the names and values that can stand where the cursor is.</p>
+<p id="manifest-keys" class="hint">Ctrl+Space offers the names and values that fit at the cursor.</p>
 <div id="manifest-said" role="status"></div>${manifestHelp()}`
 }

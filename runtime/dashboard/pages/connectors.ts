@@ -23,7 +23,7 @@ export const connectorsPage: Page = {
     const changes = user.role !== 'viewer'
     const body = html`<h1>Connectors</h1>
 ${query('connector') === 'mcp' ? mcpCameBack(query('status'), grants.items) : cameBack(query('connector'), query('status'), installed.items, names)}
-${live('installed', installed.items.length === 0 ? nothing('No connector is installed.', html`<p>A connector lets agents use a service. Connect one below, or put in its token: it is sealed, and never shown again.</p>`) : card('Installed', rows(installed.items, names)))}
+${live('installed', installed.items.length === 0 ? nothing('No connector is installed.', html`<p>A connector lets agents use a service. Connect one below, or paste its token: it is sealed and never shown again.</p>`) : card('Installed', rows(installed.items, names)))}
 ${mcpServers(grants.items, changes)}
 <h2>Connectors of your own</h2>
 ${live('own', own.length === 0 ? nothing('No connector of your own is installed.', html`<p>Any HTTP API that has an OpenAPI document can be one: choose the operations that agents may call.</p>`) : html`<div class="cards">${own.map(entry => offer(entry, changes))}</div>`)}
@@ -38,14 +38,14 @@ ${snippets([
   },
 }
 
-const STALE = html`<p class="notice bad" role="alert">This way back was used up or is older than ten minutes, so nothing was connected. Connect again below.</p>`
+const STALE = html`<p class="notice bad" role="alert">This return link was used already or is older than ten minutes, so nothing was connected. Connect again below.</p>`
 
 function mcpCameBack(status: string | undefined, grants: readonly McpGrant[]): Html | '' {
   if (status === 'denied') {
     return html`<p class="notice bad" role="alert">The MCP server is not connected: the consent was refused there. Nothing has changed here.</p>`
   }
   if (status === 'failed') {
-    return html`<p class="notice bad" role="alert">The MCP server is not connected: it gave no token for the consent. Connect again; the log of the service has its words.</p>`
+    return html`<p class="notice bad" role="alert">The MCP server is not connected: it gave no token for the consent. Connect again; the log of the service has its answer.</p>`
   }
   if (status !== 'installed' || !grants.some(one => one.status === 'granted')) return ''
   return html`<p class="notice good" role="status">The MCP server is connected. Every agent whose manifest names it may use it now.</p>`
@@ -65,7 +65,7 @@ function cameBack(
     return html`<p class="notice bad" role="alert">${name} is not connected: the consent was refused there. Nothing has changed here.</p>`
   }
   if (status === 'failed') {
-    return html`<p class="notice bad" role="alert">${name} is not connected: it gave no credentials for the consent. Connect again; the log of the service has its words.</p>`
+    return html`<p class="notice bad" role="alert">${name} is not connected: it gave no credentials for the consent. Connect again; the log of the service has its answer.</p>`
   }
   const there = installed.some(one => one.connectorId === connectorId && one.ready && one.status === 'installed')
   if (status !== 'installed' || !there) return ''
@@ -146,7 +146,7 @@ const OWN_CONNECTOR = html`<details class="card needs-script"><summary>Make a co
 <label>or from a file <input id="own-file" type="file" accept=".json,.yaml,.yml,application/json,application/yaml"></label>
 <div id="own-said" role="status"></div>
 <div id="own-rest" hidden>
-<label>Id, as manifests name it <input name="connectorId" required pattern="http-[a-z0-9]([a-z0-9\\-]{0,17}[a-z0-9])?" title="http- and a name of 1 to 19 lower-case letters, digits or -" maxlength="24" autocomplete="off" spellcheck="false"></label>
+<label>Id, by which manifests name it <input name="connectorId" required pattern="http-[a-z0-9]([a-z0-9\\-]{0,17}[a-z0-9])?" title="http- and a name of 1 to 19 lower-case letters, digits or -" maxlength="24" autocomplete="off" spellcheck="false"></label>
 <fieldset><legend>Operations that become actions</legend>
 <div class="row"><label class="grow"><span class="unseen">Show operations with</span><input id="own-filter" type="search" placeholder="Show operations with …" autocomplete="off"></label>
 <button type="button" id="own-reads">All that read</button> <button type="button" id="own-none">None</button></div>

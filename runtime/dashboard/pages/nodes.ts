@@ -16,7 +16,7 @@ export const nodesPage: Page = {
     ])
     const owner = user.role === 'owner'
     const body = html`<h1>Nodes</h1>
-${live('nodes', nodes.length === 0 ? nothing('No node has been announced.', html`<p>Runs are executed by this service itself. A node is another machine that executes runs and keeps their data; it dials out to here and opens no port.${owner ? ' Announce one below, and run the command there.' : ' The owner can announce one.'}</p>`) : card('Machines', rows(nodes, owner)))}
+${live('nodes', nodes.length === 0 ? nothing('No node has been announced.', html`<p>Runs are executed by this service itself. A node is another machine that executes runs and keeps their data; it dials out to this service and opens no port.${owner ? ' Announce one below, and run the command there.' : ' The owner can announce one.'}</p>`) : card('Machines', rows(nodes, owner)))}
 ${
   owner
     ? html`<section class="card needs-script" aria-labelledby="announce-title"><h2 id="announce-title">Announce a node</h2>${form(
@@ -28,7 +28,7 @@ ${
 }
 ${card(
   'Isolation',
-  html`<p class="hint">What the manifest of an agent may ask for, from the weakest to the strongest, and where it can be had now. This service tries backends of its own at its start where it has a guest image, else when a run asks.</p>${table(
+  html`<p class="hint">What a manifest may ask for, from the weakest to the strongest, and where it is available now. This service tries its own backends at its start if it has a guest image, otherwise when a run asks for one.</p>${table(
     'Isolation',
     ['Value', 'Satisfied by', { num: 'Nodes' }],
     isolation.map(({ value, satisfiedBy, availableOn }) => [

@@ -32,7 +32,7 @@ export function runHead(
 ${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before the run made progress. Fix the cause and resume it, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${visible(error.message)}</p>`}
-${run.budgetExceeded ? html`<p class="notice">This run went over its budget, which does not stop runs.</p>` : ''}
+${run.budgetExceeded ? html`<p class="notice">This run exceeded its budget, which is not a hard limit.</p>` : ''}
 <div class="card"><dl class="strip">${figures.map(([name, words, place]) => html`<div><dt>${name}</dt><dd${place === undefined ? '' : html` id="${place}"`}>${words}</dd></div>`)}</dl>
 ${facts([
   [

@@ -110,14 +110,11 @@ function listOf({ root, runs, given, cursor, from, hasAgents }: Listing): Html {
   if (Object.keys(given).length > 0)
     return nothing(
       'No run matches.',
-      html`${given.q === undefined ? '' : html`<p>A search knows agents, models, errors, labels and ids, and what runs were told only where the store keeps it in clear.</p>`}<p><a href="${root}runs">Show all</a></p>`,
+      html`${given.q === undefined ? '' : html`<p>Search covers agents, models, errors, labels and ids, and inputs and outputs only where the store keeps them unencrypted.</p>`}<p><a href="${root}runs">Show all</a></p>`,
     )
   return hasAgents
     ? nothing('No agent has run yet.', html`<p class="acts">“New run” above starts the first one.</p>`)
-    : nothing(
-        'There is no agent that could run.',
-        html`<p><a class="button main" href="${root}agents">Make an agent</a></p>`,
-      )
+    : nothing('There is no agent to run.', html`<p><a class="button main" href="${root}agents">Make an agent</a></p>`)
 }
 
 function filterForm(root: string, given: Filters, names: readonly string[]): Html {

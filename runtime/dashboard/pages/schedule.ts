@@ -65,7 +65,7 @@ function head(root: string, schedule: Schedule, next: readonly PreviewItem[], na
     ...(lastError === undefined ? [] : [['Last error', html`<span class="bad">${lastError}</span>`] as const]),
   ])}<div class="row">${action('Run now', { send: `POST ${at}/run`, after: 'goto:runs/{id}' })}
 ${enabled ? action('Pause', { send: `POST ${at}/pause` }) : action('Resume', { send: `POST ${at}/resume` })}
-${action('Delete', { send: `DELETE ${at}`, after: 'goto:schedules', confirm: 'Delete this schedule? Runs that it started go on.' })}</div></div>
+${action('Delete', { send: `DELETE ${at}`, after: 'goto:schedules', confirm: 'Delete this schedule? The runs that it started go on.' })}</div></div>
 ${card('The next ten times', html`${enabled ? '' : html`<p class="hint">It is paused, so it would fire at these times.</p>`}<ol class="mono">${upcoming}</ol>`)}</div>`
 }
 
@@ -94,6 +94,6 @@ export function scheduleFields(names: readonly string[], schedule?: Schedule): H
 <label>Zone <input name="timezone"${clears} maxlength="64" value="${schedule?.timezoneSource === 'schedule' ? schedule.timezone : ''}" placeholder="as the deployment, such as Europe/Berlin" spellcheck="false"></label>
 <div id="fires" role="status"></div>
 <label>Input, as JSON <textarea class="code" name="config.input" data-as="json" rows="3" spellcheck="false"${sealed ? html` placeholder="Sealed to the agent's pool. Leave this empty to keep it, or enter a new input."` : html` required`}>${sealed ? '' : JSON.stringify(schedule?.config.input ?? { prompt: '' })}</textarea></label>
-<label>When the one before still runs <select name="overlap">${option('allow', schedule?.overlap, 'start another')}${option('skip', schedule?.overlap, 'skip this one')}${option('queue', schedule?.overlap, 'start it afterwards, at most one')}</select></label>
-<label>What was missed while no process was running <select name="catchUp">${option('one', schedule?.catchUp, 'start the newest')}${option('none', schedule?.catchUp, 'leave it')}${option('all', schedule?.catchUp, 'start all, up to the limit')}</select></label>`
+<label>When the previous run is still going <select name="overlap">${option('allow', schedule?.overlap, 'start another')}${option('skip', schedule?.overlap, 'skip this one')}${option('queue', schedule?.overlap, 'start it afterwards, at most one')}</select></label>
+<label>Windows missed while no process was running <select name="catchUp">${option('one', schedule?.catchUp, 'start the newest')}${option('none', schedule?.catchUp, 'leave it')}${option('all', schedule?.catchUp, 'start all, up to the limit')}</select></label>`
 }

@@ -27,7 +27,7 @@ export const schedulesPage: Page = {
       html`${when(one.lastFiredAt)}${one.lastError === undefined ? '' : html` <span class="bad">${one.lastError}</span>`}`,
     ])
     const body = html`<h1>Schedules</h1>
-${live('schedules', rows.length === 0 ? nothing('There is no schedule yet.', html`<p>${names.length === 0 ? html`A schedule starts runs of an agent by the clock. <a href="${root}agents">Make an agent first</a>.` : 'Make one below.'}</p>`) : html`<div class="card">${table('Schedules', ['Schedule', 'Agent', 'When', 'Next', 'Last'], rows)}</div>${pager(root, 'schedules', { cursor }, schedules.next)}`)}
+${live('schedules', rows.length === 0 ? nothing('There is no schedule yet.', html`<p>${names.length === 0 ? html`A schedule starts runs of an agent at set times. <a href="${root}agents">Make an agent first</a>.` : 'Make one below.'}</p>`) : html`<div class="card">${table('Schedules', ['Schedule', 'Agent', 'When', 'Next', 'Last'], rows)}</div>${pager(root, 'schedules', { cursor }, schedules.next)}`)}
 ${
   names.length === 0
     ? ''

@@ -16,13 +16,13 @@ interface Known {
 /** Who did what: each administrative act with whom it was done by, and what became of it. */
 export function auditLog(root: string, entries: readonly AuditEntry[] | undefined, known: Known): Html {
   const names = new Map<string, string>([...known.keys, ...known.people].map(({ id, name }) => [id, nameShown(name)]))
-  if (entries === undefined) return card('Audit log', html`<p class="hint">Your role does not see the audit log.</p>`)
+  if (entries === undefined) return card('Audit log', html`<p class="hint">Your role cannot see the audit log.</p>`)
   if (entries.length === 0) {
     return card(
       'Audit log',
       nothing(
         'No act has been recorded yet.',
-        html`<p>Each change of agents, keys, people or settings stands here.</p>`,
+        html`<p>Every change of agents, keys, people or settings is listed here.</p>`,
       ),
     )
   }

@@ -49,7 +49,7 @@ export const settingsPage: Page = {
         body: card(
           'API keys',
           keys === undefined
-            ? html`<p class="hint">Your role does not see keys.</p>`
+            ? html`<p class="hint">Your role cannot see keys.</p>`
             : html`${live('keys', keyRows(keys, owner))}${owner ? KEY_FORM : html`<p class="hint">The owner makes and revokes keys.</p>`}`,
         ),
       },
@@ -59,7 +59,7 @@ export const settingsPage: Page = {
         body: card(
           'People',
           people === undefined
-            ? html`<p class="hint">Your role does not see the others here.</p>`
+            ? html`<p class="hint">Your role cannot see the other people here.</p>`
             : html`${live('people', peopleRows(people))}${PERSON_FORM}`,
         ),
       },
@@ -206,7 +206,7 @@ ${
               'Disable',
               {
                 send: `PATCH /v1/users/${id}`,
-                confirm: `Disable ${email}? Every login of theirs ends at once.`,
+                confirm: `Disable ${email}? All their logins end at once.`,
                 after: `refresh:${email} is disabled.`,
                 undo: { send: `PATCH /v1/users/${id}`, body: { disabled: false } },
                 about: email,
@@ -239,12 +239,15 @@ const PERSON_FORM = html`<details class="needs-script"><summary>Invite a person<
 <label>E-mail <input name="email" type="email" required autocomplete="off"></label>
 <label>Role <select name="role"><option value="member">member: everything but keys, people and nodes</option><option value="viewer">viewer: looks only</option></select></label>
 <button class="main">Make the link</button>
-<p class="hint">Send them the link: it is good once, for three days. They set a password of their own behind it.</p>`,
+<p class="hint">Send them the link: it works once, within three days. They set their own password there.</p>`,
 )}</details>`
 
 function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
   return webhooks.length === 0
-    ? nothing('No webhooks yet.', html`<p>A webhook tells another service when runs end, wait or go over a budget.</p>`)
+    ? nothing(
+        'No webhooks yet.',
+        html`<p>A webhook notifies another service when runs end, wait or exceed a budget.</p>`,
+      )
     : table(
         'Webhooks',
         ['Address', 'Events', 'State', 'Actions'],
@@ -322,7 +325,7 @@ function hostLines({ hosts = [] }: SecretItem): string[] {
 function bindingForm(name: string, hosts: readonly string[], tools: SecretItem['tools']): Html {
   return html`<details class="needs-script"><summary aria-label="Bind ${name}">Bind</summary>${form(
     { send: `PUT /v1/secrets/${name}`, after: 'refresh:Changed.', label: `Hosts and uses of ${name}` },
-    html`<label>Hosts, one on a line; none: any <textarea class="code" name="hosts" data-as="hosts-or-null" rows="3" spellcheck="false" placeholder="api.example.com:443">${hosts.join('\n')}</textarea></label>
+    html`<label>Hosts, one per line; none: any <textarea class="code" name="hosts" data-as="hosts-or-null" rows="3" spellcheck="false" placeholder="api.example.com:443">${hosts.join('\n')}</textarea></label>
 <label>Uses <select name="tools" data-as="json">${useChoices(tools)}</select></label>
 <button class="main">Save</button>`,
   )}</details>`
@@ -342,7 +345,7 @@ const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</su
   { send: 'PUT /v1/secrets/{secretName}', after: 'refresh:Stored.' },
   html`<label>Name <input name="secretName" data-path required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" spellcheck="false"></label>
 <label>Value <input name="value" type="password" required autocomplete="off"></label>
-<label>Hosts that it may be sent to, one on a line; none: any, or as before <textarea class="code" name="hosts" data-as="hosts" rows="3" spellcheck="false" placeholder="api.example.com:443"></textarea></label>
+<label>Hosts that it may be sent to, one per line; none: any, or as before <textarea class="code" name="hosts" data-as="hosts" rows="3" spellcheck="false" placeholder="api.example.com:443"></textarea></label>
 <label>Uses <select name="tools" data-as="json"><option value="">every use, or as before</option>${secretTools.map(tool => html`<option value="${JSON.stringify([tool])}">${USES[tool]} only</option>`)}</select></label>
 <button class="main">Store it</button>`,
 )}</details>`

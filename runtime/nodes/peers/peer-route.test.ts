@@ -160,7 +160,7 @@ it('refuses what is late, early, repeated, for another one, or of no sense', asy
     expect([name, answer.status]).toEqual([name, 401])
     expect(await answer.json()).toEqual({
       code: 'unauthorized',
-      error: 'this is asked by control planes of this installation only',
+      error: 'only control planes of this installation may call this',
     })
   }
   expect((await send(new Uint8Array(10_001))).status).toBe(413)

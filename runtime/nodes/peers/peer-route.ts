@@ -98,7 +98,7 @@ export function peerRoute({ url, box, links, queued, speaks, said, now, maxBytes
 }
 
 const denied = (cause?: unknown) =>
-  new ApiError('unauthorized', 'this is asked by control planes of this installation only', { cause })
+  new ApiError('unauthorized', 'only control planes of this installation may call this', { cause })
 
 /** Further apart no two clocks of one installation may be, and no older may a request be. */
 export const PEER_SKEW_MS = 30_000

@@ -31,9 +31,7 @@ document.addEventListener('change', event => {
 })
 document.addEventListener('refreshed', showBulk)
 part('#bulk-approve').addEventListener('click', () =>
-  decide('approve', 'approved', 'Approve {n}? What each asks for is done at once.'),
+  decide('approve', 'approved', 'Approve {n}? What each of them asks for happens at once.'),
 )
-part('#bulk-reject').addEventListener('click', () =>
-  decide('reject', 'rejected', 'Reject {n}? Most runs fail by that.'),
-)
+part('#bulk-reject').addEventListener('click', () => decide('reject', 'rejected', 'Reject {n}? Most runs then fail.'))
 part('#bulk-none').addEventListener('click', chooseNone)

@@ -19,9 +19,9 @@ type Request = NonNullable<StepRequest['request']>
 const AT_ONCE = 40
 
 const WITHOUT: Readonly<Record<NonNullable<StepRequest['without']>, string>> = {
-  not_stored: 'This agent keeps no prompts (privacy.storePrompts is false), so there is no conversation to show.',
-  program: 'The program of a code agent wrote this request; the journal has its digest alone.',
-  deleted: 'What this request is rebuilt from was deleted.',
+  not_stored: 'This agent stores no prompts (privacy.storePrompts is false), so there is no conversation to show.',
+  program: 'The program of a code agent wrote this request; the journal has only its digest.',
+  deleted: 'The data that this request is rebuilt from was deleted.',
   unknown: 'The journal does not lead to this request.',
 }
 
@@ -64,7 +64,7 @@ function conversation(request: Request, links: ConversationLinks): HTMLElement[]
           el(
             'p',
             { class: 'notice' },
-            'This is not certain to be what was sent: its digest is not the one that was recorded before the call.',
+            'This may not be what was sent: its digest differs from the one recorded before the call.',
           ),
         ]),
     ...(tools.length === 0

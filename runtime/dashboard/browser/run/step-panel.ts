@@ -174,7 +174,7 @@ function formOf(
     el(
       'p',
       { class: 'hint' },
-      `It asks the model once and makes none of the calls that the answer asks for. The step cost ${money(costUsd)}; the trial is a run of its own with a receipt, and counts towards the budget of the agent. What is changed becomes a version of the agent that no run uses until it is promoted.`,
+      `It asks the model once and makes none of the tool calls that the answer asks for. The step cost ${money(costUsd)}; the trial is a run of its own with a receipt, and counts towards the budget of the agent. The changes become a version of the agent that no run uses until it is promoted.`,
     ),
     button,
     said,

@@ -33,7 +33,7 @@ export async function verifyRun(button: HTMLElement): Promise<void> {
       el('strong', { class: valid ? 'good' : 'bad' }, valid ? '✓ Valid. ' : '✗ Not valid. '),
       words,
       el('br'),
-      el('small', {}, `Signed with the key ${fingerprint}. Compare it with the one that you noted elsewhere.`),
+      el('small', {}, `Signed with the key ${fingerprint}. Compare it with the one that you keep elsewhere.`),
     )
   } catch (error) {
     said?.replaceChildren(el('span', { class: 'bad' }, whyNot(error)))

@@ -125,7 +125,7 @@ part('#bulk-retry').addEventListener('click', () =>
     'over',
     'retry',
     'started anew',
-    'Retry {n} from their failed steps? Each begins a new run, which costs what it costs.',
+    'Retry {n} from their failed steps? Each starts a new run, which costs money of its own.',
   ),
 )
 part('#bulk-compare').addEventListener('click', () => {

@@ -38,7 +38,7 @@ export function savedViews(): void {
       const remove = el('button', { type: 'button', class: 'copy', 'aria-label': `Forget the view ${view.name}` }, '×')
       remove.addEventListener('click', () => {
         keep(without(view))
-        toast(`The view ${visible(view.name)} is forgotten.`, () => keep([...without(view), view]))
+        toast(`The view ${visible(view.name)} is deleted.`, () => keep([...without(view), view]))
       })
       const link = el(
         'a',

@@ -21,5 +21,5 @@ async function copy(text: string): Promise<void> {
     () => true,
     () => false,
   )
-  toast(done ? 'Copied.' : 'The browser gives this page no clipboard: select the text and copy it.')
+  toast(done ? 'Copied.' : 'The browser does not let this page use the clipboard: select the text and copy it.')
 }

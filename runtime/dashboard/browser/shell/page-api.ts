@@ -33,7 +33,7 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
     if (answer.ok) return given as T
     const { error, code, details } = (given ?? {}) as { error?: string; code?: string; details?: ApiFault['details'] }
     if ((answer.status === 401 || code === 'csrf') && (await logInAgain())) continue
-    throw new ApiFault(answer.status, error ?? `The runtime answered ${answer.status} and no words.`, details)
+    throw new ApiFault(answer.status, error ?? `The runtime answered ${answer.status} without an explanation.`, details)
   }
 }
 
