@@ -101,6 +101,14 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     await sandbox.stop()
   })
 
+  it('lives on when a command fills the memory that it may take', async () => {
+    const sandbox = await driver.start({ ...LIMITS, memoryMb: 640 }, 20_000)
+    const line = 'dd if=/dev/zero of=/dev/null bs=580M count=1 && echo whole'
+    expect(await shell(sandbox, line)).toMatchObject({ exit: { kind: 'code', code: 0 }, stdout: 'whole\n' })
+    expect(await shell(sandbox, 'echo alive')).toMatchObject({ stdout: 'alive\n' })
+    await sandbox.stop()
+  }, 60_000)
+
   it('comes back from a snapshot as it was, but with a new name, new randomness and the time of now', async () => {
     const first = await driver.start(LIMITS, 20_000)
     await first.writeFile('notes/kept.txt', new TextEncoder().encode('as it was'))

@@ -161,7 +161,7 @@ async function started(
   { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, slowness = 1 }: QemuOptions,
   { id, folder, ramMb, cpus, ram = { kind: 'shared', path: ramIn(folder) }, state }: Launched,
 ): Promise<Machine> {
-  const cgroup = cgroupOf(ramMb, cpus)
+  const cgroup = cgroupOf(ram.kind === 'copy-on-write' ? 2 * ramMb : ramMb, cpus)
   const qemu = await startQemu({
     binary,
     machine: { id, accel, image, ramMb, ram, incoming: state !== undefined },
@@ -180,10 +180,14 @@ async function started(
   return { id, qemu, folder, channel, ended }
 }
 
-function cgroupOf(ramMb: number, cpus: number): CgroupLimits | undefined {
+/**
+ * Twice the memory of the machine for a clone: the kernel fills a page that the template's file lacks before it copies it, and charges both to
+ * the first machine that writes to it.
+ */
+function cgroupOf(memoryMb: number, cpus: number): CgroupLimits | undefined {
   if (process.getuid?.() !== 0) return undefined
   return {
-    memoryBytes: (ramMb + QEMU_OVERHEAD_MB) * 1024 * 1024,
+    memoryBytes: (memoryMb + QEMU_OVERHEAD_MB) * 1024 * 1024,
     pids: QEMU_TASKS,
     cpuQuota: Math.round(cpus * CPU_PERIOD),
   }
