@@ -1,5 +1,7 @@
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SandboxLimits } from '../driver.ts'
+import { runTool } from '../run-tool.ts'
 import { ramMbOf } from './machine.ts'
 import { type Machine, type QemuMachines, type QemuOptions, ramIn } from './qemu-machines.ts'
 import { type SavedState, saveState } from './saved-state.ts'
@@ -8,12 +10,21 @@ import { type SavedState, saveState } from './saved-state.ts'
 interface Template {
   ramPath: string
   state: SavedState
+  /** What the file took when it was made. */
+  bytes: number
 }
+
+/** Of what clones added to a template's file, as much may stay. */
+const SPARE_BYTES = 32 * 2 ** 20
+
+const bytesOf = async (path: string) => (await stat(path)).blocks * 512
 
 /** Machines that begin where another had booted: one template for each size of memory. */
 export function machineClones(machines: QemuMachines, { image }: Pick<QemuOptions, 'image'>) {
   const { bootMs, cloneMs, launch, drop, greet, runOnce } = machines
   const templates = new Map<number, Promise<Template>>()
+  /** One file after another. */
+  let thinned: Promise<unknown> = Promise.resolve()
 
   /** Boots once, and keeps the memory and the state of the machine at the moment in which its agent answered. */
   async function bootTemplate(ramMb: number): Promise<Template> {
@@ -25,7 +36,8 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
       const state = { path: join(machine.folder, 'state') }
       await saveState(machine.qemu.qmp, machine.folder, state, cloneMs)
       await machines.retire(machine, 'the template was taken')
-      return { ramPath: ramIn(machine.folder), state }
+      const ramPath = ramIn(machine.folder)
+      return { ramPath, state, bytes: await bytesOf(ramPath) }
     } catch (error) {
       await drop(machine)
       throw error
@@ -43,8 +55,18 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
   }
 
   async function clone(limits: SandboxLimits): Promise<Machine> {
-    const { ramPath, state } = await templateOf(ramMbOf(limits, image))
-    return machines.bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
+    const template = await templateOf(ramMbOf(limits, image))
+    const { ramPath, state } = template
+    const machine = await machines.bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
+    void machine.ended.then(() => {
+      thinned = thinned.then(() => thin(template)).catch(() => undefined)
+    })
+    return machine
+  }
+
+  /** Gives back the pages of zeros that clones added. A machine that lives has copies of those that it wrote, and gets the others again. */
+  async function thin({ ramPath, bytes }: Template): Promise<void> {
+    if ((await bytesOf(ramPath)) - bytes > SPARE_BYTES) await runTool('fallocate', ['--dig-holes', ramPath], bootMs)
   }
 
   return {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,6 +30,14 @@ const pidsOf = (id: string) =>
         return false
       }
     })
+
+/** What the files of this process's machines take of the host's memory. */
+async function heldMb(): Promise<number> {
+  const folder = await ramFolder()
+  const own = readdirSync(folder).filter(name => name.startsWith(`wb-qemu-${process.pid}-`))
+  const files = own.map(name => join(folder, name, 'ram')).filter(path => existsSync(path))
+  return files.reduce((sum, path) => sum + (statSync(path).blocks * 512) / 2 ** 20, 0)
+}
 
 describe.runIf(here)('a virtual machine under software emulation', () => {
   let stateDir: string
@@ -102,11 +110,20 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
   })
 
   it('lives on when a command fills the memory that it may take', async () => {
-    const sandbox = await driver.start({ ...LIMITS, memoryMb: 640 }, 20_000)
+    const limits = { ...LIMITS, memoryMb: 640 }
+    const [sandbox, other] = await Promise.all([driver.start(limits, 20_000), driver.start(limits, 20_000)])
+    const kept = crypto.getRandomValues(new Uint8Array(50_000))
+    await other!.writeFile('kept', kept)
     const line = 'dd if=/dev/zero of=/dev/null bs=580M count=1 && echo whole'
-    expect(await shell(sandbox, line)).toMatchObject({ exit: { kind: 'code', code: 0 }, stdout: 'whole\n' })
-    expect(await shell(sandbox, 'echo alive')).toMatchObject({ stdout: 'alive\n' })
-    await sandbox.stop()
+    expect(await shell(sandbox!, line)).toMatchObject({ exit: { kind: 'code', code: 0 }, stdout: 'whole\n' })
+    expect(await shell(sandbox!, 'echo alive')).toMatchObject({ stdout: 'alive\n' })
+    expect(await heldMb()).toBeGreaterThan(500)
+    await sandbox!.stop()
+    // Of the template, too, what no machine holds any more.
+    await expect.poll(heldMb, { timeout: 10_000 }).toBeLessThan(300)
+    expect(await other!.readFile('kept', 100_000)).toEqual(kept)
+    expect(await shell(other!, 'echo alive')).toMatchObject({ stdout: 'alive\n' })
+    await other!.stop()
   }, 60_000)
 
   it('comes back from a snapshot as it was, but with a new name, new randomness and the time of now', async () => {
