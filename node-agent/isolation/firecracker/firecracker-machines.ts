@@ -34,6 +34,8 @@ export interface Beginning {
   fillers: (root: string) => JailFiller[]
   /** Its group's memory, in times of the machine's own. */
   times: number
+  /** Called when it is gone, unless the driver is being closed. */
+  gone?: () => void
 }
 
 const VMM_OVERHEAD_MB = 32
@@ -46,6 +48,7 @@ export function firecrackerMachines(options: FirecrackerOptions, base: string) {
   const { image, slowness = 1 } = options
   /** From the beginning of a start; with its sandbox once there is one. */
   const machines = new Map<JailedMachine, Sandbox | undefined>()
+  const whenGone = new WeakMap<JailedMachine, () => void>()
   let closed = false
   /** One at a time, as a second mount would hide the jails in the first. */
   let mounted: Promise<void> = Promise.resolve()
@@ -53,6 +56,7 @@ export function firecrackerMachines(options: FirecrackerOptions, base: string) {
   async function drop(machine: JailedMachine): Promise<void> {
     machines.delete(machine)
     await machine.remove()
+    if (!closed) whenGone.get(machine)?.()
   }
 
   function requireOpen(): void {
@@ -65,7 +69,7 @@ export function firecrackerMachines(options: FirecrackerOptions, base: string) {
 
     /** A machine that runs, to which nothing is connected. */
     async launch(limits: SandboxLimits, beginning: Beginning, until: number): Promise<JailedMachine> {
-      const { requests, fillers, times } = beginning
+      const { requests, fillers, times, gone } = beginning
       const programs = await requireParts(options, requests)
       mounted = mounted.catch(() => undefined).then(() => inMemory(base))
       await mounted
@@ -77,6 +81,7 @@ export function firecrackerMachines(options: FirecrackerOptions, base: string) {
         attemptMs: 1000 * slowness,
       })
       machines.set(machine, undefined)
+      if (gone) whenGone.set(machine, gone)
       try {
         requireOpen()
         const own = fillers(machine.root)

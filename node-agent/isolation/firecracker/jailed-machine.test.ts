@@ -196,6 +196,24 @@ describe.runIf(here)('a machine in a jail, with a stand-in for the jailer', () =
     await Promise.all([one.stop(), other.stop()])
   })
 
+  it('gives back what it added to the files of its template', async () => {
+    const driver = await driverOf()
+    const [one, other] = [await driver.start(LIMITS, START_MS), await driver.start(LIMITS, START_MS)]
+    const templates = join(mountsIn(join(folder, 'state'))[0]!, 'templates')
+    const memory = join(templates, (await readdir(templates))[0]!, 'memory')
+    const heldMb = async () => ((await stat(memory)).blocks * 512) / 2 ** 20
+    const before = await heldMb()
+    const content = await readFile(memory)
+    // As the kernel does for a machine that writes where the file has nothing.
+    await writeFile(memory, content)
+    expect(await heldMb()).toBeGreaterThan(before + 64)
+    await one.stop()
+    await expect.poll(heldMb, { timeout: 10_000 }).toBeLessThan(before + 1)
+    expect((await readFile(memory)).equals(content)).toBe(true)
+    expect(await said(other)).toBe('command 2\n')
+    await other.stop()
+  })
+
   it('is not followed out of its jail by a link in place of its socket', async () => {
     const sandbox = await (await driverOf()).start(LIMITS, START_MS)
     const [mount] = mountsIn(join(folder, 'state'))

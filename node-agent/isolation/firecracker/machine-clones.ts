@@ -5,6 +5,7 @@ import type { GuestImage } from '../../guest/image-manifest.ts'
 import { IsolationError, type SandboxLimits } from '../driver.ts'
 import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
+import { giveBackZeros, heldBytes } from '../tmpfs.ts'
 import type { FirecrackerMachines } from './firecracker-machines.ts'
 import type { JailedMachine, JailFiller } from './jailed-machine.ts'
 import { runOnce, type Timing } from './machine-sandbox.ts'
@@ -16,6 +17,12 @@ export const TEMPLATES = 'templates'
 /** A kernel takes a tenth of a second; a machine that shares its processors may take much longer. */
 const BOOT_MS = 30_000
 const FILES = [JAIL.state, JAIL.memory]
+
+interface Template {
+  folder: string
+  /** What the file of its memory took when it was made. */
+  bytes: number
+}
 
 export interface CloneOptions {
   image: GuestImage
@@ -32,11 +39,13 @@ export interface CloneOptions {
  */
 export function machineClones({ image, base, machines, timing, bootFillers }: CloneOptions) {
   const { launch, drop } = machines
-  const templates = new Map<string, Promise<string>>()
+  const templates = new Map<string, Promise<Template>>()
+  /** One file after another. */
+  let thinned: Promise<unknown> = Promise.resolve()
   const bootMs = BOOT_MS * timing.slowness
   const keyOf = (limits: SandboxLimits) => `${processorsOf(limits)}-${ramMbOf(limits, image)}`
 
-  async function makeTemplate(limits: SandboxLimits): Promise<string> {
+  async function makeTemplate(limits: SandboxLimits): Promise<Template> {
     const until = performance.now() + bootMs
     const beginning = { requests: bootRequests(limits, image), fillers: bootFillers, times: 2 }
     const machine = await launch({ ...limits, cpus: processorsOf(limits) }, beginning, until)
@@ -44,13 +53,14 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
       await runOnce(machine, limits, timing, until)
       const [pause, create] = snapshotRequests()
       await machine.send([pause, create], bootMs)
-      return await keepFiles(machine, join(base, TEMPLATES, keyOf(limits)))
+      const folder = await keepFiles(machine, join(base, TEMPLATES, keyOf(limits)))
+      return { folder, bytes: await heldBytes(join(folder, JAIL.memory)) }
     } finally {
       await drop(machine)
     }
   }
 
-  function templateOf(limits: SandboxLimits): Promise<string> {
+  function templateOf(limits: SandboxLimits): Promise<Template> {
     const key = keyOf(limits)
     let template = templates.get(key)
     if (template === undefined) {
@@ -62,10 +72,13 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
   }
 
   async function clone(limits: SandboxLimits, until: number): Promise<JailedMachine> {
-    const folder = await templateOf(limits)
+    const { folder, bytes } = await templateOf(limits)
     const files = FILES.map(name => join(folder, name))
     const fillers = (root: string) => [{ command: 'ln', args: ['--', ...files, root], files: FILES, isShared: true }]
-    return launch(limits, { requests: restoreRequests(), fillers, times: 3 }, until)
+    const gone = () => {
+      thinned = thinned.then(() => giveBackZeros(join(folder, JAIL.memory), bytes, bootMs)).catch(() => undefined)
+    }
+    return launch(limits, { requests: restoreRequests(), fillers, times: 3, gone }, until)
   }
 
   return {
@@ -98,7 +111,7 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
       }
     },
 
-    settled: async () => void (await Promise.allSettled([...templates.values()])),
+    settled: async () => void (await Promise.allSettled([...templates.values(), thinned])),
   }
 }
 

@@ -1,7 +1,6 @@
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SandboxLimits } from '../driver.ts'
-import { runTool } from '../run-tool.ts'
+import { giveBackZeros, heldBytes } from '../tmpfs.ts'
 import { ramMbOf } from './machine.ts'
 import { type Machine, type QemuMachines, type QemuOptions, ramIn } from './qemu-machines.ts'
 import { type SavedState, saveState } from './saved-state.ts'
@@ -13,11 +12,6 @@ interface Template {
   /** What the file took when it was made. */
   bytes: number
 }
-
-/** Of what clones added to a template's file, as much may stay. */
-const SPARE_BYTES = 32 * 2 ** 20
-
-const bytesOf = async (path: string) => (await stat(path)).blocks * 512
 
 /** Machines that begin where another had booted: one template for each size of memory. */
 export function machineClones(machines: QemuMachines, { image }: Pick<QemuOptions, 'image'>) {
@@ -37,7 +31,7 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
       await saveState(machine.qemu.qmp, machine.folder, state, cloneMs)
       await machines.retire(machine, 'the template was taken')
       const ramPath = ramIn(machine.folder)
-      return { ramPath, state, bytes: await bytesOf(ramPath) }
+      return { ramPath, state, bytes: await heldBytes(ramPath) }
     } catch (error) {
       await drop(machine)
       throw error
@@ -55,18 +49,12 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
   }
 
   async function clone(limits: SandboxLimits): Promise<Machine> {
-    const template = await templateOf(ramMbOf(limits, image))
-    const { ramPath, state } = template
+    const { ramPath, state, bytes } = await templateOf(ramMbOf(limits, image))
     const machine = await machines.bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
     void machine.ended.then(() => {
-      thinned = thinned.then(() => thin(template)).catch(() => undefined)
+      thinned = thinned.then(() => giveBackZeros(ramPath, bytes, bootMs)).catch(() => undefined)
     })
     return machine
-  }
-
-  /** Gives back the pages of zeros that clones added. A machine that lives has copies of those that it wrote, and gets the others again. */
-  async function thin({ ramPath, bytes }: Template): Promise<void> {
-    if ((await bytesOf(ramPath)) - bytes > SPARE_BYTES) await runTool('fallocate', ['--dig-holes', ramPath], bootMs)
   }
 
   return {
