@@ -53,7 +53,8 @@ export function configHolder(first: ActiveConfig, log: Log) {
   return {
     get: () => active,
     swap(next: ActiveConfig): { config_hash: string; changed: boolean } {
-      const changed = next.config.configHash !== active.config.configHash
+      const { configHash, priceTableHash } = active.config
+      const changed = next.config.configHash !== configHash || next.config.priceTableHash !== priceTableHash
       active = next
       warn(next)
       log.info('routing config in use', { config_hash: next.config.configHash, changed })

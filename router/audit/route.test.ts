@@ -250,13 +250,15 @@ describe('the audit over HTTP', () => {
     source = `store = { queue = 100 }\n${config(upstream.origin, '[]')}`
     const good = await reload(OPS)
     expect([good.status, await good.json()]).toMatchObject([200, { changed: true, restart_required: ['store.queue'] }])
+    source = `price = [{ model = "large/best", input_per_mtok = 7, output_per_mtok = 9 }]\n${source}`
+    expect(await (await reload(OPS)).json()).toMatchObject({ changed: true })
     const id = await ask(ACME, [''])
     expect(traceDetail.parse(await json(`/-/traces/${id}`)).trace.attempts).toMatchObject([
       { gate: 'skipped', verdict: 'pass' },
     ])
     const page = await (await get('/metrics', OPS)).text()
     expect(page).toContain('router_config_reloads_total{result="error"} 1\n')
-    expect(page).toContain('router_config_reloads_total{result="ok"} 2\n')
+    expect(page).toContain('router_config_reloads_total{result="ok"} 3\n')
   })
 })
 

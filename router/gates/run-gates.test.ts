@@ -138,6 +138,24 @@ describe('runGates', () => {
     expect(outcome.runs.map(({ outcome: how }) => how)).toEqual(['cancelled', 'ran', 'cancelled'])
   })
 
+  it('starts and pays for no other gate where one that judges at once fails, wherever it stands', async () => {
+    const asked = vi.fn(() => new Promise<never>(() => undefined))
+    const judge = fakeGate({ id: 'judge', callsModels: true, costNano: 7, run: asked })
+    const empty = fakeGate({
+      id: 'empty',
+      run: () => Promise.reject(new Error('it judges at once')),
+      slow: false,
+      inline: () => ({ verdict: 'fail' }),
+    })
+    const outcome = await runGates({ gates: [judge, empty], subject: one, signal: never })
+    expect(asked).not.toHaveBeenCalled()
+    expect(outcome).toMatchObject({ gate: 'fail', hardFail: true, costNano: 0 })
+    expect(outcome.results.map(({ gate_id, reason }) => [gate_id, reason])).toEqual([
+      ['judge', 'cancelled'],
+      ['empty', undefined],
+    ])
+  })
+
   it('lets an abstention of a fail-closed gate cancel nothing', async () => {
     const gates = [
       says('shut', { verdict: 'abstain' }, { onAbstain: 'fail-closed' }),

@@ -1,7 +1,7 @@
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
-import type { Gate, GateSubject } from './gate.ts'
+import type { Gate, GateJudge, GateSubject } from './gate.ts'
 import { type GateTake, runGate, runInline } from './run-gate.ts'
 
 export interface RunGatesOptions {
@@ -62,6 +62,12 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
   signal.addEventListener('abort', cancel, { once: true })
   if (signal.aborted) cancel()
   const active = gates.filter(gate => !isDisabled(gate.id))
+  // Gates that judge where they stand go first: where one fails, nothing else is started, and no judge asked.
+  const inline = new Map<Gate, GateTake[]>()
+  for (const gate of signal.aborted ? [] : active) {
+    if (gate.inline) inline.set(gate, inlineTakes(gate.inline, gate, subject, clock))
+  }
+  if (cancelOnFail && [...inline.values()].flat().some(({ verdict }) => verdict.verdict === 'fail')) cancel()
   const quick = active.filter(({ slow }) => !slow).length
   const quickSums: GateSum[] = []
   let open = active.length - quick
@@ -80,13 +86,15 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
       gates.map(async gate => {
         if (isDisabled(gate.id)) return disabled(gate)
         const startedAt = clock.monotonic()
-        const takes = await Promise.all(
-          subject.candidate.choices.map(async choice => {
-            const take = await runGate(gate, { ...subject, choice }, stop.signal, clock)
-            if (cancelOnFail && take.verdict.verdict === 'fail') cancel()
-            return take
-          }),
-        )
+        const takes =
+          inline.get(gate) ??
+          (await Promise.all(
+            subject.candidate.choices.map(async choice => {
+              const take = await runGate(gate, { ...subject, choice }, stop.signal, clock)
+              if (cancelOnFail && take.verdict.verdict === 'fail') cancel()
+              return take
+            }),
+          ))
         const sum = sumUp(gate, takes, startedAt)
         settled(gate, sum)
         return sum
@@ -111,10 +119,12 @@ function inlineSums(
     const judge = active[i]
     if (!judge) return disabled(gate)
     const startedAt = clock.monotonic()
-    const takes = subject.candidate.choices.map(choice => runInline(judge, gate, { ...subject, choice }, clock))
-    return sumUp(gate, takes, startedAt)
+    return sumUp(gate, inlineTakes(judge, gate, subject, clock), startedAt)
   })
 }
+
+const inlineTakes = (judge: GateJudge, gate: Gate, subject: GateSubject, clock: Pick<Clock, 'monotonic'>): GateTake[] =>
+  subject.candidate.choices.map(choice => runInline(judge, gate, { ...subject, choice }, clock))
 
 function disabled({ id, kind }: Gate): GateSum {
   return {
