@@ -280,7 +280,11 @@ describe('an access token', () => {
     expect(await codeOf(transport.refresh(good))).toBe('unauthenticated')
     const other = await proof(clock.now().getTime())
     expect(await codeOf(transport.refresh({ ...other, atUnix: other.atUnix + 1n }))).toBe('unauthenticated')
-    expect(await codeOf(transport.refresh(await proof(clock.now().getTime() - 61_000)))).toBe('unauthenticated')
+    const late = transport.refresh(await proof(clock.now().getTime() - 61_000))
+    expect(await codeOf(late)).toBe('unauthenticated')
+    await expect(late).rejects.toThrow(/clock is 6\d s behind that of the control plane/)
+    const early = transport.refresh(await proof(clock.now().getTime() + 600_000))
+    await expect(early).rejects.toThrow(/clock is 600 s ahead of that of the control plane/)
     expect((await transport.refresh(await proof(clock.now().getTime() + 59_000))).accessToken).toBeDefined()
   })
 

@@ -105,7 +105,7 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
         (await verifySignature(node.signKey, Uint8Array.from(signature), refreshMessage(nodeId, Number(atUnix), nonce)))
       if (!fine) throw new TunnelRefusal('unauthenticated', 'this is not signed by the key of that node')
       if (Math.abs(nowMs - atMs) > SKEW_MS) {
-        throw new TunnelRefusal('unauthenticated', `the node's clock is ${Math.round((nowMs - atMs) / 1000)} s off`)
+        throw new TunnelRefusal('unauthenticated', clockIsOff(Math.round((atMs - nowMs) / 1000)))
       }
       const given = access()
       const used = { text: toHex(nonce), atMs, forgetBeforeMs: nowMs - 2 * SKEW_MS }
@@ -142,3 +142,7 @@ function control(endpoint: string | undefined): string {
   const isPlain = protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
   return `PLATFORM_CONTROL_URL=${url}${isPlain ? ' PLATFORM_TUNNEL_INSECURE=1' : ''}`
 }
+
+/** Says which clock is where, since it is not known which of them is wrong. */
+const clockIsOff = (aheadS: number) =>
+  `the node's clock is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead of' : 'behind'} that of the control plane: set both right`
