@@ -99,7 +99,8 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       unset: 'made at the first start',
     },
     PLATFORM_BOOTSTRAP_KEY: {
-      about: 'An API key that works from the first start. With it no setup link is printed.',
+      about:
+        'An API key that works from the first start. With it no setup link is printed: the setup page takes this key.',
       form: '`wb_live_` and 32 or more letters, digits, `-` or `_`; secret',
       unset: 'a setup link is printed',
     },

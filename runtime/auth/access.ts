@@ -38,6 +38,8 @@ export function access(options: AccessOptions) {
   const keys = keyStore(db)
   const users = userStore(db)
   const known = keyAccess({ store: keys, now, log, bootstrapKey })
+  const setupToken = setupLinks(users, now)
+  const bootstrapHash = bootstrapKey === undefined ? undefined : sha256Hex(bootstrapKey)
   const idempotent: Idempotent = idempotency({ store: idempotencyStore(db, options.records), now, newId, log })
   const shared = { db, keys, now, newId }
   return {
@@ -54,8 +56,13 @@ export function access(options: AccessOptions) {
       publicUrl,
       loginTries: options.loginTries,
       deviceSecret: lastingValue(db, 'device_secret', newToken),
+      async setupHash(token: string) {
+        const hash = sha256Hex(token)
+        if (hash !== bootstrapHash) return hash
+        return sha256Hex((await setupToken()) ?? '')
+      },
     },
-    setupToken: setupLinks(users, now),
+    setupToken,
     async principalOf({ headers }: Pick<Request, 'headers'>): Promise<Principal | undefined> {
       const key = bearerKey(headers.get('authorization') ?? undefined)
       return key === undefined ? undefined : known.principalOf(key)

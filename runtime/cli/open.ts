@@ -9,7 +9,7 @@ export class OpenCommand extends Command {
   static override paths = [['open']]
   static override usage = Command.Usage({
     description: 'Open the dashboard in a browser, and print its address.',
-    details: 'The browser asks for a key the first time; the address contains none.',
+    details: 'The browser asks for a login the first time; the address contains no key.',
     examples: [['A run', '$0 open 0190…']],
   })
 

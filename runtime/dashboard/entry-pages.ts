@@ -53,9 +53,10 @@ export function setupPage(root: string, hasOwner: boolean): Html {
 <label>Name <input name="name" required maxlength="128" autocomplete="name"></label>
 <label>E-mail <input name="email" type="email" required autocomplete="username"></label>
 <label>Password, at least 12 characters <input name="password" type="password" required minlength="12" maxlength="256" autocomplete="new-password"></label>
+<label id="bootstrap" hidden>PLATFORM_BOOTSTRAP_KEY of the runtime <input name="bootstrapKey" type="password" autocomplete="off"></label>
 <button class="main">Create the owner</button>
-<p class="hint">The runtime prints a link with a token when it starts and has no owner. It prints none while PLATFORM_BOOTSTRAP_KEY is set: start it
-once without.</p>
+<p class="hint">While there is no owner, the runtime prints a setup link when it starts. It prints none while PLATFORM_BOOTSTRAP_KEY is set: that key
+takes its place here.</p>
 </form>
 <p id="said" role="status"></p>
 <section id="done" hidden>

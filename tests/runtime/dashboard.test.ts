@@ -68,8 +68,29 @@ if (hasChromium()) {
     }
 
     it('before there is anything: setup, login, invitation', async () => {
-      expect(await walk({ setup: 'setup#token=x', invite: 'invite#token=x' })).toEqual([])
+      expect(await walk({ setup: 'setup#token=x', 'setup by key': 'setup', invite: 'invite#token=x' })).toEqual([])
       expect(seen.complaints()).toEqual([])
+    })
+
+    it('makes the owner of a runtime that was started with a bootstrap key, for that key', async () => {
+      const key = `wb_live_${'k'.repeat(43)}`
+      const keyed = await dashboardFixture({ PLATFORM_BOOTSTRAP_KEY: key })
+      const tab = await seen.context.newPage()
+      try {
+        await tab.goto(`${keyed.origin}/`)
+        await tab.fill('[name=name]', OWNER.name)
+        await tab.fill('[name=email]', OWNER.email)
+        await tab.fill('[name=password]', OWNER.password)
+        await tab.fill('[name=bootstrapKey]', `${key}x`)
+        await tab.click('text=Create the owner')
+        await tab.waitForSelector('#said:has-text("PLATFORM_BOOTSTRAP_KEY")')
+        await tab.fill('[name=bootstrapKey]', key)
+        await tab.click('text=Create the owner')
+        await tab.waitForSelector('#first-key code')
+      } finally {
+        await tab.close()
+        await keyed.close()
+      }
     })
 
     it('tells the whole story from the setup link to a receipt that verifies', async () => {

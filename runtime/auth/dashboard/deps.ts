@@ -20,4 +20,6 @@ export interface DashboardDeps {
   loginTries?: Throttle | undefined
   /** Under what the devices are known that have logged in before; the same in every process on a store. */
   deviceSecret: () => Promise<string>
+  /** Under which hash a setup token is stored. For the bootstrap key one is made, which stands for it. */
+  setupHash: (token: string) => Promise<string>
 }

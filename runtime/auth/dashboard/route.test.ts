@@ -58,6 +58,21 @@ describe('setup', () => {
     expect((await here.db.execute('select * from api_keys')).rows).toHaveLength(1)
   })
 
+  it('takes the bootstrap key in place of a printed token, once, and no other key', async () => {
+    const bootstrapKey = `wb_live_${'b'.repeat(43)}`
+    const one = await fixture({ scrypt: quick, bootstrapKey })
+    try {
+      const send = (token: string) => one.call<SetupDone>('POST', '/auth/setup', { key: '', body: { token, ...OWNER } })
+      expect((await send(`wb_live_${'c'.repeat(43)}`)).status).toBe(401)
+      const tries = await Promise.all([send(bootstrapKey), send(bootstrapKey)])
+      expect(tries.map(({ status }) => status).toSorted()).toEqual([201, 409])
+      expect((await send(bootstrapKey)).status).toBe(409)
+      expect((await one.db.execute('select * from setup_tokens')).rows).toEqual([])
+    } finally {
+      await one.close()
+    }
+  })
+
   it('needs a token that was printed, within an hour', async () => {
     const printed = await token()
     const stored = JSON.stringify((await here.db.execute('select * from setup_tokens')).rows)

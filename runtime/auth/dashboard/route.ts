@@ -73,11 +73,11 @@ function badLink(): ApiError<'unauthorized'> {
   )
 }
 
-/** The owner and the first key of an installation, for the token that its start printed. */
-function setUp({ users, keys, now, newId }: DashboardDeps, hash: HashPassword): Operation {
+/** The owner and the first key of an installation, for the token that its start printed, or for its bootstrap key. */
+function setUp({ users, keys, now, newId, setupHash }: DashboardDeps, hash: HashPassword): Operation {
   return operation(accessEndpoints.setup, async ({ body: { token, email, password, name } }) => {
     if (await users.hasOwner()) throw setupDone()
-    const tokenHash = sha256Hex(token)
+    const tokenHash = await setupHash(token)
     if (!(await users.isSetupToken(tokenHash, now().getTime()))) throw badToken()
     const account = { id: newId(), email: emailKey(email) }
     const stored = await hash(account, password)
@@ -114,6 +114,7 @@ function setupDone(): ApiError<'setup_done'> {
 }
 
 function badToken(): ApiError<'unauthorized'> {
-  const message = 'the setup link is not valid or is over: restart the runtime to get a new one'
+  const message =
+    'the setup link is not valid or has expired: restart the runtime for a new one. PLATFORM_BOOTSTRAP_KEY, if set, works in its place'
   return new ApiError('unauthorized', message)
 }

@@ -7,14 +7,15 @@ const form = part<HTMLFormElement>('#setup')
 const said = part('#said')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
 if (!token) {
-  said.replaceChildren('Open the whole setup link that the runtime printed when it started: its token is missing here.')
-  part<HTMLButtonElement>('button', form).disabled = true
+  said.replaceChildren('Open the whole setup link that the runtime printed when it started, or give its bootstrap key.')
+  part('#bootstrap').hidden = false
+  part<HTMLInputElement>('#bootstrap input').required = true
 }
 
 onSubmit(form, said, async () => {
-  const { name, email, password } = Object.fromEntries(new FormData(form))
+  const { name, email, password, bootstrapKey } = Object.fromEntries(new FormData(form))
   const made = await postOpen<{ rawKey: string; user: { tenantId: string } }>('auth/setup', {
-    token,
+    token: token || bootstrapKey,
     name,
     email,
     password,
