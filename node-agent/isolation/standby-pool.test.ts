@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SandboxLimits } from './driver.ts'
-import { burstOf, placesOf, recentStarts, standbyPool } from './standby-pool.ts'
+import { burstOf, placesOf, recentStarts, standbyPool, templateShelf } from './standby-pool.ts'
 
 describe('how many shall wait', () => {
   it.each([
@@ -21,6 +21,50 @@ describe('how many shall wait', () => {
     expect(placesOf([rare, busy, never], 8)).toEqual([1, 3, 0])
     expect(placesOf([rare, busy, never], 2)).toEqual([1, 1, 0])
     expect(placesOf([rare, busy, never], 0)).toEqual([0, 0, 0])
+  })
+})
+
+describe('the templates that are held', () => {
+  const dropped: string[] = []
+  const made: string[] = []
+  const shelf = () => templateShelf<string>(async name => void dropped.push(name), 2)
+  const make = (name: string) => async () => {
+    made.push(name)
+    return name
+  }
+  beforeEach(() => {
+    made.length = dropped.length = 0
+  })
+
+  it('are those that were used last', async () => {
+    const { use, settled } = shelf()
+    for (const name of ['a', 'b', 'a', 'c', 'a', 'b']) expect(await use(name, make(name), async one => one)).toBe(name)
+    await settled()
+    expect(made).toEqual(['a', 'b', 'c', 'b'])
+    expect(dropped).toEqual(['b', 'c'])
+  })
+
+  it('stay while a machine is made from them', async () => {
+    const { use, settled } = shelf()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const long = use('a', make('a'), () => promise)
+    for (const name of ['b', 'c', 'd']) await use(name, make(name), async () => undefined)
+    expect(dropped).toEqual(['b', 'c'])
+    resolve()
+    await long
+    await use('e', make('e'), async () => undefined)
+    await settled()
+    expect(dropped).toEqual(['b', 'c', 'a'])
+  })
+
+  it('are made again after one could not be made', async () => {
+    const { use } = shelf()
+    const fails = async () => {
+      throw new Error('no memory')
+    }
+    await expect(use('a', fails, async () => undefined)).rejects.toThrow('no memory')
+    expect(await use('a', make('a'), async one => one)).toBe('a')
+    expect(dropped).toEqual([])
   })
 })
 

@@ -104,6 +104,51 @@ export function standbyPool<Machine>({ places, keyOf, make, drop }: StandbyPoolO
   }
 }
 
+/** Each holds memory of the host, and agents choose the sizes of their machines. */
+const MOST_TEMPLATES = 8
+
+/** What machines are cloned from, one of each kind: those that were used last, and no more than there are places. One in use stays. */
+export function templateShelf<Template>(drop: (template: Template) => Promise<void>, places = MOST_TEMPLATES) {
+  /** The one that was used last is the last. */
+  const held = new Map<string, { made: Promise<Template>; users: number }>()
+  const dropping = new Set<Promise<unknown>>()
+
+  function trim(): void {
+    for (const [key, { made, users }] of held) {
+      if (held.size <= places) return
+      if (users > 0) continue
+      held.delete(key)
+      const gone: Promise<unknown> = made
+        .then(drop)
+        .catch(() => undefined)
+        .then(() => dropping.delete(gone))
+      dropping.add(gone)
+    }
+  }
+
+  return {
+    /** The template is there until the work is done; one that could not be made is made again by the next. */
+    async use<Result>(
+      key: string,
+      make: () => Promise<Template>,
+      work: (template: Template) => Promise<Result>,
+    ): Promise<Result> {
+      const entry = held.get(key) ?? { made: make(), users: 0 }
+      held.delete(key)
+      held.set(key, entry)
+      entry.users++
+      entry.made.catch(() => held.get(key) === entry && held.delete(key))
+      try {
+        return await work(await entry.made)
+      } finally {
+        entry.users--
+        trim()
+      }
+    },
+    settled: async () => void (await Promise.allSettled([...[...held.values()].map(({ made }) => made), ...dropping])),
+  }
+}
+
 /** How long a burst of starts is remembered. */
 const REMEMBERED_MS = 300_000
 const BURST_MS = 1000

@@ -1,10 +1,11 @@
-import { chmod } from 'node:fs/promises'
+import { chmod, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder } from '../../../shared/host/make-folder.ts'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import { IsolationError, type SandboxLimits } from '../driver.ts'
 import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
+import { templateShelf } from '../standby-pool.ts'
 import { giveBackZeros, heldBytes } from '../tmpfs.ts'
 import type { FirecrackerMachines } from './firecracker-machines.ts'
 import type { JailedMachine, JailFiller } from './jailed-machine.ts'
@@ -39,7 +40,8 @@ export interface CloneOptions {
  */
 export function machineClones({ image, base, machines, timing, bootFillers }: CloneOptions) {
   const { launch, drop } = machines
-  const templates = new Map<string, Promise<Template>>()
+  const templates = templateShelf<Template>(({ folder }) => rm(folder, { recursive: true, force: true }))
+  let made = 0
   /** One file after another. */
   let thinned: Promise<unknown> = Promise.resolve()
   const bootMs = BOOT_MS * timing.slowness
@@ -53,26 +55,15 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
       await runOnce(machine, limits, timing, until)
       const [pause, create] = snapshotRequests()
       await machine.send([pause, create], bootMs)
-      const folder = await keepFiles(machine, join(base, TEMPLATES, keyOf(limits)))
+      // One of this kind that was dropped may still be on its way out.
+      const folder = await keepFiles(machine, join(base, TEMPLATES, `${keyOf(limits)}-${made++}`))
       return { folder, bytes: await heldBytes(join(folder, JAIL.memory)) }
     } finally {
       await drop(machine)
     }
   }
 
-  function templateOf(limits: SandboxLimits): Promise<Template> {
-    const key = keyOf(limits)
-    let template = templates.get(key)
-    if (template === undefined) {
-      template = makeTemplate(limits)
-      templates.set(key, template)
-      template.catch(() => templates.delete(key))
-    }
-    return template
-  }
-
-  async function clone(limits: SandboxLimits, until: number): Promise<JailedMachine> {
-    const { folder, bytes } = await templateOf(limits)
+  function cloneOf({ folder, bytes }: Template, limits: SandboxLimits, until: number): Promise<JailedMachine> {
     const files = FILES.map(name => join(folder, name))
     const fillers = (root: string) => [{ command: 'ln', args: ['--', ...files, root], files: FILES, isShared: true }]
     const gone = () => {
@@ -80,6 +71,13 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
     }
     return launch(limits, { requests: restoreRequests(), fillers, times: 3, gone }, until)
   }
+
+  const clone = (limits: SandboxLimits, until: number): Promise<JailedMachine> =>
+    templates.use(
+      keyOf(limits),
+      () => makeTemplate(limits),
+      template => cloneOf(template, limits, until),
+    )
 
   return {
     clone,
@@ -111,7 +109,7 @@ export function machineClones({ image, base, machines, timing, bootFillers }: Cl
       }
     },
 
-    settled: async () => void (await Promise.allSettled([...templates.values(), thinned])),
+    settled: async () => void (await Promise.all([templates.settled(), thinned])),
   }
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { SandboxLimits } from '../driver.ts'
+import { templateShelf } from '../standby-pool.ts'
 import { giveBackZeros, heldBytes } from '../tmpfs.ts'
 import { ramMbOf } from './machine.ts'
 import { type Machine, type QemuMachines, type QemuOptions, ramIn } from './qemu-machines.ts'
@@ -7,6 +8,7 @@ import { type SavedState, saveState } from './saved-state.ts'
 
 /** What machines are made from; no session has run in it, so it is in clear. */
 interface Template {
+  folder: string
   ramPath: string
   state: SavedState
   /** What the file took when it was made. */
@@ -16,7 +18,7 @@ interface Template {
 /** Machines that begin where another had booted: one template for each size of memory. */
 export function machineClones(machines: QemuMachines, { image }: Pick<QemuOptions, 'image'>) {
   const { bootMs, cloneMs, launch, drop, greet, runOnce } = machines
-  const templates = new Map<number, Promise<Template>>()
+  const templates = templateShelf<Template>(({ folder }) => machines.dropFolder(folder))
   /** One file after another. */
   let thinned: Promise<unknown> = Promise.resolve()
 
@@ -31,30 +33,28 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
       await saveState(machine.qemu.qmp, machine.folder, state, cloneMs)
       await machines.retire(machine, 'the template was taken')
       const ramPath = ramIn(machine.folder)
-      return { ramPath, state, bytes: await heldBytes(ramPath) }
+      return { folder: machine.folder, ramPath, state, bytes: await heldBytes(ramPath) }
     } catch (error) {
       await drop(machine)
       throw error
     }
   }
 
-  function templateOf(ramMb: number): Promise<Template> {
-    let template = templates.get(ramMb)
-    if (template === undefined) {
-      template = bootTemplate(ramMb)
-      templates.set(ramMb, template)
-      template.catch(() => templates.delete(ramMb))
-    }
-    return template
-  }
-
-  async function clone(limits: SandboxLimits): Promise<Machine> {
-    const { ramPath, state, bytes } = await templateOf(ramMbOf(limits, image))
+  async function cloneOf({ ramPath, state, bytes }: Template, limits: SandboxLimits): Promise<Machine> {
     const machine = await machines.bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
     void machine.ended.then(() => {
       thinned = thinned.then(() => giveBackZeros(ramPath, bytes, bootMs)).catch(() => undefined)
     })
     return machine
+  }
+
+  function clone(limits: SandboxLimits): Promise<Machine> {
+    const ramMb = ramMbOf(limits, image)
+    return templates.use(
+      String(ramMb),
+      () => bootTemplate(ramMb),
+      template => cloneOf(template, limits),
+    )
   }
 
   return {
@@ -75,6 +75,6 @@ export function machineClones(machines: QemuMachines, { image }: Pick<QemuOption
     },
 
     keyOf: (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits, image)}`,
-    settled: async () => void (await Promise.allSettled([...templates.values()])),
+    settled: templates.settled,
   }
 }

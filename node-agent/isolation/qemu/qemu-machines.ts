@@ -102,6 +102,7 @@ export function qemuMachines(options: QemuOptions) {
     cloneMs,
     launch,
     drop,
+    dropFolder,
 
     /** Ends a machine and keeps its folder, which clones read. */
     async retire(machine: Machine, reason: string): Promise<void> {
