@@ -1,3 +1,4 @@
+import { pageMerger } from '../shared/metrics/merge-pages.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { CalibrationState } from '../shared/wire/router/calibration.ts'
 import type { FeedbackRequest, FeedbackResult } from '../shared/wire/router/feedback.ts'
@@ -52,3 +53,9 @@ export interface OtherProcesses {
   /** Called once, when this process can answer. */
   answer: (answering: Answering) => void
 }
+
+/** The pages of a router's processes, or of its shards. */
+export const routerPages = pageMerger({
+  summed: ['router_in_flight_requests', 'router_queue_depth', 'router_spill_bytes', 'router_savings_usd'],
+  lasting: ['router_savings_usd'],
+})

@@ -17,7 +17,7 @@ import { programEnv } from '../../tests/program-env.ts'
 import { routerSteps } from '../schema/steps.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { traceWriter } from '../traces/writer.ts'
-import { demoDifferences } from './demo-check.ts'
+import { demoDifferences } from './demo-run.ts'
 
 const main = new URL('main.ts', import.meta.url).pathname
 let folder: string

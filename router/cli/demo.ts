@@ -16,8 +16,7 @@ export class DemoCommand extends Command {
   json = Option.Boolean('--json', false, { description: 'Print the receipt and the result of the check as JSON.' })
 
   override async execute(): Promise<number> {
-    const { runDemo } = await import('./demo-run.ts')
-    const { demoDifferences } = await import('./demo-check.ts')
+    const { demoDifferences, runDemo } = await import('./demo-run.ts')
     const { explain } = await import('../audit/explain.ts')
     const { stdout, stderr } = this.context
     const { status, trace, report, folder } = await runDemo({ keep: this.keep })

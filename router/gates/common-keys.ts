@@ -3,7 +3,6 @@ import type { NanoUsd } from '../../shared/money/money.ts'
 import { fromUsd } from '../../shared/money/money.ts'
 import { expected } from '../../shared/wire/bounds.ts'
 import { choice, decimal, id, usdFee, whole } from '../config/table-fields.ts'
-import type { ErrorBudget } from './error-budget.ts'
 
 /** docs/spec/router.md §5.1. The `_` spelling of the two values is taken as well. */
 const onAbstain = z
@@ -33,6 +32,19 @@ export const commonKeys = {
 }
 
 export type CommonTable = z.output<z.ZodObject<typeof commonKeys>>
+
+/** docs/spec/router.md §5.4: when a gate that does not work is switched off, and how it comes back. */
+export interface ErrorBudget {
+  /** Runs that are remembered. */
+  readonly window: number
+  /** Fewer runs prove nothing. */
+  readonly minRuns: number
+  /** The share of errors that is still accepted. */
+  readonly maxError: number
+  readonly probeAfterS: number
+  /** Good probes in a row that bring the gate back. */
+  readonly probes: number
+}
 
 /** What every gate has once its defaults are applied. */
 export interface GateBase {

@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
+import type { ErrorBudget } from './common-keys.ts'
 import {
   type BudgetState,
   beginProbe,
   countRun,
-  type ErrorBudget,
+  createErrorBudgets,
   endProbe,
   freshBudget,
   isProbeDue,
-} from './error-budget.ts'
-import { createErrorBudgets } from './error-budgets.ts'
+} from './error-budgets.ts'
 import { probeGates } from './gate-probes.ts'
 import { fakeGate, never } from './testing/fake-gate.ts'
 import { subjectOf } from './testing/subject.ts'

@@ -1,14 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import {
-  type BudgetState,
-  beginProbe,
-  countRun,
-  type ErrorBudget,
-  endProbe,
-  freshBudget,
-  isProbeDue,
-} from './error-budget.ts'
+import type { ErrorBudget } from './common-keys.ts'
 import type { GateRunRecord } from './run-gates.ts'
 
 export type ErrorBudgets = ReturnType<typeof createErrorBudgets>
@@ -104,3 +96,54 @@ export const gateChanges =
     if (state === 'active') log.info('a gate works again and is switched on', fields)
     else log.warn('a gate failed more often than its error_budget allows: it is off, and is tried again later', fields)
   }
+
+export type BudgetState =
+  /** `errors[i]` tells of run i in the window, oldest first. */
+  | { readonly phase: 'active'; readonly errors: readonly boolean[] }
+  | {
+      readonly phase: 'disabled'
+      readonly sinceMs: number
+      /** No probe before this. */
+      readonly probeAtMs: number
+      readonly probing: boolean
+      readonly good: number
+    }
+
+export const freshBudget: BudgetState = { phase: 'active', errors: [] }
+
+/** Counts a run. What was under way when the gate went off comes too late to matter. */
+export function countRun(state: BudgetState, budget: ErrorBudget, isError: boolean, nowMs: number): BudgetState {
+  if (state.phase === 'disabled') return state
+  // The usual case: nothing but good runs in a full window, and one more of them.
+  if (!isError && state.errors.length >= budget.window && !state.errors.includes(true)) return state
+  const errors = [...state.errors, isError].slice(-budget.window)
+  const failed = errors.filter(Boolean).length
+  // A window smaller than min_runs would otherwise never be enough.
+  const isEnough = errors.length >= Math.min(budget.minRuns, budget.window)
+  if (!isEnough || failed / errors.length <= budget.maxError) return { phase: 'active', errors }
+  const probeAtMs = nowMs + budget.probeAfterS * 1000
+  return { phase: 'disabled', sinceMs: nowMs, probeAtMs, probing: false, good: 0 }
+}
+
+export function isProbeDue(state: BudgetState, nowMs: number): boolean {
+  return state.phase === 'disabled' && !state.probing && nowMs >= state.probeAtMs
+}
+
+/** One probe at a time. */
+export function beginProbe(state: BudgetState): BudgetState {
+  return state.phase === 'disabled' ? { ...state, probing: true } : state
+}
+
+/** A good probe allows the next at once; a bad one starts the wait and the count anew; `cancelled` says nothing. */
+export function endProbe(
+  state: BudgetState,
+  budget: ErrorBudget,
+  outcome: 'ran' | 'error' | 'cancelled',
+  nowMs: number,
+): BudgetState {
+  if (state.phase === 'active' || !state.probing) return state
+  if (outcome === 'cancelled') return { ...state, probing: false }
+  if (outcome === 'error') return { ...state, probing: false, good: 0, probeAtMs: nowMs + budget.probeAfterS * 1000 }
+  const good = state.good + 1
+  return good >= budget.probes ? freshBudget : { ...state, probing: false, good }
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { lineDiff } from './line-diff.ts'
+import { lineDiff } from '../host/file-diff.ts'
 import { hasBlock, withBlock, withoutBlock } from './marked-block.ts'
 import { linesThatSet, shellLines } from './shell-lines.ts'
 

@@ -1,7 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Budgets } from '../budget/ledger.ts'
-import { routerPages } from '../metrics/merge-pages.ts'
-import type { Answering, OtherProcesses } from '../processes.ts'
+import { type Answering, type OtherProcesses, routerPages } from '../processes.ts'
 
 export interface ShardPeersDeps {
   /** Kept once for all shards. */

@@ -30,11 +30,10 @@ import { type SandboxOfRun, sandboxOfRun } from './sandbox/run-sandbox.ts'
 import type { Offered } from './sandbox/sandboxes.ts'
 import { runSteps, type Steps, type StepsDeps } from './step.ts'
 import { suspendUntil } from './suspend.ts'
-import { withHints } from './system-prompt.ts'
 import { keepToolList } from './tool-lists.ts'
-import { allowedTools } from './tools/read-only-tools.ts'
-import { toolbox } from './tools/toolbox.ts'
+import { allowedTools, toolbox } from './tools/toolbox.ts'
 import { waitTool } from './tools/waiting-tools.ts'
+import { withHints } from './turn.ts'
 
 export interface ExecutionDeps extends EngineDeps {
   leases: LeaseStore

@@ -1,5 +1,4 @@
 import type { ToolCall } from './models/model.ts'
-import type { ToolChoice } from './tools/read-only-tools.ts'
 
 /** Hears what a model says while it answers. Told again of recorded answers after a restart, in the same order. */
 export interface DeltaSink {
@@ -10,6 +9,9 @@ export interface DeltaSink {
   said(answer: { text: string; toolCalls: readonly ToolCall[] }): void
 }
 
+/** What of its tools an agent may use in one turn. */
+export type ToolChoice = 'all' | 'none' | 'readOnly'
+
 /** What a session gives to a run that is one of its turns. */
 export interface Turn {
   /** Earlier turns, oldest first, then the message of this one. */
@@ -18,4 +20,9 @@ export interface Turn {
   hints: readonly string[]
   tools: ToolChoice
   voice: DeltaSink
+}
+
+/** The system prompt of an agent with what a session adds to it. */
+export function withHints(systemPrompt: string, hints: readonly string[]): string {
+  return [systemPrompt, ...hints].filter(part => part !== '').join('\n\n')
 }

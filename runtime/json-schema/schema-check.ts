@@ -1,6 +1,4 @@
 import { dereference, type Schema as Marked } from '@cfworker/json-schema'
-import { checkAny } from './any-value.ts'
-import { checkArray } from './array-value.ts'
 import {
   type AnySchema,
   type Evaluation,
@@ -11,9 +9,8 @@ import {
   TooMuchWork,
   type Where,
 } from './evaluation.ts'
-import { checkObject } from './object-value.ts'
+import { checkAny, checkArray, checkNumber, checkObject, checkString } from './keywords.ts'
 import { type Matcher, patternMatcher } from './pattern-matcher.ts'
-import { checkNumber, checkString } from './scalar-value.ts'
 import { eachSchema, SchemaProblem } from './usable-schema.ts'
 
 /** Undefined if a value fits; else the place in it, and what is wrong there. */

@@ -8,9 +8,11 @@ import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { CHAIN } from '../../shared/wire/runtime/journal.ts'
 import {
   RECEIPT_ALGORITHM,
   type Receipt,
+  type ReceiptKey,
   type ReceiptKeys,
   type ReceiptPayload,
   type VerifyReason,
@@ -24,7 +26,6 @@ import { notFound, own } from '../http/own-tenant.ts'
 import { VaultError } from '../vault/vault.ts'
 import { checkReceipt, checkRecord } from './check-receipt.ts'
 import { type HashedFacts, type Statement, statementFrom, statementOf } from './payload.ts'
-import { published } from './published.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { ReceiptStore } from './store.ts'
 import { hashWith } from './verify-offline.ts'
@@ -261,5 +262,33 @@ async function issue(statement: Statement, key: Signer, issuedAt: Date): Promise
     signature: toBase64(signature),
     algorithm: RECEIPT_ALGORITHM,
     publicKey: toBase64(key.publicKey),
+  }
+}
+
+/** The document at `/.well-known/platform-receipts`; undefined before there is a key. */
+function published(keys: readonly ListedKey[]): ReceiptKeys | undefined {
+  const active = keys.find(({ status }) => status === 'active')
+  if (!active) return undefined
+  const { keyId, publicKey, keyFingerprint } = toReceiptKey(active)
+  return {
+    algorithm: RECEIPT_ALGORITHM,
+    keyId,
+    publicKey,
+    keyFingerprint,
+    chain: CHAIN,
+    canonicalization: 'RFC8785',
+    keys: keys.map(toReceiptKey),
+    docs: '/openapi.json',
+  }
+}
+
+function toReceiptKey({ keyId, fingerprint, publicKey, status, notBefore, notAfter }: ListedKey): ReceiptKey {
+  return {
+    keyId,
+    publicKey: toBase64(publicKey),
+    keyFingerprint: fingerprint,
+    status,
+    notBefore: notBefore.toISOString(),
+    ...(notAfter && { notAfter: notAfter.toISOString() }),
   }
 }

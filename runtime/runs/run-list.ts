@@ -4,8 +4,7 @@ import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Position } from '../http/cursor.ts'
 import type { PageOf } from '../http/page.ts'
 import { RUN_COLUMNS, type RunRow } from './run-row.ts'
-import { matchExpression } from './search/match-expression.ts'
-import { DOCS_OF_MS, docNumber, factsAsked } from './search/search-facts.ts'
+import { DOCS_OF_MS, docNumber, factsAsked, matchExpression } from './search/search-facts.ts'
 
 /** Of what a list says of a run beside its record. */
 const OF_LISTS = `(select number from agent_versions where id = runs.version_id) as version_number`

@@ -32,7 +32,6 @@ export async function testImageFolder({ interpreters = false } = {}): Promise<st
       'build-image.ts',
       'image-inputs.ts',
       'cpio.ts',
-      'interpreters.ts',
       'package-members.ts',
       'clients/waybill.js',
       'clients/waybill.py',

@@ -1,6 +1,5 @@
 import type { ParentChannel } from '../../../shared/host/processes/parent-channel.ts'
-import { routerPages } from '../../metrics/merge-pages.ts'
-import type { Answering, OtherProcesses } from '../../processes.ts'
+import { type Answering, type OtherProcesses, routerPages } from '../../processes.ts'
 import type { ProcessGone, RouterQuestion } from './messages.ts'
 import { remoteBudgets } from './remote-budgets.ts'
 import { writerLink } from './writer-link.ts'

@@ -12,7 +12,7 @@ import { ListenError } from '../../../shared/host/serve.ts'
 import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../../shared/log/log.ts'
 import { routerEnv } from '../../env.ts'
-import { routerPages } from '../../metrics/merge-pages.ts'
+import { routerPages } from '../../processes.ts'
 import type { ProcessGone } from './messages.ts'
 
 type Vars = Record<string, string | undefined>

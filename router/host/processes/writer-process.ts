@@ -9,6 +9,7 @@ import { createLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
+import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import { unsealed } from '../../audit/unsealed.ts'
 import { spentStore } from '../../budget/spent-store.ts'
 import type { StoreSettings } from '../../config/routing-config.ts'
@@ -22,7 +23,6 @@ import { receiptLocation } from '../receipt-location.ts'
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from '../receipt-thread/storage.ts'
 import { accounts } from './accounts.ts'
 import type { FromWriter, ToWriter } from './messages.ts'
-import { recordDesk } from './record-desk.ts'
 
 export interface WriterProcess {
   page: () => Promise<string>
@@ -115,3 +115,63 @@ export async function serveWriter(path: string, { vars, left }: WriterProcessOpt
     },
   }
 }
+
+type Say = (message: FromWriter) => void
+
+interface RecordDeskDeps {
+  durable: boolean
+  begin: (store: StoreSettings) => ReturnType<typeof ownWriter> & { waiting: ReturnType<typeof unsealed> }
+}
+
+const STATUS_MS = 1000
+
+/** Takes the records of other processes to the writer, and tells each of them what became of its own. */
+function recordDesk({ begin, durable }: RecordDeskDeps) {
+  let at: ReturnType<RecordDeskDeps['begin']> | undefined
+  let closed = false
+  const from = new Set<Say>()
+  const beat = setInterval(() => {
+    for (const say of from) status(say)
+  }, STATUS_MS)
+
+  function status(say: Say): void {
+    if (at) say({ status: at.writer.status() })
+  }
+
+  return {
+    joined(store: StoreSettings, say: Say): void {
+      if (!closed) at ??= begin(store)
+      from.add(say)
+      status(say)
+    },
+    left(say: Say): void {
+      from.delete(say)
+    },
+    take(frame: number, records: readonly UnsealedTrace[], say: Say): void {
+      // Of a writer that ends: the next one gets them.
+      if (at === undefined || closed) return
+      const { writer, waiting } = at
+      const outcomes = records.map(async record => {
+        if (writer.enqueue(record) === 'dropped') throw new Error('neither the store nor the disk takes records')
+        waiting.took(record)
+        await writer.recorded(record.trace_id)
+      })
+      void Promise.allSettled(outcomes).then(settled => {
+        const lost = settled.flatMap((one, place) =>
+          one.status === 'rejected' ? [{ id: records[place]!.trace_id, why: why(one.reason) }] : [],
+        )
+        say({ done: frame, lost })
+        if (lost.length > 0 || durable) status(say)
+      })
+    },
+    find: (id: string, tenant: string | undefined) => at?.waiting.find(id, tenant),
+    async close(): Promise<void> {
+      closed = true
+      clearInterval(beat)
+      await at?.old.close()
+      await at?.writer.close()
+    },
+  }
+}
+
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -12,9 +12,8 @@ import type { RuntimeHttpEnv } from '../../http/http-env.ts'
 import { type Operation, operation } from '../../http/operation.ts'
 import type { Throttle } from '../throttle.ts'
 import type { DashboardDeps } from './deps.ts'
-import type { HashPassword } from './hash-password.ts'
 import { csrfTokenOf, LOGIN_COOKIE, type Login, loginAccess, newToken, refuseWithoutCsrfToken } from './login-access.ts'
-import { emailKey, MAX_LOGIN_MS, toUserAnswer } from './user-store.ts'
+import { emailKey, MAX_LOGIN_MS, toUserAnswer, type UserRow } from './user-store.ts'
 
 /** Browsers forget a cookie after 400 days at the latest. */
 const DEVICE_SECONDS = 400 * 86_400
@@ -146,4 +145,12 @@ function knownDevices(secret: () => Promise<string>) {
       return equalSecrets(mac, await macOf(id, userId, email)) ? { id, userId } : undefined
     },
   }
+}
+
+export type HashPassword = ReturnType<typeof hashPassword>
+
+/** Accounts with one e-mail share a salt, so that a login is one derivation in however many tenants the e-mail is known. */
+export function hashPassword({ users, passwords }: Pick<DashboardDeps, 'users' | 'passwords'>) {
+  return async (user: Pick<UserRow, 'id' | 'email'>, password: string): Promise<string> =>
+    passwords.hash(password, await users.passwordBeside(user))
 }

@@ -9,11 +9,10 @@ import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
 import { manifestHelp, manifestMembers } from '../manifest-help.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, nameShown, pager, price, table, when } from '../parts.ts'
+import { action, badge, card, form, live, nameShown, pager, price, tabbed, table, when } from '../parts.ts'
 import { runTable } from '../run-table.ts'
 import { sideBySide } from '../side-by-side.ts'
 import { type ApiCall, snippets } from '../snippets.ts'
-import { tabbed } from '../tabs.ts'
 
 export const agentPage: Page = {
   path: '/agents/:name',

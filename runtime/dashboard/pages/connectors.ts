@@ -3,8 +3,7 @@ import { many } from '../../../shared/browser/figures.ts'
 import { isCustom } from '../../../shared/wire/runtime/catalog.ts'
 import { type CatalogEntry, type Connector, MOST_DOCUMENT_CHARACTERS } from '../../../shared/wire/runtime/connector.ts'
 import type { McpGrant } from '../../../shared/wire/runtime/mcp-grant.ts'
-import { mcpServers } from '../mcp-grants.ts'
-import type { Html, Page } from '../page.ts'
+import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
@@ -155,4 +154,53 @@ const OWN_CONNECTOR = html`<details class="card needs-script"><summary>Make a co
 <div id="own-keys"></div>
 <label>Base URL <input name="config.baseUrl" type="url" spellcheck="false"></label>
 <button class="main">Install</button></div>`,
+)}</details>`
+
+const START_CONSENT = 'POST /v1/mcp-servers/oauth/start'
+
+/** Which MCP servers have let agents in by OAuth, and a form that asks another one. */
+function mcpServers(grants: readonly McpGrant[], changes: boolean): Html {
+  return html`<h2>MCP servers</h2>
+${live('grants', grants.length === 0 ? NO_GRANTS : html`<div class="card">${grantRows(grants)}</div>`)}
+${changes ? CONNECT_SERVER : ''}`
+}
+
+const NO_GRANTS = nothing(
+  'No MCP server has granted anything.',
+  html`<p>A manifest names its MCP servers under <code>mcpServers</code>. One that asks for OAuth is connected here once, by its address, and then every agent that names it may use it. Others need nothing.</p>`,
+)
+
+function grantRows(grants: readonly McpGrant[]): Html {
+  return table(
+    'Grants of MCP servers',
+    ['Server', 'State', 'Scopes', 'Token until', 'Actions'],
+    grants.map(({ id, url, issuer, scope, status, expiresAt, updatedAt }) => [
+      html`${url}<br><small>granted ${when(updatedAt)}${issuer === '' ? '' : ` by ${issuer}`}</small>`,
+      html`${badge(status)}${status === 'expired' ? html`<br><span class="warn">connect it again</span>` : ''}`,
+      scopesOf(scope),
+      expiresAt === undefined ? 'not said' : when(expiresAt),
+      html`${action(
+        'Connect again',
+        { send: START_CONSENT, after: 'away:redirectUrl', about: url },
+        html`<input type="hidden" name="url" value="${url}">`,
+      )}
+${action('Disconnect', { send: `DELETE /v1/mcp-servers/grants/${id}`, confirm: `Disconnect ${url}? Its tokens are given back, and agents that name it fail until it is connected again.`, about: url })}`,
+    ]),
+  )
+}
+
+function scopesOf(scope: string | undefined): Shown {
+  if (scope === undefined) return 'what the server gives by itself'
+  return scope.split(' ').map((one, at) => html`${at === 0 ? '' : ' '}<code>${one}</code>`)
+}
+
+const CONNECT_SERVER = html`<details class="card needs-script"><summary>Connect an MCP server</summary>${form(
+  { send: START_CONSENT, after: 'away:redirectUrl', label: 'Connect an MCP server' },
+  html`<label>Address, as manifests have it <input name="url" type="url" required maxlength="2048" placeholder="https://mcp.example.com/mcp" spellcheck="false"></label>
+<details><summary>Scopes, and a client of your own</summary>
+<label>Scopes with a space between; none: what the server asks for <input name="scope" maxlength="2048" spellcheck="false"></label>
+<label>Client id, where the server allows no registration <input name="clientId" maxlength="1024" autocomplete="off" spellcheck="false"></label>
+<label>Client secret, where it has one <input name="clientSecret" type="password" maxlength="1024" autocomplete="off"></label></details>
+<button class="main">Connect</button>
+<p class="hint">It leads to the server's consent page and back here.</p>`,
 )}</details>`

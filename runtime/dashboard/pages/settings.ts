@@ -12,9 +12,8 @@ import { resourceScopes, type Scope } from '../../../shared/wire/runtime/scopes.
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, facts, form, live, nameShown, nothing, table, when } from '../parts.ts'
+import { action, badge, card, facts, form, live, nameShown, nothing, type Tab, tabbed, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
-import { type Tab, tabbed } from '../tabs.ts'
 import { auditLog, NEWEST_ACTS } from './settings-audit.ts'
 
 export const settingsPage: Page = {

@@ -1,3 +1,4 @@
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
@@ -6,9 +7,8 @@ import type { StepResult } from '../step-spec.ts'
 import type { CallMcp } from '../tools/mcp-tool.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
-import type { McpServersDeps } from './deps.ts'
+import type { McpGrants, McpServersDeps } from './deps.ts'
 import { faultOf, isForgotten, redactValues, ToolRefusal } from './fault.ts'
-import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
 import { pipeTransport } from './pipe-transport.ts'
 
@@ -261,4 +261,34 @@ function textOf(content: unknown): string {
       typeof one === 'object' && one !== null && 'text' in one && typeof one.text === 'string' ? [one.text] : [],
     )
     .join('\n')
+}
+
+interface GrantedFetch {
+  fetch: EgressClient['fetch']
+  grants: McpGrants
+  tenantId: string
+  url: string
+  /** Receives each token before it is sent. */
+  learn: (token: string) => void
+}
+
+/**
+ * Sends what goes to a server with the token that was granted for it, and once more with another where that one is refused:
+ * a 401 has done nothing. Without a grant everything is sent as it is.
+ */
+function grantedFetch({ fetch, grants, tenantId, url, learn }: GrantedFetch): EgressClient['fetch'] {
+  return async (to, init) => {
+    const token = await grants.tokenFor(tenantId, url)
+    if (token === undefined) return fetch(to, init)
+    const send = (used: string) => {
+      learn(used)
+      return fetch(to, { ...init, headers: { ...init.headers, authorization: `Bearer ${used}` } })
+    }
+    const answer = await send(token)
+    if (answer.status !== 401) return answer
+    const other = await grants.renewed(tenantId, url, token)
+    if (other === undefined) return answer
+    await answer.body?.cancel()
+    return send(other)
+  }
 }

@@ -5,8 +5,7 @@ import { systemClock } from '../../../shared/time/clock.ts'
 import { type Throttle, throttleOfLogins } from '../../auth/throttle.ts'
 import type { PeerOptions } from '../../nodes/peers/peer-client.ts'
 import { PEER_PATH } from '../../nodes/peers/peer-route.ts'
-import { type RuntimeFacts, type RuntimeNotice, type RuntimeQuestion, TUNNEL_DOOR } from './messages.ts'
-import { runtimePages } from './runtime-pages.ts'
+import { type RuntimeFacts, type RuntimeNotice, type RuntimeQuestion, runtimePages, TUNNEL_DOOR } from './messages.ts'
 
 export type RuntimeChannel = ParentChannel<RuntimeQuestion, RuntimeNotice, RuntimeFacts>
 

@@ -1,3 +1,5 @@
+import { pageMerger } from '../../../shared/metrics/merge-pages.ts'
+
 /** What the processes of one runtime let each other know. */
 export type RuntimeNotice =
   /** Runs may be due that this process can take. */
@@ -20,3 +22,6 @@ export type RuntimeQuestion = 'page'
 
 /** Where nodes dial in. */
 export const TUNNEL_DOOR = 'tunnel'
+
+/** The pages of metrics of a runtime's processes. Of the other gauges each reads the same from the store, or the worst of them counts. */
+export const runtimePages = pageMerger({ summed: ['waybill_sse_clients'] })

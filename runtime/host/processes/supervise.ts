@@ -6,8 +6,7 @@ import { supervise } from '../../../shared/host/processes/supervise.ts'
 import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog } from '../../../shared/log/log.ts'
 import { DEFAULT_TUNNEL, runtimeEnv } from '../../env.ts'
-import { type RuntimeFacts, type RuntimeNotice, TUNNEL_DOOR } from './messages.ts'
-import { runtimePages } from './runtime-pages.ts'
+import { type RuntimeFacts, type RuntimeNotice, runtimePages, TUNNEL_DOOR } from './messages.ts'
 
 type Vars = Record<string, string | undefined>
 

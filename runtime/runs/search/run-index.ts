@@ -5,8 +5,7 @@ import type { Clock } from '../../../shared/time/clock.ts'
 import { nextTurn } from '../../../shared/time/sleep.ts'
 import { userMessage } from '../../execution/harness/conversation.ts'
 import { clearText } from '../../vault/records.ts'
-import { idWord } from './match-expression.ts'
-import { DOCS_OF_MS, docNumber, type FactsOfRun, factWords } from './search-facts.ts'
+import { DOCS_OF_MS, docNumber, type FactsOfRun, factWords, idWord } from './search-facts.ts'
 
 const EVERY_MS = 5000
 const AT_ONCE = 200

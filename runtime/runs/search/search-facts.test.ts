@@ -1,8 +1,7 @@
 import { createClient } from '@libsql/client'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { matchExpression } from './match-expression.ts'
-import { docNumber, tenantWord } from './search-facts.ts'
+import { docNumber, matchExpression, tenantWord } from './search-facts.ts'
 
 it('asks for all words of one tenant, the longer ones as beginnings, and knows a whole id by its end', () => {
   expect(matchExpression([tenantWord('t')], 'slow "the" NEAR(x') ?? '').toBe(
