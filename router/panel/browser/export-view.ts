@@ -78,7 +78,7 @@ function keptKeys(text: string): TrustedKeys {
     const key = publicKey(fromBase64(text))
     return new Map([[key.keyId, key.publicKey]])
   } catch (cause) {
-    throw new Error('The public key does not read: paste its 44 characters of base64, or a list of published keys.', {
+    throw new Error('The public key cannot be read: paste its 44 characters of base64, or a list of published keys.', {
       cause,
     })
   }

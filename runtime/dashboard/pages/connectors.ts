@@ -184,7 +184,7 @@ function grantRows(grants: readonly McpGrant[]): Html {
         { send: START_CONSENT, after: 'away:redirectUrl', about: url },
         html`<input type="hidden" name="url" value="${url}">`,
       )}
-${action('Disconnect', { send: `DELETE /v1/mcp-servers/grants/${id}`, confirm: `Disconnect ${url}? Its tokens are given back, and agents that name it fail until it is connected again.`, about: url })}`,
+${action('Disconnect', { send: `DELETE /v1/mcp-servers/grants/${id}`, confirm: `Disconnect ${url}? Its tokens are revoked, and agents that name it fail until it is connected again.`, about: url })}`,
     ]),
   )
 }
@@ -196,9 +196,9 @@ function scopesOf(scope: string | undefined): Shown {
 
 const CONNECT_SERVER = html`<details class="card needs-script"><summary>Connect an MCP server</summary>${form(
   { send: START_CONSENT, after: 'away:redirectUrl', label: 'Connect an MCP server' },
-  html`<label>Address, as manifests have it <input name="url" type="url" required maxlength="2048" placeholder="https://mcp.example.com/mcp" spellcheck="false"></label>
+  html`<label>Address, as manifests write it <input name="url" type="url" required maxlength="2048" placeholder="https://mcp.example.com/mcp" spellcheck="false"></label>
 <details><summary>Scopes, and a client of your own</summary>
-<label>Scopes with a space between; none: what the server asks for <input name="scope" maxlength="2048" spellcheck="false"></label>
+<label>Scopes, separated by spaces; none: what the server asks for <input name="scope" maxlength="2048" spellcheck="false"></label>
 <label>Client id, where the server allows no registration <input name="clientId" maxlength="1024" autocomplete="off" spellcheck="false"></label>
 <label>Client secret, where it has one <input name="clientSecret" type="password" maxlength="1024" autocomplete="off"></label></details>
 <button class="main">Connect</button>
