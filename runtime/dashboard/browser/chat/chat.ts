@@ -1,6 +1,7 @@
 import { el, isComposing, part } from '../../../../shared/browser/dom.ts'
 import { money } from '../../../../shared/browser/figures.ts'
-import { root, send } from '../shell/page-api.ts'
+import { send } from '../shell/page-api.ts'
+import { pageStream } from '../shell/page-stream.ts'
 import { refresh } from '../shell/refresh.ts'
 import { textView } from '../text/text-view.ts'
 
@@ -26,48 +27,36 @@ function answerOf(turnId: string): HTMLElement {
   return text
 }
 
-let line: EventSource | undefined
-let isOver = page.dataset.over !== undefined
-
-/** As in dashboard.ts, a page behind others keeps no connection; this one does while an answer is on its way. */
-function rest(): void {
-  if (!document.hidden || pending.childElementCount > 0) return
-  line?.close()
-  line = undefined
-}
-
-function listen(): void {
-  if (line !== undefined || isOver || document.hidden) return
-  const stream = new EventSource(`${root}${at}/events`)
-  line = stream
-  const on = <T>(name: string, act: (data: T) => void) =>
-    stream.addEventListener(name, message => act(JSON.parse((message as MessageEvent<string>).data) as T))
-  on<{ turnId: string; seq: number; delta: string }>('message_delta', ({ turnId, seq, delta }) => {
-    const text = answerOf(turnId)
-    // The first piece begins the text anew: what a lost attempt said is void.
-    if (seq === 1) text.replaceChildren()
-    text.append(delta)
-    text.scrollIntoView({ block: 'nearest' })
-  })
-  on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', end => {
-    const { turnId, text, usage, finish } = end
-    const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
-    answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${cut}`))
-    void recorded(turnId)
-  })
-  on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
-    answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
-  })
-  // Refused, so it does not come back by itself.
-  stream.addEventListener('error', () => {
-    if (stream.readyState === EventSource.CLOSED && line === stream) line = undefined
-  })
-  on('session_stopped', () => {
-    isOver = true
-    stream.close()
-    void refresh().then(() => pending.replaceChildren())
-  })
-}
+const { listen, rest, end } = pageStream({
+  path: `${at}/events`,
+  wanted: () => page.dataset.over === undefined,
+  // While an answer is on its way.
+  kept: () => pending.childElementCount > 0,
+  opened(stream) {
+    const on = <T>(name: string, act: (data: T) => void) =>
+      stream.addEventListener(name, message => act(JSON.parse((message as MessageEvent<string>).data) as T))
+    on<{ turnId: string; seq: number; delta: string }>('message_delta', ({ turnId, seq, delta }) => {
+      const text = answerOf(turnId)
+      // The first piece begins the text anew: what a lost attempt said is void.
+      if (seq === 1) text.replaceChildren()
+      text.append(delta)
+      text.scrollIntoView({ block: 'nearest' })
+    })
+    on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', answer => {
+      const { turnId, text, usage, finish } = answer
+      const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+      answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${cut}`))
+      void recorded(turnId)
+    })
+    on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
+      answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
+    })
+    on('session_stopped', () => {
+      end()
+      void refresh().then(() => pending.replaceChildren())
+    })
+  },
+})
 
 /** The turn as it is recorded takes the place of what was shown up to its end. What came meanwhile is of the next turn, and stays. */
 async function recorded(turnId: string): Promise<void> {
@@ -131,8 +120,3 @@ form?.addEventListener('keydown', event => {
     form.requestSubmit()
   }
 })
-document.addEventListener('visibilitychange', () => {
-  rest()
-  listen()
-})
-listen()

@@ -1,4 +1,5 @@
 import { root } from '../shell/page-api.ts'
+import { pageStream } from '../shell/page-stream.ts'
 import type { TimelineEvent } from './timeline.ts'
 
 interface Following {
@@ -17,9 +18,9 @@ const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
 
 /** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
 export function followRun(id: string, { over, begun, failed, event, resumed, ended }: Following): void {
-  const at = `${root}ui/api/v1/runs/${encodeURIComponent(id)}`
+  const at = `ui/api/v1/runs/${encodeURIComponent(id)}`
   if (over) {
-    void fetch(`${at}/journal`)
+    void fetch(`${root}${at}/journal`)
       .then(async answer => {
         if (!answer.ok) throw new Error(`the runtime answered ${answer.status}`)
         begun(((await answer.json()) as { events: TimelineEvent[] }).events)
@@ -28,46 +29,29 @@ export function followRun(id: string, { over, begun, failed, event, resumed, end
     return
   }
   let broken = false
-  let isOver = false
-  let source: EventSource | undefined
-  // As in dashboard.ts: a page behind others keeps no connection.
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden) source?.close()
-    else follow()
-  })
-  follow()
-
-  function follow(): void {
-    if (document.hidden || isOver || (source !== undefined && source.readyState !== EventSource.CLOSED)) return
-    source = open()
-  }
-
-  function open(): EventSource {
-    const stream = new EventSource(`${at}/events`)
-    stream.addEventListener('open', () => {
-      if (broken) resumed()
-      broken = false
-    })
-    for (const name of eventNames) {
-      stream.addEventListener(name, message => event(JSON.parse((message as MessageEvent<string>).data)))
-    }
-    // The stream of a run that has ended closes, which looks to a browser as if the line broke.
-    stream.addEventListener('error', async () => {
-      broken = true
-      const answer = await fetch(`${at}?fields=summary`, { cache: 'no-store' }).catch(() => undefined)
-      const run = answer?.ok ? ((await answer.json()) as { status: string }) : undefined
-      if (run !== undefined && ENDED.has(run.status)) {
-        stream.close()
-        isOver = true
-        ended()
-      } else if (stream.readyState === EventSource.CLOSED && stream === source) {
-        setTimeout(() => {
-          if (source === stream) follow()
-        }, 3000)
+  const { listen, end } = pageStream({
+    path: `${at}/events`,
+    opened(stream) {
+      stream.addEventListener('open', () => {
+        if (broken) resumed()
+        broken = false
+      })
+      for (const name of eventNames) {
+        stream.addEventListener(name, message => event(JSON.parse((message as MessageEvent<string>).data)))
       }
-    })
-    return stream
-  }
+      // The stream of a run that has ended closes, which looks to a browser as if the line broke.
+      stream.addEventListener('error', async () => {
+        broken = true
+        const answer = await fetch(`${root}${at}?fields=summary`, { cache: 'no-store' }).catch(() => undefined)
+        const run = answer?.ok ? ((await answer.json()) as { status: string }) : undefined
+        if (run !== undefined && ENDED.has(run.status)) {
+          stream.close()
+          end()
+          ended()
+        } else if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000)
+      })
+    },
+  })
 }
 
 /** The kinds of events in a journal and on a run's stream; shared/wire has them too, together with all of their schemas. */

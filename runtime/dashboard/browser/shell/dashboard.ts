@@ -3,6 +3,7 @@ import { themeSwitch } from '../../../../shared/browser/theme.ts'
 import { copyButtons } from './copy-button.ts'
 import { keys } from './keys.ts'
 import { logInAgain, root } from './page-api.ts'
+import { pageStream } from './page-stream.ts'
 import { palette } from './palette.ts'
 import { refresh } from './refresh.ts'
 import { sendForms } from './send-form.ts'
@@ -38,43 +39,6 @@ async function renew(): Promise<void> {
   restUntil = now + Math.min(REST * (now - began), LONGEST_REST_MS)
 }
 
-let line: EventSource | undefined
-
-/**
- * Tells this page of changes for as long as it is seen; the browser comes back by itself when the line breaks. A page behind others has
- * none: by HTTP/1.1 a browser has six connections to an address, and the seventh page would wait for one of them.
- */
-function listen(): void {
-  if (line !== undefined || document.hidden || document.querySelector('[data-live]') === null) return
-  const state = part('#live')
-  const changes = new EventSource(`${root}ui/live`)
-  line = changes
-  changes.addEventListener('open', () => state.replaceChildren('● live'))
-  changes.addEventListener('changed', lookSoon)
-  changes.addEventListener('error', () => {
-    state.replaceChildren('○ the line is broken; connecting again …')
-    // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
-    if (changes.readyState !== EventSource.CLOSED || line !== changes) return
-    line = undefined
-    setTimeout(async () => {
-      const me = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
-      if (me?.status === 401 && !(await logInAgain())) return
-      listen()
-      void refresh()
-    }, 3000)
-  })
-}
-
-// What came while the page was hidden was not shown.
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) {
-    line?.close()
-    line = undefined
-    return
-  }
-  listen()
-  void refresh()
-})
 // On a phone the menu is one line, wider than the screen.
 document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 copyButtons()
@@ -84,4 +48,26 @@ themeSwitch()
 keys()
 pageTabs()
 palette()
-listen()
+const { listen } = pageStream({
+  path: 'ui/live',
+  wanted: () => document.querySelector('[data-live]') !== null,
+  opened(changes) {
+    const state = part('#live')
+    changes.addEventListener('open', () => state.replaceChildren('● live'))
+    changes.addEventListener('changed', lookSoon)
+    changes.addEventListener('error', () => state.replaceChildren('○ the line is broken; connecting again …'))
+  },
+  // The session has expired, or a proxy answered.
+  refused() {
+    setTimeout(async () => {
+      const me = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
+      if (me?.status === 401 && !(await logInAgain())) return
+      listen()
+      void refresh()
+    }, 3000)
+  },
+})
+// What came while the page was hidden was not shown.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void refresh()
+})
