@@ -81,10 +81,12 @@ interface OpenTunnel {
   /** Of the stream at hand. */
   current: AbortController | undefined
   welcomed: boolean
+  /** On this stream or an earlier one. */
+  hasMet: boolean
   /** The control plane takes bundles. */
   bundles: boolean
-  /** It takes `parked` frames; undefined before its first welcome. */
-  takesParked: boolean | undefined
+  /** It takes `parked` frames. */
+  takesParked: boolean
   /** Reads that are being answered. */
   reads: number
   /** What the control plane said last of new work; undefined before that. */
@@ -103,7 +105,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   })
   const out = outbox(
     {
-      read: async (afterId, most) => understood(await worker.pendingReports(afterId, most), tunnel.takesParked),
+      read: async (afterId, most) => understood(await worker.pendingReports(afterId, most), tunnel),
       remove: worker.told,
     },
     () => channel,
@@ -131,8 +133,9 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     leaving,
     current: undefined,
     welcomed: false,
+    hasMet: false,
     bundles: false,
-    takesParked: undefined,
+    takesParked: false,
     reads: 0,
     drained: undefined,
   }
@@ -230,11 +233,12 @@ async function stream(options: TunnelOptions, tunnel: OpenTunnel): Promise<void>
         if (frame.body.case !== 'welcome') throw new TunnelRefusal('bad_frame', 'expected a welcome first')
         first = false
         const { lastSeenSeq, heartbeatSeconds, lostSeconds, bundles, parked, over } = frame.body.value
-        if (tunnel.takesParked === undefined) {
+        if (!tunnel.hasMet) {
           await worker.over(over)
           options.onFirstWelcome?.()
         }
         tunnel.welcomed = true
+        tunnel.hasMet = true
         tunnel.bundles = bundles
         tunnel.takesParked = parked
         clearTimeout(unwelcomed)
@@ -283,10 +287,10 @@ function heartbeats(options: TunnelOptions, channel: NodeChannel, stop: AbortCon
 type Reports = Awaited<ReturnType<NodeWorker['pendingReports']>>
 
 /** Reports that the control plane takes: before its first word none behind a `parked` frame, and where it takes no such frame, an empty one. */
-function understood(rows: Reports, takesParked: boolean | undefined): Reports {
+function understood(rows: Reports, { hasMet, takesParked }: Pick<OpenTunnel, 'hasMet' | 'takesParked'>): Reports {
   if (takesParked) return rows
   const first = rows.findIndex(({ frame }) => frame.body.case === 'parked')
-  if (takesParked === undefined) return first < 0 ? rows : rows.slice(0, first)
+  if (!hasMet) return first < 0 ? rows : rows.slice(0, first)
   return rows.map(row => (row.frame.body.case === 'parked' ? { ...row, frame: ackOnly() } : row))
 }
 
@@ -363,7 +367,7 @@ async function answerRead(
 /** The first frame of a stream: who this node is, what it can do, and which runs it has. */
 async function helloFrame(
   { worker, machine, slots, backends }: TunnelOptions,
-  { streamId, takesParked }: Pick<OpenTunnel, 'streamId' | 'takesParked'>,
+  { streamId, hasMet }: Pick<OpenTunnel, 'streamId' | 'hasMet'>,
   channel: Pick<NodeChannel, 'seen'>,
 ): Promise<NodeFrame> {
   const { vcpus, memoryMb } = machine()
@@ -380,7 +384,7 @@ async function helloFrame(
         slots,
         vcpus,
         storeId,
-        first: takesParked === undefined,
+        first: !hasMet,
         limits: true,
         backends: [...backends],
         memoryMb: BigInt(memoryMb),

@@ -75,7 +75,7 @@ export function exhausted(
   const last = tried.at(-1)
   if (last !== undefined && tried.every(({ errorClass }) => errorClass === 'breaker_open')) {
     const all = rests()
-    const refusedKey = all.find(({ said }) => said !== undefined)
+    const refusedKey = all.find(hasSaid)
     return afterRest(all, last) ?? (refusedKey ? saidBefore(refusedKey, last) : unreached(last))
   }
   return unreached(last)
@@ -85,21 +85,26 @@ interface RestingRung extends Rest {
   rung: Rung
 }
 
+/** One that rests because its provider refused a call. */
+type RefusedRung = RestingRung & { said: NonNullable<Rest['said']> }
+
+const hasSaid = (one: RestingRung): one is RefusedRung => one.said !== undefined
+
 /** The end for the rung that can be asked first again: it says how soon, as its provider did or in our words. */
 function afterRest(rests: readonly RestingRung[], last: Tried): CascadeEnd | undefined {
   const [first] = rests
     .filter(({ ms, said }) => ms > 0 && said?.errorClass !== 'auth')
     .toSorted((one, other) => one.ms - other.ms)
   if (first === undefined) return undefined
-  if (first.said !== undefined) return saidBefore(first, last)
+  if (hasSaid(first)) return saidBefore(first, last)
   const retryAfterS = seconds(first.ms)
   const message = `no upstream of this route is called now: each failed, or refused this key, a short while ago; the next call goes out in ${retryAfterS} s`
   return { kind: 'error', error: 'upstream', message, retryAfterS }
 }
 
 /** The refusal of a key once more, without a call: what clients do about its status is right for the time of its rest as well. */
-function saidBefore({ rung, ms, said }: RestingRung, { call }: Tried): CascadeEnd {
-  const { status, error, errorClass } = said ?? { status: 502, error: null, errorClass: 'rate_limited' as const }
+function saidBefore({ rung, ms, said }: RefusedRung, { call }: Tried): CascadeEnd {
+  const { status, error, errorClass } = said
   const words = error?.message || `The upstream answered with status ${status}.`
   const message = `${words} (It said so a short while ago, and is asked again in ${seconds(ms)} s.)`
   const own = { type: null, code: null, param: null, ...error, message }

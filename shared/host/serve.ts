@@ -1,7 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
@@ -61,6 +60,8 @@ export function cutConnection(request: Request): void {
   answers.get(request)?.destroy()
 }
 
+type Responses = WeakMap<Socket, ServerResponse>
+
 /** Serves a fetch handler on a Node socket. */
 export async function listen(options: RenderOptions): Promise<Listening> {
   const { bind, fetch, direct, bodyMs, stalledMs = STALLED_MS, maxHeaderBytes, accepted } = options
@@ -77,7 +78,8 @@ export async function listen(options: RenderOptions): Promise<Listening> {
     { overrideGlobalObjects: false },
   )
   let draining = false
-  const requests = new WeakMap<Socket, IncomingMessage>()
+  /** The latest of each connection. */
+  const responses: Responses = new WeakMap()
   /** Answers that are on their way, where others may go on at the address after this one. */
   const open = accepted && new Set<ServerResponse>()
   const server = createServer(
@@ -89,7 +91,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
     },
     (request, response) => {
-      requests.set(request.socket, request)
+      responses.set(request.socket, response)
       if (draining) response.shouldKeepAlive = false
       if (open) {
         open.add(response)
@@ -99,13 +101,13 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
-  server.on('clientError', refuseUnreadable)
-  server.setTimeout(stalledMs, endStalled)
+  server.on('clientError', (error, socket) => refuseUnreadable(error, socket as Socket, responses))
+  server.setTimeout(stalledMs, socket => endStalled(socket, responses))
   /** With the time at which each came. */
   const sockets = new Map<Socket, number>()
   let left: () => void = () => undefined
   server.on('connection', socket => {
-    lingers(socket, () => requests.get(socket))
+    lingers(socket, () => responses.get(socket)?.req)
     sockets.set(socket, performance.now())
     socket.once('close', () => {
       sockets.delete(socket)
@@ -216,18 +218,17 @@ const UNREADABLE: Readonly<Record<string, readonly [status: string, words: strin
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come in time'],
 }
 
-/** As Node answers by itself, with words. It writes into no answer that has started, and neither does this. */
-function refuseUnreadable(
-  { code = '' }: NodeJS.ErrnoException,
-  socket: Duplex & { _httpMessage?: ServerResponse },
-): void {
-  if (socket.writable && socket._httpMessage?.headersSent !== true) {
+/** As Node answers by itself, with words. It writes into no answer that has started or waits for its turn, and neither does this. */
+function refuseUnreadable({ code = '' }: NodeJS.ErrnoException, socket: Socket, responses: Responses): void {
+  const latest = responses.get(socket)
+  const isBetween = latest === undefined || latest.writableFinished
+  if (socket.writable && (isBetween || (latest.socket !== null && !latest.headersSent))) {
     const [status, error] = UNREADABLE[code] ?? ['400 Bad Request', 'the request is not HTTP that can be read']
     const body = JSON.stringify({ error, code: 'validation_failed' })
     const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`
     socket.write(`${head}\r\n\r\n${body}`)
   }
-  ;(socket as Socket).destroySoon()
+  socket.destroySoon()
 }
 
 const NOTHING = Buffer.alloc(0)
@@ -300,8 +301,8 @@ function why({ code, message }: NodeJS.ErrnoException): string {
  * A connection on which nothing moved. One whose answer is still being made waits for us; one that takes nothing of its answer would keep
  * its place among the requests in flight for as long as its caller likes, and one without a request is as old as an idle one may be.
  */
-function endStalled(socket: Socket & { _httpMessage?: ServerResponse | null }): void {
-  if (!socket._httpMessage || socket.writableLength > 0) socket.destroy()
+function endStalled(socket: Socket, responses: Responses): void {
+  if (responses.get(socket)?.writableFinished !== false || socket.writableLength > 0) socket.destroy()
 }
 
 /** Of this process, and of the disk that holds a folder. */
