@@ -250,7 +250,7 @@ describe('the audit over HTTP', () => {
     source = `store = { queue = 100 }\n${config(upstream.origin, '[]')}`
     const good = await reload(OPS)
     expect([good.status, await good.json()]).toMatchObject([200, { changed: true, restart_required: ['store.queue'] }])
-    source = `price = [{ model = "large/best", input_per_mtok = 7, output_per_mtok = 9 }]\n${source}`
+    source = source.replace('output_per_mtok = 75', 'output_per_mtok = 70')
     expect(await (await reload(OPS)).json()).toMatchObject({ changed: true })
     const id = await ask(ACME, [''])
     expect(traceDetail.parse(await json(`/-/traces/${id}`)).trace.attempts).toMatchObject([
