@@ -87,6 +87,7 @@ if (hasChromium()) {
         await tab.fill('[name=bootstrapKey]', key)
         await tab.click('text=Create the owner')
         await tab.waitForSelector('#first-key code')
+        expect(seen.complaints().filter(words => !/status of 401/.test(words))).toEqual([])
       } finally {
         await tab.close()
         await keyed.close()
