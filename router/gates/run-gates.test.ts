@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../shared/time/clock.ts'
 import { createSlots } from '../../shared/time/slots.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { gateResult } from '../../shared/wire/router/trace.ts'
@@ -136,6 +137,26 @@ describe('runGates', () => {
       ['abstain', 'cancelled', 0],
     ])
     expect(outcome.runs.map(({ outcome: how }) => how)).toEqual(['cancelled', 'ran', 'cancelled'])
+  })
+
+  it('says how long a gate took that judges at once, also beside one that does not', async () => {
+    let ms = 0
+    const clock = { ...systemClock, monotonic: () => ms }
+    const inline = fakeGate({
+      id: 'shape',
+      run: () => Promise.reject(new Error('it judges at once')),
+      slow: false,
+      inline: () => {
+        ms += 5
+        return { verdict: 'pass' }
+      },
+    })
+    const judge = fakeGate({ id: 'judge', run: async () => ({ verdict: 'pass' }) })
+    const { results } = await runGates({ gates: [inline, judge], subject: one, signal: never, clock })
+    expect(results.map(({ gate_id, latency_ms }) => [gate_id, latency_ms])).toEqual([
+      ['shape', 5],
+      ['judge', 0],
+    ])
   })
 
   it('starts and pays for no other gate where one that judges at once fails, wherever it stands', async () => {

@@ -1,7 +1,7 @@
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
-import type { Gate, GateJudge, GateSubject } from './gate.ts'
+import type { Gate, GateSubject } from './gate.ts'
 import { type GateTake, runGate, runInline } from './run-gate.ts'
 
 export interface RunGatesOptions {
@@ -55,19 +55,21 @@ interface GateSum {
 export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> {
   const { gates, subject, signal, score = 'min', isDisabled = () => false, cancelOnFail = true } = options
   const clock = options.clock ?? systemClock
-  const atOnce = signal.aborted ? undefined : inlineSums(gates, subject, isDisabled, clock)
-  if (atOnce !== undefined) return conclude(gates, atOnce, score)
+  const active = gates.filter(gate => !isDisabled(gate.id))
+  // Gates that judge where they stand go first: where one fails, nothing else is started, and no judge asked.
+  const inline = signal.aborted ? new Map<Gate, GateSum>() : inlineSums(active, subject, clock)
+  if (inline.size === active.length) {
+    return conclude(
+      gates,
+      gates.map(gate => inline.get(gate) ?? disabled(gate)),
+      score,
+    )
+  }
   const stop = new AbortController()
   const cancel = () => stop.abort()
   signal.addEventListener('abort', cancel, { once: true })
   if (signal.aborted) cancel()
-  const active = gates.filter(gate => !isDisabled(gate.id))
-  // Gates that judge where they stand go first: where one fails, nothing else is started, and no judge asked.
-  const inline = new Map<Gate, GateTake[]>()
-  for (const gate of signal.aborted ? [] : active) {
-    if (gate.inline) inline.set(gate, inlineTakes(gate.inline, gate, subject, clock))
-  }
-  if (cancelOnFail && [...inline.values()].flat().some(({ verdict }) => verdict.verdict === 'fail')) cancel()
+  if (cancelOnFail && [...inline.values()].some(({ result }) => result.verdict === 'fail')) cancel()
   const quick = active.filter(({ slow }) => !slow).length
   const quickSums: GateSum[] = []
   let open = active.length - quick
@@ -80,22 +82,23 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
     const failed = quickSums.some(({ result }) => result.verdict === 'fail')
     if (open > 0 && !failed && !stop.signal.aborted) options.stillOpen?.(scoreOver(quickSums, score))
   }
+  async function startedSum(gate: Gate): Promise<GateSum> {
+    const startedAt = clock.monotonic()
+    const takes = await Promise.all(
+      subject.candidate.choices.map(async choice => {
+        const take = await runGate(gate, { ...subject, choice }, stop.signal, clock)
+        if (cancelOnFail && take.verdict.verdict === 'fail') cancel()
+        return take
+      }),
+    )
+    return sumUp(gate, takes, startedAt)
+  }
   try {
     if (quick === 0) tellOpen()
     const sums = await Promise.all(
       gates.map(async gate => {
         if (isDisabled(gate.id)) return disabled(gate)
-        const startedAt = clock.monotonic()
-        const takes =
-          inline.get(gate) ??
-          (await Promise.all(
-            subject.candidate.choices.map(async choice => {
-              const take = await runGate(gate, { ...subject, choice }, stop.signal, clock)
-              if (cancelOnFail && take.verdict.verdict === 'fail') cancel()
-              return take
-            }),
-          ))
-        const sum = sumUp(gate, takes, startedAt)
+        const sum = inline.get(gate) ?? (await startedSum(gate))
         settled(gate, sum)
         return sum
       }),
@@ -106,25 +109,18 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
   }
 }
 
-/** Gates that all judge where they stand are done before anything could cancel one; undefined where one of them is not of that kind. */
-function inlineSums(
-  gates: readonly Gate[],
-  subject: GateSubject,
-  isDisabled: (gateId: string) => boolean,
-  clock: Pick<Clock, 'monotonic'>,
-): GateSum[] | undefined {
-  const active = gates.map(gate => (isDisabled(gate.id) ? null : gate.inline))
-  if (active.includes(undefined)) return undefined
-  return gates.map((gate, i) => {
-    const judge = active[i]
-    if (!judge) return disabled(gate)
+/** Of the gates that judge where they stand: they are done before anything could cancel one. */
+function inlineSums(gates: readonly Gate[], subject: GateSubject, clock: Pick<Clock, 'monotonic'>): Map<Gate, GateSum> {
+  const sums = new Map<Gate, GateSum>()
+  for (const gate of gates) {
+    const judge = gate.inline
+    if (judge === undefined) continue
     const startedAt = clock.monotonic()
-    return sumUp(gate, inlineTakes(judge, gate, subject, clock), startedAt)
-  })
+    const takes = subject.candidate.choices.map(choice => runInline(judge, gate, { ...subject, choice }, clock))
+    sums.set(gate, sumUp(gate, takes, startedAt))
+  }
+  return sums
 }
-
-const inlineTakes = (judge: GateJudge, gate: Gate, subject: GateSubject, clock: Pick<Clock, 'monotonic'>): GateTake[] =>
-  subject.candidate.choices.map(choice => runInline(judge, gate, { ...subject, choice }, clock))
 
 function disabled({ id, kind }: Gate): GateSum {
   return {
