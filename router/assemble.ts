@@ -138,7 +138,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
     }))
   await feedback?.routes.remember(holder.get().config)
-  const calibration = calibrationReads(feedback?.book, () => holder.get().config)
+  const calibration = calibrationReads(feedback, () => holder.get().config)
   let saving: ReturnType<typeof setTimeout> | undefined
   const saveSoon = () => {
     if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)

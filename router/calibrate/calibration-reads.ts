@@ -1,7 +1,7 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig, Calibration as Settings } from '../config/routing-config.ts'
 import { gateKinds } from '../gates/gate-kinds.ts'
-import { calibratedThreshold, isCertified, type StoredCalibration } from './calibration.ts'
+import { calibratedThreshold, countedOutcomes, isCertified, type StoredCalibration } from './calibration.ts'
 import type { CalibrationCache } from './calibration-cache.ts'
 import { percent } from './report.ts'
 import { fewestServed } from './served-evidence.ts'
@@ -21,8 +21,19 @@ export const evidenceOf = ({ fingerprint, evidence = fingerprint }: Pick<Route, 
 
 type Config = Pick<RoutingConfig, 'routes' | 'calibration' | 'gates'>
 
+interface Learned {
+  readonly book: CalibrationCache
+  /** Counts the outcomes that are old enough by now. */
+  age(): Promise<void>
+}
+
 /** What calibration says to requests, to gauges and to people. Without a store there is no book, and thresholds stay where they start. */
-export function calibrationReads(book: CalibrationCache | undefined, config: () => Config) {
+export function calibrationReads(learned: Learned | undefined, config: () => Config) {
+  const book = learned?.book
+  const current = async () => {
+    await learned?.age()
+    await book?.caughtUp()
+  }
   const keptOf = (tenantId: string, route: Route) => book?.get(tenantId, evidenceOf(route))?.kept
   const laddered = () => config().routes.filter(({ ladder }) => ladder.length > 0)
 
@@ -39,7 +50,7 @@ export function calibrationReads(book: CalibrationCache | undefined, config: () 
 
     /** Of one tenant every route with a ladder; of all tenants those that have outcomes. */
     async describe(tenantId: string | undefined): Promise<CalibrationState[]> {
-      await book?.caughtUp()
+      await current()
       const { calibration: settings, gates } = config()
       return laddered().flatMap(route =>
         tenantsOf(route, tenantId).map(tenant =>
@@ -54,7 +65,7 @@ export function calibrationReads(book: CalibrationCache | undefined, config: () 
     },
 
     async figures(): Promise<CalibrationFigures> {
-      await book?.caughtUp()
+      await current()
       const { calibration: settings, gates } = config()
       let reported = 0
       let failed = 0
@@ -126,10 +137,16 @@ export function routeThreshold(
 export function describeCalibration({ tenantId, route, kept, settings }: Described): CalibrationState {
   const threshold = routeThreshold(route.serveThreshold, kept, settings)
   const held = route.serveThreshold !== null || kept?.pinned != null
+  const isSure = threshold !== null && isCertified(kept, settings, threshold)
+  const notes = [
+    ...(route.scores ? [] : [NO_SCORES]),
+    ...(isSure ? [] : stillYoung(kept, settings)),
+    ...heardLate(kept, settings),
+  ]
   return {
     tenant_id: tenantId,
     route_ix: route.ix,
-    state: threshold === null ? 'off' : isCertified(kept, settings, threshold) ? 'certified' : 'not_certified',
+    state: threshold === null ? 'off' : isSure ? 'certified' : 'not_certified',
     method: held ? 'fixed' : settings.method,
     threshold,
     n: kept?.n ?? 0,
@@ -137,19 +154,57 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
     delta: settings.delta,
     reported: kept?.reported ?? 0,
     failed: kept?.failed ?? 0,
-    sessions: kept?.servedBets?.sessionsSeen ?? 0,
+    counted: kept ? countedOutcomes(kept) : 0,
+    feedback_delay_s: settings.feedbackDelayMs / 1000,
+    sessions: (kept?.mature?.bets ?? kept?.servedBets)?.sessionsSeen ?? 0,
     fewest: Math.max(settings.minN, fewestServed(settings)),
     claim: claimOf(settings),
     threshold_acts: route.scores,
-    ...(!route.scores && { note: NO_SCORES }),
+    ...(notes.length > 0 && { note: notes.join('. ') }),
   }
 }
 
-function claimOf({ alpha, delta }: Settings): string {
+function claimOf({ alpha, delta, feedbackDelayMs }: Settings): string {
+  const heard =
+    feedbackDelayMs === 0
+      ? 'failures are reported as soon as successes'
+      : `failures are reported within ${lengthOf(feedbackDelayMs)}`
   return (
     `of all answers that this route serves and that are reported on, those that failed their gates included and those from its cache left out, at most ${percent(alpha)} fail; ` +
-    `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at, where sessions do not depend on each other`
+    `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at, where sessions do not depend on each other and ${heard}`
   )
+}
+
+function stillYoung(kept: StoredCalibration | undefined, { feedbackDelayMs }: Settings): string[] {
+  if (feedbackDelayMs === 0 || kept === undefined || kept.lost || countedOutcomes(kept) >= kept.reported) return []
+  return [
+    `${countedOutcomes(kept)} of ${kept.reported} reported outcomes count for a certificate so far: each counts once its answer is ` +
+      `${lengthOf(feedbackDelayMs)} old (feedback_delay_s), as a failure may still be reported until then`,
+  ]
+}
+
+/** A share of late failures above this is worth a word. */
+const LATE = 0.05
+
+function heardLate(kept: StoredCalibration | undefined, { feedbackDelayMs }: Settings): string[] {
+  const { late = 0, failed = 0 } = kept?.mature ?? {}
+  if (late <= LATE * failed) return []
+  return [
+    `${late} of ${failed} failures were reported when their answer was more than ${lengthOf(feedbackDelayMs)} old: set feedback_delay_s ` +
+      'to the time within which nearly all are reported, or a certificate may be wrong',
+  ]
+}
+
+/** In the largest unit that it is a whole number of. */
+function lengthOf(ms: number): string {
+  const units = [
+    [86_400_000, 'day'],
+    [3_600_000, 'hour'],
+    [60_000, 'minute'],
+  ] as const
+  const [unit, name] = units.find(([unit]) => ms % unit === 0) ?? [1000, 'second']
+  const n = ms / unit
+  return `${n} ${n === 1 ? name : `${name}s`}`
 }
 
 const scoring = Object.values(gateKinds).filter(({ scores }) => scores)

@@ -1,9 +1,10 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
+import type { Calibration as Settings } from '../config/routing-config.ts'
 import type { calibration, outcomes } from '../schema/tables.ts'
 import type { Turn } from './adaptive-conformal.ts'
-import type { StoredCalibration } from './calibration.ts'
+import { type AnswerPlace, LAST_ID, type Matureness, maturing, type StoredCalibration } from './calibration.ts'
 import { PairWindow } from './pair-window.ts'
 
 /** What the store knows of one route of one tenant. */
@@ -92,6 +93,62 @@ export async function readWindow(
   ][]
   for (const [ix, score, fails, passes] of page) window.put(ix, Number(score), turnOf({ fails, passes }))
   return window
+}
+
+/** A page takes some milliseconds; what is left over comes with the next commit. */
+const MATURE_PAGE = 1000
+
+/** The outcomes of a route that count since the last look; undefined where it is not time to look. */
+export async function readMatureness(
+  db: Db,
+  { tenantId, routeFp, kept }: Entry,
+  settings: Settings,
+  nowMs: number,
+): Promise<Matureness | undefined> {
+  const wanted = maturing(kept, settings, nowMs)
+  if (wanted === undefined) return undefined
+  const { from, toMs } = wanted
+  const all: AnswerPlace = { answeredMs: toMs, traceId: LAST_ID }
+  if (from === undefined) return { outcomes: [], upTo: all }
+  const answer = await db.execute({
+    sql: `select answered_ms, trace_id, session, fails, passes from outcomes where tenant_id = ? and route_fp = ?
+      and answered_ms is not null and (answered_ms, trace_id) > (?, ?) and answered_ms <= ?
+      order by answered_ms, trace_id limit ?`,
+    args: [tenantId, routeFp, from.answeredMs, from.traceId, toMs, MATURE_PAGE],
+  })
+  const rows = rowsOf<MatureRow>(answer)
+  const outcomes = rows.flatMap(row => {
+    const to = turnOf(row)
+    return to === undefined ? [] : [{ session: row.session, to }]
+  })
+  const last = rows.length < MATURE_PAGE ? undefined : rows.at(-1)
+  return { outcomes, upTo: last ? { answeredMs: last.answered_ms, traceId: last.trace_id } : all }
+}
+
+/** The routes, of those with outcomes, that have some which count by now and did not at the last look. */
+export async function routesWithMature(
+  db: Db,
+  entries: readonly Entry[],
+  settings: Settings,
+  nowMs: number,
+): Promise<readonly Pick<Entry, 'tenantId' | 'routeFp'>[]> {
+  const looked = entries.flatMap(({ tenantId, routeFp, kept }) => {
+    const wanted = maturing(kept, settings, nowMs)
+    return wanted?.from ? [[tenantId, routeFp, wanted.from.answeredMs, wanted.from.traceId, wanted.toMs]] : []
+  })
+  if (looked.length === 0) return []
+  const answer = await db.execute({
+    sql: `select one.value ->> 0 as tenantId, one.value ->> 1 as routeFp from json_each(?) as one where exists (
+      select 1 from outcomes where tenant_id = one.value ->> 0 and route_fp = one.value ->> 1 and answered_ms is not null
+        and (answered_ms, trace_id) > (one.value ->> 2, one.value ->> 3) and answered_ms <= one.value ->> 4)`,
+    args: [JSON.stringify(looked)],
+  })
+  return rowsOf(answer)
+}
+
+type MatureRow = Pick<RowOf<typeof outcomes>, 'trace_id' | 'fails' | 'passes'> & {
+  answered_ms: number
+  session: string
 }
 
 /** docs/spec/router.md §2.4: a trace failed if any reporter's latest word is fail, and passed if one of the others is pass. */

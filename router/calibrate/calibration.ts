@@ -6,6 +6,36 @@ import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDE
 import type { PairWindow } from './pair-window.ts'
 import { addServed, type Heard, type ServedEvidence, servedFrom, servedStands } from './served-evidence.ts'
 
+/** A place in the order of a route's answers. */
+export interface AnswerPlace {
+  readonly answeredMs: number
+  readonly traceId: string
+}
+
+/**
+ * What the outcomes of answers come to that are older than `feedbackDelayMs`, in the order of the answers. Failures are often heard later
+ * than successes; among these none is missing any more.
+ */
+export interface MatureEvidence {
+  /** The last answer that counts; undefined until the first look at the clock. */
+  readonly upTo?: AnswerPlace
+  /** Outcomes since the evidence began. */
+  readonly outcomes: number
+  /** Answers that count as failed, of all up to `upTo`. */
+  readonly failed: number
+  /** Of the failures since the evidence began, those heard when their answer was already mature. */
+  readonly late: number
+  readonly bets: ServedEvidence
+}
+
+const matureFrom = (failed: number, upTo?: AnswerPlace): MatureEvidence => ({
+  ...(upTo && { upTo }),
+  outcomes: 0,
+  failed,
+  late: 0,
+  bets: servedFrom(failed),
+})
+
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
 
@@ -24,11 +54,15 @@ export interface StoredCalibration {
   evidence: Evidence
   /** Of everything that was served; missing in what an older version left, which counted answers of one session as independent. */
   servedBets?: ServedEvidence
+  /** Missing where `feedbackDelayMs` is 0: then everything counts as it is heard. */
+  mature?: MatureEvidence
   /** What certificate and evidence were computed with; with other settings they say nothing. */
   alpha: number
   delta: number
   bet: number
   window: number
+  /** Missing in what an older version left, which counted every outcome as it was heard. */
+  feedbackDelayMs?: number
   /** `places` at the last run of the certification. */
   certifiedAt: number
   /** Answers that score this or more were certified. */
@@ -47,7 +81,7 @@ export interface StoredCalibration {
 
 const UNCERTIFIED = { certifiedLambda: null, failedLambda: null, pValue: null, guardN: 0, guardFailures: 0 }
 
-export function newStored({ initial, alpha, delta, bet, window }: Settings): StoredCalibration {
+export function newStored({ initial, alpha, delta, bet, window, feedbackDelayMs }: Settings): StoredCalibration {
   return {
     t: initial,
     places: 0,
@@ -57,10 +91,12 @@ export function newStored({ initial, alpha, delta, bet, window }: Settings): Sto
     failed: 0,
     evidence: NO_EVIDENCE,
     servedBets: servedFrom(0),
+    ...(feedbackDelayMs > 0 && { mature: matureFrom(0) }),
     alpha,
     delta,
     bet,
     window,
+    feedbackDelayMs,
     certifiedAt: 0,
     ...UNCERTIFIED,
     lost: false,
@@ -72,8 +108,48 @@ export function newStored({ initial, alpha, delta, bet, window }: Settings): Sto
 export interface Change extends Heard {
   /** null where no gate gave a score: such an answer teaches no threshold. */
   score: number | null
-  /** Its place if it has one. */
+  /** Its place among the scored answers if it has one. */
   ix: number | null
+  /** Its place among all answers. */
+  answer: AnswerPlace
+}
+
+/** An outcome whose answer has become mature. */
+export interface Matured {
+  readonly session: string
+  readonly to: Turn
+}
+
+/** The answers that have become mature since the last look, and how far that reaches. */
+export interface Matureness {
+  readonly outcomes: readonly Matured[]
+  readonly upTo: AnswerPlace
+}
+
+const isWithin = (place: AnswerPlace, upTo: AnswerPlace) =>
+  place.answeredMs < upTo.answeredMs || (place.answeredMs === upTo.answeredMs && place.traceId <= upTo.traceId)
+
+/** Behind every trace id. */
+export const LAST_ID = '\uffff'
+
+/** Looks at the clock in the time that an answer takes to become mature. */
+const LOOKS = 256
+
+/**
+ * Which answers to look for: those after `from` that began at `toMs` or before. Undefined where it is too early to look again, or every
+ * outcome counts as it is heard. Without `from` the evidence begins here, and nothing is to be looked for.
+ */
+export function maturing(
+  kept: StoredCalibration,
+  settings: Settings,
+  nowMs: number,
+): { from: AnswerPlace | undefined; toMs: number } | undefined {
+  const { feedbackDelayMs } = settings
+  if (feedbackDelayMs === 0) return undefined
+  const toMs = nowMs - feedbackDelayMs
+  const from = sameClaim(kept, settings) ? kept.mature?.upTo : undefined
+  if (from !== undefined && toMs - from.answeredMs < feedbackDelayMs / LOOKS) return undefined
+  return { from, toMs }
 }
 
 export type Live = ReturnType<typeof liveCalibration>
@@ -87,8 +163,12 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
   const kept: StoredCalibration = { ...given }
   const pairs = window.copy()
   if (!sameClaim(kept, settings)) {
-    Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
+    const { feedbackDelayMs } = settings
+    Object.assign(kept, { alpha, delta, bet, window: settings.window, feedbackDelayMs, ...UNCERTIFIED })
+    kept.evidence = NO_EVIDENCE
     kept.servedBets = servedFrom(kept.failed)
+    delete kept.mature
+    if (feedbackDelayMs > 0) kept.mature = matureFrom(kept.failed)
     kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
   }
 
@@ -121,29 +201,58 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     Object.assign(kept, UNCERTIFIED)
   }
 
+  /** A lost claim starts over, with the outcomes that count from now on. */
+  function claimAfter(stood: boolean): void {
+    const isClaimed = stands(kept)
+    if (stood && !isClaimed) {
+      kept.servedBets = servedFrom(kept.failed)
+      if (kept.mature) kept.mature = matureFrom(kept.mature.failed, kept.mature.upTo)
+    }
+    kept.lost = !isClaimed && (kept.lost || stood)
+  }
+
   return {
     /** Gives the place of the answer among the scored ones. */
     apply(change: Change): number | null {
       if (change.from === change.to) return change.ix
       const stood = stands(kept)
       const own = count(change)
-      const isClaimed = stands(kept)
-      // A lost claim starts over, with the outcomes that are reported from now on.
-      if (stood && !isClaimed) kept.servedBets = servedFrom(kept.failed)
-      kept.lost = !isClaimed && (kept.lost || stood)
+      claimAfter(stood)
       return own
+    },
+    mature({ outcomes, upTo }: Matureness): void {
+      for (const { session, to } of outcomes) {
+        const stood = stands(kept)
+        if (kept.mature) kept.mature = addMature(kept.mature, { session, from: undefined, to })
+        claimAfter(stood)
+      }
+      if (kept.mature) kept.mature = { ...kept.mature, upTo }
     },
     kept: kept as Readonly<StoredCalibration>,
     pairs,
   }
 
-  function count({ score, ix, session, from, to }: Change): number | null {
+  function addMature(mature: MatureEvidence, heard: Heard): MatureEvidence {
+    const by = (count: (turn: Turn) => boolean) => Number(count(heard.to)) - Number(count(heard.from))
+    return {
+      ...mature,
+      outcomes: Math.max(0, mature.outcomes + by(turn => turn !== undefined)),
+      failed: mature.failed + by(turn => turn === 'fail'),
+      bets: addServed(mature.bets, heard, settings),
+    }
+  }
+
+  function count({ score, ix, answer, session, from, to }: Change): number | null {
     const counts = (turn: Turn) => (turn === undefined ? 0 : 1)
     const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
     const bets = kept.servedBets ?? servedFrom(kept.failed)
     kept.reported += counts(to) - counts(from)
     kept.failed += fails(to) - fails(from)
     kept.servedBets = addServed(bets, { session, from, to }, settings)
+    if (kept.mature?.upTo && isWithin(answer, kept.mature.upTo)) {
+      const { late } = kept.mature
+      kept.mature = { ...addMature(kept.mature, { session, from, to }), late: late + fails(to) }
+    }
     if (score === null) return ix
     kept.n += counts(to) - counts(from)
     kept.failures += fails(to) - fails(from)
@@ -197,15 +306,25 @@ export function isCertified(
   threshold: number | null,
 ): boolean {
   if (kept === undefined || !sameClaim(kept, settings) || !stands(kept)) return false
-  if (kept.reported < settings.minN) return false
+  if (countedOutcomes(kept) < settings.minN) return false
   return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
 }
 
+/** Outcomes that count for a certificate. */
+export const countedOutcomes = ({ mature, reported }: StoredCalibration): number => mature?.outcomes ?? reported
+
 function stands(kept: StoredCalibration): boolean {
   const agrees = kept.certifiedLambda !== null || kept.n === 0
-  return agrees && kept.servedBets !== undefined && servedStands(kept.servedBets)
+  const { servedBets, mature } = kept
+  return agrees && servedBets !== undefined && servedStands(servedBets) && (!mature || servedStands(mature.bets))
 }
 
-function sameClaim(kept: StoredCalibration, { alpha, delta, bet, window }: Settings): boolean {
-  return kept.alpha === alpha && kept.delta === delta && kept.bet === bet && kept.window === window
+function sameClaim(kept: StoredCalibration, { alpha, delta, bet, window, feedbackDelayMs }: Settings): boolean {
+  return (
+    kept.alpha === alpha &&
+    kept.delta === delta &&
+    kept.bet === bet &&
+    kept.window === window &&
+    (kept.feedbackDelayMs ?? 0) === feedbackDelayMs
+  )
 }

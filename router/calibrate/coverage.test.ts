@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Calibration } from '../config/routing-config.ts'
 import type { Turn } from './adaptive-conformal.ts'
 import { binomialTail } from './binomial.ts'
-import { isCertified, liveCalibration, newStored } from './calibration.ts'
+import { type AnswerPlace, isCertified, LAST_ID, liveCalibration, maturing, newStored } from './calibration.ts'
 import { certifyThreshold, conformal, type Pair, tieGroups } from './certify-threshold.ts'
 import { eprocess } from './e-process.ts'
 import { PairWindow } from './pair-window.ts'
@@ -13,10 +13,13 @@ const SETTINGS: Calibration = {
   gamma: 0.02,
   minN: 30,
   window: 300,
+  feedbackDelayMs: 0,
   method: 'aci',
   initial: 0.5,
   bet: 0.5,
 }
+
+const ANYWHERE: AnswerPlace = { answeredMs: 0, traceId: '' }
 
 /** A stream of numbers in [0, 1) that a seed decides (mulberry32), so that every run of these tests is the same one. */
 function stream(seed: number): () => number {
@@ -153,7 +156,13 @@ describe('the state of a running route', () => {
     const { kept } = live
     for (let i = 0; i < n; i++) {
       const { score, failed } = draw(worldAt(i), random)
-      const change = { ix: null, session: sessionAt(i), from: undefined, to: failed ? 'fail' : 'pass' } as const
+      const change = {
+        ix: null,
+        answer: ANYWHERE,
+        session: sessionAt(i),
+        from: undefined,
+        to: failed ? 'fail' : 'pass',
+      } as const
       live.apply({ ...change, score: scored ? score : null })
       each(i, isCertified(kept, SETTINGS, kept.certifiedLambda))
     }
@@ -239,7 +248,8 @@ describe('the state of a running route', () => {
 
   it('is never certified by one session alone, however long', () => {
     const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
-    const pass = (session: string) => live.apply({ score: null, ix: null, session, from: undefined, to: 'pass' })
+    const pass = (session: string) =>
+      live.apply({ score: null, ix: null, answer: ANYWHERE, session, from: undefined, to: 'pass' })
     for (let i = 0; i < 5000; i++) pass('the only one')
     expect(isCertified(live.kept, SETTINGS, null)).toBe(false)
     expect(live.kept.servedBets?.sessionsSeen).toBe(1)
@@ -253,7 +263,7 @@ describe('the state of a running route', () => {
     let ever = false
     for (let i = 0; i < 20 * 300; i++) {
       const to = (i % 300) % 12 === 11 && i % 300 < 288 ? 'fail' : 'pass'
-      live.apply({ score: null, ix: null, session: `${i % 300}`, from: undefined, to })
+      live.apply({ score: null, ix: null, answer: ANYWHERE, session: `${i % 300}`, from: undefined, to })
       ever ||= isCertified(live.kept, SETTINGS, null)
     }
     expect(ever).toBe(false)
@@ -276,7 +286,7 @@ describe('the state of a running route', () => {
     const lenient = { ...SETTINGS, alpha: 0.5 }
     const live = liveCalibration(newStored(lenient), new PairWindow(lenient.window), lenient)
     const after = Array.from({ length: 30 }, (_, i) => {
-      live.apply({ score: null, ix: null, session: `${i}`, from: undefined, to: 'pass' })
+      live.apply({ score: null, ix: null, answer: ANYWHERE, session: `${i}`, from: undefined, to: 'pass' })
       return isCertified(live.kept, lenient, null)
     })
     expect(after.indexOf(true)).toBe(29)
@@ -284,7 +294,8 @@ describe('the state of a running route', () => {
 
   it('takes a claim back for the answers of one session that goes on to fail', () => {
     const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
-    const hear = (session: string, to: Turn) => live.apply({ score: null, ix: null, session, from: undefined, to })
+    const hear = (session: string, to: Turn) =>
+      live.apply({ score: null, ix: null, answer: ANYWHERE, session, from: undefined, to })
     for (let i = 0; i < 200; i++) hear(`${i}`, 'pass')
     for (let i = 0; i < 40; i++) hear('a long one', 'fail')
     expect(isCertified(live.kept, SETTINGS, null)).toBe(false)
@@ -374,7 +385,7 @@ describe('the state of a running route', () => {
       const hear = (from: Turn, to: Turn) => {
         const session = from === 'fail' ? failed.shift()! : `${heard++}`
         if (to === 'fail') failed.push(session)
-        live.apply({ score: null, ix: null, session, from, to })
+        live.apply({ score: null, ix: null, answer: ANYWHERE, session, from, to })
       }
       const certified = () => isCertified(live.kept, SETTINGS, live.kept.t)
       for (let i = 0; i < passes; i++) hear(undefined, 'pass')
@@ -395,7 +406,14 @@ describe('the state of a running route', () => {
 
   it('takes nothing of a correction for a claim that was set anew since', () => {
     const before = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
-    const outcome = (i: number, from: Turn, to: Turn) => ({ score: null, ix: null, session: `${i}`, from, to })
+    const outcome = (i: number, from: Turn, to: Turn) => ({
+      score: null,
+      ix: null,
+      answer: ANYWHERE,
+      session: `${i}`,
+      from,
+      to,
+    })
     for (let i = 0; i < 60; i++) before.apply(outcome(i, undefined, 'fail'))
     const anew = { ...SETTINGS, alpha: 0.2 }
     const live = liveCalibration(before.kept, before.pairs, anew)
@@ -421,7 +439,14 @@ describe('the state of a running route', () => {
         const failed = random() < (climbs ? 0.02 : Math.min(1, Math.max(0, 0.45 - 0.5 * score + shift)))
         const live = liveCalibration(kept, window, SETTINGS)
         const turn = failed ? 'fail' : 'pass'
-        live.apply({ score: climbs ? 1 : score, ix: null, session: `${i}`, from: undefined, to: turn })
+        live.apply({
+          score: climbs ? 1 : score,
+          ix: null,
+          answer: ANYWHERE,
+          session: `${i}`,
+          from: undefined,
+          to: turn,
+        })
         kept = live.kept
         window = live.pairs
         if (failed) failures++
@@ -437,5 +462,62 @@ describe('the state of a running route', () => {
         SETTINGS.alpha + (1 - SETTINGS.initial + SETTINGS.gamma) / (SETTINGS.gamma * n) + 0.002,
       )
     }
+  })
+
+  describe('whose failures are reported later than its successes', () => {
+    /** Ever certified, of so many routes: an answer each second, or ever more of them, of which a failure is heard after `lag` seconds. */
+    function everCertified(feedbackDelayMs: number, lag: number, { rate = 0.105, growing = false, seeds = 200 } = {}) {
+      const settings = { ...SETTINGS, feedbackDelayMs }
+      const answersAt = (second: number) => (growing ? Math.ceil(2 ** (second / 200)) : 1)
+      let ever = 0
+      for (let seed = 0; seed < seeds; seed++) {
+        const random = stream(seed * 7919 + 11)
+        const live = liveCalibration(newStored(settings), new PairWindow(settings.window), settings)
+        const answers: { answer: AnswerPlace; session: string; to: Turn; heardAt: number }[] = []
+        let certified = false
+        let matured = 0
+        for (let second = 0; answers.length < 1000 && !certified; second++) {
+          for (let i = 0; i < answersAt(second); i++) {
+            const failed = random() < rate
+            answers.push({
+              answer: { answeredMs: second * 1000, traceId: `${i}` },
+              session: `${answers.length}`,
+              to: failed ? 'fail' : 'pass',
+              heardAt: second + (failed ? lag : 0),
+            })
+          }
+          const toMs = maturing(live.kept, settings, second * 1000)?.toMs
+          if (toMs !== undefined) {
+            const from = matured
+            while (answers[matured] && answers[matured]!.answer.answeredMs <= toMs) matured++
+            const outcomes = answers.slice(from, matured).filter(({ heardAt }) => heardAt < second)
+            live.mature({ outcomes, upTo: { answeredMs: toMs, traceId: LAST_ID } })
+          }
+          for (const { answer, session, to } of answers.filter(({ heardAt }) => heardAt === second)) {
+            live.apply({ answer, session, to, score: null, ix: null, from: undefined })
+          }
+          certified = isCertified(live.kept, settings, null)
+        }
+        if (certified) ever++
+      }
+      return ever
+    }
+
+    it.each([
+      { lag: 50, growing: false },
+      { lag: 190, growing: false },
+      { lag: 190, growing: true },
+    ])('is certified wrongly no more often than delta, where the delay is known ($lag s, growing: $growing)', how => {
+      const ever = everCertified(200_000, how.lag, how)
+      const asHeard = everCertified(0, how.lag, how)
+      console.info(`failures ${how.lag} s late, growing ${how.growing}: ${ever} of 200 certified; ${asHeard} as heard`)
+      expect(ever).toBeLessThanOrEqual(allowed(200, SETTINGS.delta))
+      // Without the delay the claim is worth nothing here, and this test would say so.
+      expect(asHeard).toBeGreaterThan(allowed(200, SETTINGS.delta))
+    })
+
+    it('is certified all the same where it fails seldom enough', () => {
+      expect(everCertified(200_000, 190, { rate: 0.02 })).toBeGreaterThan(190)
+    })
   })
 })

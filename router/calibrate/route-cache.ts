@@ -87,5 +87,9 @@ export async function lastConfig(db: Db): Promise<StoredConfig | undefined> {
 
 function toConfig(answer: ResultSet): StoredConfig | undefined {
   const [row] = rowsOf<Pick<RowOf<typeof routingConfigs>, 'body'>>(answer)
-  return row && (readJson(row.body) as StoredConfig)
+  if (row === undefined) return undefined
+  const { calibration, ...rest } = readJson(row.body) as StoredConfig
+  // An older version counted every outcome as it was heard, and did not say so.
+  const asHeard: Partial<Calibration> = { feedbackDelayMs: 0 }
+  return { ...rest, calibration: { ...asHeard, ...calibration } }
 }

@@ -155,6 +155,8 @@ export const calibrationWords: Words<CalibrationTable> = {
   gamma: 'How far one outcome moves the threshold.',
   min_n: 'Groups of fewer outcomes are not tested.',
   window: 'Outcomes that are kept for each route.',
+  feedback_delay_s:
+    'How long after an answer its failure may still be reported. An outcome counts for the certificate once its answer is this old.',
   method: 'How the threshold is found.',
   initial: 'The threshold before anything is known.',
   bet: 'The stake of the running test; at most 0.5 / (1 - alpha).',

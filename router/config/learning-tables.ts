@@ -9,6 +9,7 @@ export const calibrationTable = z.strictObject({
   gamma: decimal(0, 0.5).default(0.02),
   min_n: whole(1, 1_000_000).default(30),
   window: whole(1, 1_000_000).default(2000),
+  feedback_delay_s: whole(0, 7_776_000).default(3600),
   method: choice(calibrationMethods).default('aci'),
   initial: decimal(0, 1).default(0.5),
   bet: decimal(0.000001, 1).default(0.5),

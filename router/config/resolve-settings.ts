@@ -38,6 +38,7 @@ export const resolveCalibration = (table: CalibrationTable): Calibration => ({
   gamma: table.gamma,
   minN: table.min_n,
   window: table.window,
+  feedbackDelayMs: table.feedback_delay_s * 1000,
   method: table.method,
   initial: table.initial,
   bet: table.bet,

@@ -150,6 +150,8 @@ export interface Calibration {
   readonly gamma: number
   readonly minN: number
   readonly window: number
+  /** How long after an answer its failure may still be reported. */
+  readonly feedbackDelayMs: number
   readonly method: 'aci' | 'eprocess' | 'fixed' | 'off'
   readonly initial: number
   readonly bet: number

@@ -98,10 +98,12 @@ const putOutcomes = insertRows(
     score: 'text',
     fails: 'integer',
     passes: 'integer',
+    answered_ms: 'integer',
+    session: 'text',
   },
   {
-    after:
-      'on conflict (tenant_id, trace_id) do update set ix = excluded.ix, fails = excluded.fails, passes = excluded.passes',
+    after: `on conflict (tenant_id, trace_id) do update set ix = excluded.ix, fails = excluded.fails, passes = excluded.passes,
+      answered_ms = excluded.answered_ms, session = excluded.session`,
   },
 )
 
@@ -112,24 +114,24 @@ export async function commitSettled(
   entries: readonly Entry[],
   now: Date,
 ): Promise<number[]> {
-  const statements: InStatement[] = [
-    insertFeedback.statement(
-      records.map(record => ({
-        tenant_id: record.tenant_id,
-        seq: record.seq,
-        feedback_id: record.feedback_id,
-        trace_id: record.trace_id,
-        gate_id: record.gate_id,
-        reporter: record.reporter,
-        verdict: record.verdict,
-        ts_ms: Date.parse(record.ts),
-        hash: record.hash,
-        body: recordText(record),
-      })),
-    ),
-  ]
+  const statements: InStatement[] = []
+  if (records.length > 0) {
+    const rows = records.map(record => ({
+      tenant_id: record.tenant_id,
+      seq: record.seq,
+      feedback_id: record.feedback_id,
+      trace_id: record.trace_id,
+      gate_id: record.gate_id,
+      reporter: record.reporter,
+      verdict: record.verdict,
+      ts_ms: Date.parse(record.ts),
+      hash: record.hash,
+      body: recordText(record),
+    }))
+    statements.push(insertFeedback.statement(rows))
+  }
   if (tallies.size > 0) {
-    const rows = [...tallies.values()].map(({ subject: { tenantId, traceId }, tally }) => ({
+    const rows = [...tallies.values()].map(({ subject: { tenantId, traceId, answeredMs }, session, tally }) => ({
       tenant_id: tenantId,
       trace_id: traceId,
       route_fp: tally.routeFp,
@@ -138,6 +140,8 @@ export async function commitSettled(
       score: tally.score === null ? null : String(tally.score),
       fails: tally.fails,
       passes: tally.passes,
+      answered_ms: answeredMs,
+      session,
     }))
     statements.push(putOutcomes.statement(rows))
   }

@@ -27,14 +27,21 @@ const SETTINGS: Calibration = {
   gamma: 0.02,
   minN: 30,
   window: 40,
+  feedbackDelayMs: 0,
   method: 'aci',
   initial: 0.5,
   bet: 0.5,
 }
 const ROUTES = ['a'.repeat(64), 'b'.repeat(64)]
 
+function turnOfWords(said: ReadonlyMap<string, Verdict>): Turn {
+  const all = [...said.values()]
+  if (all.includes('fail')) return 'fail'
+  return all.includes('pass') ? 'pass' : undefined
+}
+
 /** What one process has of its own: a connection, a book and a writer. */
-async function processOn(file: string) {
+async function processOn(file: string, settings = SETTINGS, now = systemClock.now) {
   const db = await openDb(file, { synchronous: 'normal' })
   await migrate(db, 'router', routerSteps)
   const book = calibrationCache({ db, clock: systemClock, log: silentLog() })
@@ -42,8 +49,8 @@ async function processOn(file: string) {
   const writer = feedbackWriter({
     db,
     book,
-    settings: () => SETTINGS,
-    now: systemClock.now,
+    settings: () => settings,
+    now,
     monotonic: systemClock.monotonic,
   })
   return { db, book, writer }
@@ -65,6 +72,7 @@ const SUBJECTS: Subject[] = Array.from({ length: 24 }, (_, i) => ({
   tenantId: i % 3 === 0 ? 'two' : 'one',
   traceId: uuidv7(1_700_000_000_000 + i),
   sessionId: `session ${i % 5}`,
+  answeredMs: 1_700_000_000_000 + i,
   served:
     i % 8 === 7
       ? undefined
@@ -183,7 +191,13 @@ describe('the feedback writer', () => {
         const score = [1, 1, 0.5, 0][i % 4]!
         const failed = score === 0 ? i % 3 === 0 : i % 41 === 40
         await writer.append({
-          subject: { tenantId: 'one', traceId: uuidv7(), sessionId: `${i}`, served: { route, rung: 0, score } },
+          subject: {
+            tenantId: 'one',
+            traceId: uuidv7(),
+            sessionId: `${i}`,
+            answeredMs: i,
+            served: { route, rung: 0, score },
+          },
           given: { ref: 'x', gate_id: 'outcome', verdict: failed ? 'fail' : 'pass', reporter: 'ci' },
           feedbackId: uuidv7(),
           at: new Date(),
@@ -242,5 +256,66 @@ describe('the feedback writer', () => {
       a.db.close()
       b.db.close()
     })
+  })
+
+  it('counts an outcome for the certificate once its answer is old enough, in the order of answers, whatever is said when and where', async () => {
+    const delayed = { ...SETTINGS, feedbackDelayMs: 60_000 }
+    const route = { fingerprint: ROUTES[0]!, serve_threshold: null }
+    const step = fc.record({
+      waits: fc.integer({ min: 0, max: 40_000 }),
+      age: fc.integer({ min: 0, max: 90_000 }),
+      answer: fc.integer({ min: 0, max: 29 }),
+      verdict: fc.constantFrom<Verdict>('pass', 'pass', 'fail', 'abstain'),
+      reporter: fc.constantFrom('a', 'b'),
+      by: fc.integer({ min: 0, max: 1 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async steps => {
+        await inFolder(async file => {
+          let at = 1_700_000_000_000
+          const now = () => new Date(at)
+          const processes = [await processOn(file, delayed, now), await processOn(file, delayed, now)]
+          const words = new Map<string, { answeredMs: number; said: Map<string, Verdict> }>()
+          const turns = () => [...words.values()].map(({ answeredMs, said }) => ({ answeredMs, to: turnOfWords(said) }))
+          const check = async (writer: (typeof processes)[number], isOver: boolean) => {
+            await writer.book.refresh()
+            const mature = writer.book.get('one', route.fingerprint)?.kept.mature
+            if (mature?.upTo === undefined) return
+            const { upTo } = mature
+            const counted = turns().filter(one => one.to !== undefined && one.answeredMs <= upTo.answeredMs)
+            const failed = counted.filter(({ to }) => to === 'fail').length
+            expect(mature).toMatchObject({ outcomes: counted.length, failed })
+            if (isOver) expect(counted).toHaveLength(turns().filter(({ to }) => to !== undefined).length)
+            // No claim stands after so few outcomes, so nothing was capped or set back: a bet is the product of its factors.
+            const passes = counted.length - failed
+            for (const [i, stake] of [0.2, 0.4, 0.6, 0.8].entries()) {
+              const won = (1 + (stake / 0.9) * 0.1) ** passes * (1 - stake) ** failed
+              expect(mature.bets.answers.stakes[i]).toBeCloseTo(won, 8)
+            }
+          }
+          for (const { waits, age, answer, verdict, reporter, by } of steps) {
+            at += waits
+            const id = `answer ${answer}`
+            const known = words.get(id) ?? { answeredMs: at - age, said: new Map<string, Verdict>() }
+            words.set(id, known)
+            known.said.set(reporter, verdict)
+            const { answeredMs } = known
+            const served = { route, rung: 0, score: null }
+            await processes[by]!.writer.append({
+              subject: { tenantId: 'one', traceId: id, sessionId: id, answeredMs, served },
+              given: { ref: 'x', gate_id: 'outcome', verdict, reporter },
+              feedbackId: uuidv7(),
+              at: now(),
+            })
+            await check(processes[1 - by]!, false)
+          }
+          at += 60_000
+          await processes[0]!.writer.age()
+          await check(processes[1]!, true)
+          for (const { db } of processes) db.close()
+        })
+      }),
+      { numRuns: 25 },
+    )
   })
 })

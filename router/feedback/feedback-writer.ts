@@ -5,11 +5,11 @@ import { groupCommit } from '../../shared/sql/group-commit.ts'
 import type { FeedbackResult } from '../../shared/wire/router/feedback.ts'
 import { newStored } from '../calibrate/calibration.ts'
 import type { CalibrationCache } from '../calibrate/calibration-cache.ts'
-import type { Entry } from '../calibrate/calibration-store.ts'
+import { type Entry, readMatureness, routesWithMature } from '../calibrate/calibration-store.ts'
 import { PairWindow } from '../calibrate/pair-window.ts'
 import type { Calibration } from '../config/routing-config.ts'
 import { commitSettled, readKnown } from './feedback-store.ts'
-import { type Known, type Report, routeKey, type Settled, settle } from './settle.ts'
+import { type Known, type KnownCalibration, type Report, routeKey, type Settled, settle } from './settle.ts'
 
 export interface FeedbackWriterDeps {
   db: Db
@@ -33,6 +33,9 @@ const MAX_PENDING = 4096
 const GATHER_MS = 1
 const BUSY_MS = 10
 
+type RouteOf = Pick<Entry, 'tenantId' | 'routeFp'>
+type Learned = KnownCalibration & Pick<Entry, 'version'>
+
 /** The other end of a lot: what its reports came to, and the calibration after it. */
 export type Taken = Omit<FeedbackResult, 'serve_threshold'>
 
@@ -41,39 +44,35 @@ export type Taken = Omit<FeedbackResult, 'serve_threshold'>
  * holds only if no other writer moved a chain or a threshold that it was made from.
  */
 export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = portableSha256 }: FeedbackWriterDeps) {
-  async function attempt(reports: Report[]): Promise<Taken[]> {
+  async function attempt(reports: Report[], aged: readonly RouteOf[]): Promise<Taken[]> {
     const known = await readKnown(db, reports, book)
     const current = settings()
-    const calibrations = new Map<string, { entry: Entry; window: PairWindow }>()
+    const calibrations = new Map<string, Learned>()
     for (const { subject } of reports) await learn(subject.tenantId, routeOf(subject, known), current, calibrations)
-    const settled = settle(
-      reports,
-      {
-        ...known,
-        calibrations: new Map([...calibrations].map(([key, { entry, window }]) => [key, { kept: entry.kept, window }])),
-      },
-      { settings: current, sha256 },
-    )
-    if (settled.records.length > 0) await commit(settled, calibrations)
+    for (const { tenantId, routeFp } of aged) await learn(tenantId, routeFp, current, calibrations)
+    const settled = settle(reports, { ...known, calibrations }, { settings: current, sha256, aged })
+    if (settled.records.length > 0 || aged.length > 0) await commit(settled, calibrations)
     return settled.results
   }
 
   async function learn(
     tenantId: string,
     routeFp: string | undefined,
-    { window: size, ...rest }: Calibration,
-    into: Map<string, { entry: Entry; window: PairWindow }>,
+    current: Calibration,
+    into: Map<string, Learned>,
   ): Promise<void> {
     if (routeFp === undefined || into.has(routeKey(tenantId, routeFp))) return
-    const entry = book.toLearn(tenantId, routeFp)
-    const fresh = { tenantId, routeFp, version: 0, kept: newStored({ window: size, ...rest }) }
-    const window = entry === undefined ? new PairWindow(size) : await book.window(entry, size)
-    into.set(routeKey(tenantId, routeFp), { entry: entry ?? fresh, window })
+    const stored = book.toLearn(tenantId, routeFp)
+    const entry = stored ?? { tenantId, routeFp, version: 0, kept: newStored(current) }
+    const size = current.window
+    const window = stored === undefined ? new PairWindow(size) : await book.window(stored, size)
+    const matureness = await readMatureness(db, entry, current, now().getTime())
+    into.set(routeKey(tenantId, routeFp), { version: entry.version, kept: entry.kept, window, matureness })
   }
 
-  async function commit(settled: Settled, calibrations: ReadonlyMap<string, { entry: Entry }>): Promise<void> {
+  async function commit(settled: Settled, calibrations: ReadonlyMap<string, Learned>): Promise<void> {
     const changed = [...settled.calibrations].map(([key, { tenantId, routeFp, live }]) => {
-      const version = calibrations.get(key)?.entry.version ?? 0
+      const version = calibrations.get(key)?.version ?? 0
       return { live, entry: { tenantId, routeFp, version, kept: live.kept } }
     })
     const entries = changed.map(({ entry }) => entry)
@@ -81,10 +80,10 @@ export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = po
     for (const [i, { entry, live }] of changed.entries()) book.put({ ...entry, version: versions[i]! }, live.pairs)
   }
 
-  async function write(reports: Report[]): Promise<Taken[]> {
+  async function write(reports: Report[], aged: readonly RouteOf[] = []): Promise<Taken[]> {
     for (let tried = 1; ; tried++) {
       try {
-        return await attempt(reports)
+        return await attempt(reports, aged)
       } catch (error) {
         book.forget()
         // A refused lot left nothing. Most likely another process was first, and then the next try builds on what it wrote.
@@ -122,6 +121,11 @@ export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = po
         await gathering
       }
       return group.append(report)
+    },
+    /** Counts the outcomes of answers that are old enough by now, where no report comes that would. */
+    async age(): Promise<void> {
+      const aged = await routesWithMature(db, [...book.all()], settings(), now().getTime())
+      if (aged.length > 0) await write([], aged)
     },
     /** Takes no more reports and resolves when those taken are kept. */
     async close(): Promise<void> {

@@ -4,7 +4,13 @@ import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Feedback, FeedbackRecord, FeedbackResult, Verdict } from '../../shared/wire/router/feedback.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { type Live, liveCalibration, newStored, type StoredCalibration } from '../calibrate/calibration.ts'
+import {
+  type Live,
+  liveCalibration,
+  type Matureness,
+  newStored,
+  type StoredCalibration,
+} from '../calibrate/calibration.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
 import { PairWindow } from '../calibrate/pair-window.ts'
 import type { RouteRef } from '../calibrate/route-cache.ts'
@@ -37,13 +43,20 @@ export interface Known {
   /** By `traceKey`. */
   readonly tallies: ReadonlyMap<string, Tally>
   /** By `routeKey`. */
-  readonly calibrations: ReadonlyMap<string, { kept: StoredCalibration; window: PairWindow }>
+  readonly calibrations: ReadonlyMap<string, KnownCalibration>
+}
+
+export interface KnownCalibration {
+  readonly kept: StoredCalibration
+  readonly window: PairWindow
+  /** Undefined where it was not looked for. */
+  readonly matureness: Matureness | undefined
 }
 
 export interface Settled {
   readonly results: Omit<FeedbackResult, 'serve_threshold'>[]
   readonly records: FeedbackRecord[]
-  readonly tallies: ReadonlyMap<string, { subject: Subject; tally: Tally }>
+  readonly tallies: ReadonlyMap<string, { subject: Subject; session: string; tally: Tally }>
   readonly calibrations: ReadonlyMap<string, { tenantId: string; routeFp: string; live: Live }>
 }
 
@@ -57,16 +70,22 @@ export const routeKey = (tenantId: string, routeFp: string) => `${tenantId} ${ro
 export interface SettleOptions {
   settings: Calibration
   sha256: Sha256
+  /** Routes without a report whose answers have become mature. */
+  aged?: readonly { tenantId: string; routeFp: string }[]
 }
 
 /**
  * What a lot of reports comes to, in their order: rows of the chains, and thresholds and certificates after them. Nothing is changed
  * here that was given, so a lot whose commit was refused can be settled again on what the store holds by then.
  */
-export function settle(reports: readonly Report[], known: Known, { settings, sha256 }: SettleOptions): Settled {
+export function settle(
+  reports: readonly Report[],
+  known: Known,
+  { settings, sha256, aged = [] }: SettleOptions,
+): Settled {
   const heads = new Map<string, Sealed>()
   const words = new Map<string, FeedbackRecord>()
-  const tallies = new Map<string, { subject: Subject; tally: Tally }>()
+  const tallies = new Map<string, { subject: Subject; session: string; tally: Tally }>()
   const calibrations = new Map<string, { tenantId: string; routeFp: string; live: Live }>()
   const records: FeedbackRecord[] = []
 
@@ -80,12 +99,14 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
       stored?.window ?? new PairWindow(settings.window),
       settings,
     )
+    if (stored?.matureness) live.mature(stored.matureness)
     calibrations.set(key, { tenantId, routeFp, live })
     return live
   }
 
   function count(subject: Subject, before: Verdict | undefined, verdict: Verdict): void {
-    const { tenantId, traceId, served } = subject
+    const { tenantId, traceId, answeredMs, served } = subject
+    const session = sessionName(subject.sessionId, sha256)
     const key = traceKey(tenantId, traceId)
     const old = tallies.get(key)?.tally ?? known.tallies.get(key) ?? (served && firstTally(served))
     if (old === undefined) return
@@ -94,11 +115,12 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
     const ix = liveOf(tenantId, old.routeFp).apply({
       score: old.score,
       ix: old.ix,
-      session: sessionName(subject.sessionId, sha256),
+      answer: { answeredMs, traceId },
+      session,
       from: turnOf(old),
       to: turnOf(now),
     })
-    tallies.set(key, { subject, tally: { ...now, ix } })
+    tallies.set(key, { subject, session, tally: { ...now, ix } })
   }
 
   const results = reports.map(({ subject, given, feedbackId, at }): Settled['results'][number] => {
@@ -132,6 +154,7 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
     count(subject, last?.verdict, verdict)
     return { status: last ? 'updated' : 'recorded', feedback_id: feedbackId, ...result }
   })
+  for (const { tenantId, routeFp } of aged) liveOf(tenantId, routeFp)
   return { results, records, tallies, calibrations }
 }
 
@@ -150,6 +173,8 @@ export interface Subject {
   readonly tenantId: string
   readonly traceId: string
   readonly sessionId: string
+  /** When its call began. */
+  readonly answeredMs: number
   /** Undefined where an outcome moves no threshold: nothing was decided or served, or the route is no longer known. */
   readonly served: { readonly route: RouteRef; readonly rung: number; readonly score: number | null } | undefined
 }

@@ -10,6 +10,8 @@ import type { Calibration } from '../config/routing-config.ts'
 import { feedbackWriter } from './feedback-writer.ts'
 import { type SubmitDeps, submitFeedback } from './submit-feedback.ts'
 
+const AGE_EVERY_MS = 1000
+
 export interface KeepFeedbackDeps {
   db: Db
   clock: Clock
@@ -27,7 +29,19 @@ export async function keepFeedback(deps: KeepFeedbackDeps) {
   await book.refresh()
   const routes = routeCache(deps)
   const writer = feedbackWriter({ db, book, settings, now: clock.now, monotonic: clock.monotonic, sha256 })
+  let agedAt = Number.NEGATIVE_INFINITY
+
+  /** Counts what is old enough by now, for one who looks; a second later at the earliest it does so again. */
+  async function age(): Promise<void> {
+    if (clock.monotonic() - agedAt < AGE_EVERY_MS) return
+    agedAt = clock.monotonic()
+    await writer.age().catch((error: unknown) => {
+      deps.log.warn('outcomes that are old enough could not be counted for certificates; it is tried again', { error })
+    })
+  }
+
   return {
+    age,
     submit: submitFeedback({
       find: deps.find,
       routes,

@@ -32,10 +32,10 @@ export type SubmitFeedback = ReturnType<typeof submitFeedback>
  */
 export function submitFeedback(deps: SubmitDeps) {
   async function subjectOf(trace: UnsealedTrace): Promise<Subject> {
-    const { tenant_id: tenantId, trace_id: traceId, session_id: sessionId, route_ix, policy } = trace
+    const { tenant_id: tenantId, trace_id: traceId, session_id: sessionId, route_ix, policy, ts } = trace
     const answer = servedAnswer(trace)
     const route = answer && route_ix !== null ? await deps.routes.find(policy.config_hash, route_ix) : undefined
-    return { tenantId, traceId, sessionId, served: answer && route && { ...answer, route } }
+    return { tenantId, traceId, sessionId, answeredMs: Date.parse(ts), served: answer && route && { ...answer, route } }
   }
 
   /** `tenant` is the one whose traces the caller may know; undefined: of all. */

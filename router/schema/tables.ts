@@ -110,6 +110,8 @@ export const outcomes = table('outcomes', {
   score: text(),
   fails: integer().notNull(),
   passes: integer().notNull(),
+  answered_ms: integer(),
+  session: text(),
 })
 
 export const calibration = table('calibration', {

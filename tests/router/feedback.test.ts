@@ -196,6 +196,8 @@ describe('feedback', () => {
   })
 
   it('certifies after clean answers of 47 sessions, says what that means, shows it, and takes it back when answers speak against it', async () => {
+    await running.close()
+    await start({ rest: '[calibration]\nfeedback_delay_s = 0\n' })
     const state = async () =>
       capabilities.parse(await (await get('/v1/capabilities')).json()).calibration.map(({ state, n }) => [state, n])
     expect(await state()).toEqual([['not_certified', 0]])
@@ -218,6 +220,24 @@ describe('feedback', () => {
     for (let i = 0; i < 2; i++) await report(outcome((await ask()).traceId, 'incorrect'))
     expect(await state()).toEqual([['not_certified', 59]])
     expect(await gauge('router_route_certified')).toBe(0)
+  })
+
+  it('counts outcomes for a certificate once their answers are old enough, also where no report follows, and says so before', async () => {
+    await running.close()
+    await start({ rest: '[calibration]\nfeedback_delay_s = 1\n' })
+    const state = async () => capabilities.parse(await (await get('/v1/capabilities')).json()).calibration[0]
+    const answers = await Promise.all(Array.from({ length: 47 }, (_, i) => ask({ 'x-router-session': `session ${i}` })))
+    for (const { traceId } of answers) await report(outcome(traceId, 'correct'))
+    const before = await state()
+    expect(before).toMatchObject({ state: 'not_certified', reported: 47, feedback_delay_s: 1 })
+    expect(before?.counted).toBeLessThan(47)
+    expect(before?.note).toMatch(
+      /^\d+ of 47 reported outcomes count for a certificate so far: each counts once its answer is 1 second old/,
+    )
+    expect(before?.claim).toMatch(/and failures are reported within 1 second$/)
+    await eventually(async () => expect(await state()).toMatchObject({ state: 'certified', counted: 47 }))
+    expect((await state())?.note).toBeUndefined()
+    await eventually(async () => expect(await gauge('router_route_certified')).toBe(1))
   })
 
   it('says what it takes', async () => {

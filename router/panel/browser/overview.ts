@@ -193,7 +193,7 @@ export function calibrationView(states: readonly CalibrationState[]): HTMLElemen
   return [
     table('Calibration by route', ['Route', 'Tenant', 'State', { num: 'n' }, { num: 'Threshold' }, 'Method'], rows),
     hint(
-      'n of m: the reported outcomes, and the fewest that can certify a route if none of them failed and each is of another session. ' +
+      'n of m: the outcomes that count so far, and the fewest that can certify a route if none of them failed and each is of another session. ' +
         'Outcomes of one session are as much evidence as one outcome.',
     ),
     ...notes(states),
@@ -207,12 +207,12 @@ function notes(states: readonly CalibrationState[]): HTMLElement[] {
   return [...claims, ...new Set(noted)].map(hint)
 }
 
-function certificate({ state, reported, fewest, sessions }: CalibrationState): HTMLElement {
+function certificate({ state, reported, counted, fewest, sessions }: CalibrationState): HTMLElement {
   if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
   if (state === 'off') return el('span', {}, `off (${many(reported, 'outcome')})`)
-  const least = reported < fewest ? count(fewest) : `more than ${count(fewest)}`
-  const from = reported > sessions && sessions < fewest ? ` from ${many(sessions, 'session')}` : ''
-  const words = `not certified (${count(reported)} of ${least}${from})`
+  const least = counted < fewest ? count(fewest) : `more than ${count(fewest)}`
+  const from = counted > sessions && sessions < fewest ? ` from ${many(sessions, 'session')}` : ''
+  const words = `not certified (${count(counted)} of ${least}${from})`
   return el('strong', { class: 'warn' }, words)
 }
 

@@ -21,6 +21,10 @@ export const calibrationState = named(
     /** Served answers with an outcome, scored or not, best attempts included, and the failures of them. */
     reported: count,
     failed: count,
+    /** Outcomes that count for a certificate: those of answers that are `feedback_delay_s` old. */
+    counted: count,
+    /** How long after an answer its failure may still be reported. */
+    feedback_delay_s: count,
     /** Sessions that were reported on since the evidence for a certificate began; each is as much of it as one outcome. */
     sessions: count,
     /** The fewest outcomes that can certify a route, if none of them is a failure and each is of another session. */
