@@ -26,6 +26,7 @@ import { poolCredentials } from './credentials/pool-credentials.ts'
 import type { GatewayDeps, NodeGateway } from './gateway/gateway.ts'
 import { type TunnelTimes, tunnelTimes } from './gateway/timeouts.ts'
 import type { TunnelEndpoint } from './gateway/well-known-route.ts'
+import type { SiblingPeers } from './peers/peer-client.ts'
 import type { ReachableNodes } from './peers/reachable-nodes.ts'
 import { enrolment } from './registry/enrolment.ts'
 import { provenBackends } from './registry/node.ts'
@@ -34,22 +35,21 @@ import { type NodeStore, nodeStore } from './registry/store.ts'
 import { acceptTakeover } from './runs/accept-takeover.ts'
 import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
 import { assignFrames } from './runs/assign-frames.ts'
-import { dispatcher } from './runs/dispatcher.ts'
-import { cancellingChildren, ending, overRuns } from './runs/end-remote-run.ts'
+import { afterRefusal, dispatcher } from './runs/dispatcher.ts'
+import { endMissingRuns, endRemoteRuns, overRuns } from './runs/end-remote-run.ts'
 import { commandTarget } from './runs/fallback-node.ts'
 import { nodeLoads } from './runs/node-loads.ts'
 import { namesPool, type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
 import { remoteApprovals } from './runs/remote-approvals.ts'
 import { remoteBudgets } from './runs/remote-budgets.ts'
-import { remoteReads } from './runs/remote-reads.ts'
-import { remoteRequests } from './runs/remote-requests.ts'
+import { type RemoteReads, remoteReads, remoteRequests } from './runs/remote-reads.ts'
 import { type RemoteRunStore, remoteRunStore } from './runs/remote-run-store.ts'
 import { remoteSubagents } from './runs/remote-subagents.ts'
 import { scheduleInputs } from './runs/schedule-inputs.ts'
 import { signalAad, textsAad } from './sealed-payloads.ts'
 import { relayDeltas } from './sessions/relay-deltas.ts'
 import { type RemoteSessions, remoteSessions } from './sessions/remote-sessions.ts'
-import { absences, type NodeSweepDeps, sweepNodes } from './sweep.ts'
+import { absences, nodeSweeps } from './sweep.ts'
 
 export interface NodesOptions {
   db: Db
@@ -83,9 +83,6 @@ export interface NodesOptions {
 }
 
 const decoder = new TextDecoder()
-const SWEEP_MS = 5_000
-/** So often a run is offered to nodes that refuse it. */
-const MOST_OFFERS = 5
 
 export type Nodes = ReturnType<typeof assembleNodes>
 
@@ -114,35 +111,10 @@ export function assembleNodes(options: NodesOptions) {
   const { reachableNodes } = among
   const data = remoteReads(reachableNodes, store)
   const credentials = poolCredentials({ db, nodes: store, reachableNodes, now, redact: log.redact.opened })
-  const dropped = metrics.counter(
-    'waybill_tunnel_frames_dropped_total',
-    'Frames of nodes that were not taken, by reason.',
-  )
-  const setAside = metrics.counter(
-    'waybill_remote_runs_set_aside_total',
-    'Runs that nodes elsewhere have set aside: the process of their node ended whenever it took them up.',
-    [{}],
-  )
-  const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.', [{}])
-  const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
+  const counts = nodeMetrics(metrics)
   const siblings = options.peer?.siblings
-  let isEngaged = false
-  const engaged = () => isEngaged || siblings?.engaged() === true
-  const engage = () => {
-    isEngaged = true
-    siblings?.engage()
-  }
-  let want: (() => unknown) | undefined
-  let isWanted = false
-  const wanted = async () => {
-    isWanted = true
-    // Before the token is in anyone's hands, whichever process a node then enrols at.
-    if (siblings) engage()
-    await want?.()
-  }
+  const { engaged, engage, wanted, whenWanted, setKnown } = engagement(siblings)
   let endpoint: TunnelEndpoint | undefined
-  let timer: ReturnType<typeof setInterval> | undefined
-  let sweeping: Promise<void> | undefined
 
   const sessions = remoteSessions({ db, remote, nodes: store, reachableNodes, data, engaged })
   const talk = relayDeltas({
@@ -164,26 +136,18 @@ export function assembleNodes(options: NodesOptions) {
     watched: options.watched,
   }
   /** What is decided from what stands about a run and then written; one after the other. */
-  let last: Promise<unknown> = Promise.resolve()
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
-  const endNow = ending({
+  const { inTurn, idle } = turns()
+  let ownRuns: RunStore | undefined
+  const { end, cancelChildren } = endRemoteRuns({
     ...shared,
     remote,
     nodes: store,
     wakeNode: reachableNodes.wake,
     commandTarget: commandTarget(reachableNodes, store),
+    inTurn,
+    children: id => ownRuns!.children(id),
+    log,
   })
-  const end: typeof endNow = async (id, how) => {
-    const done = await inTurn(() => endNow(id, how))
-    if (done && how.status === 'failed') void cancelChildren(id)
-    return done
-  }
-  let ownRuns: RunStore | undefined
-  const cancelChildren = cancellingChildren({ children: id => ownRuns!.children(id), end, log })
   const loads = nodeLoads(links, now)
   const frameOf = assignFrames({ versionOf: options.versionOf, sealTo: options.curveKeys.sealTo })
   const offering = dispatcher({ db, log, now, links, loads, remote, nodes: store, frameOf })
@@ -208,26 +172,17 @@ export function assembleNodes(options: NodesOptions) {
     ...shared,
     store: remote,
     log,
-    dropped,
+    dropped: counts.dropped,
     freed: loads.ended,
     setAside(runId, nodeId) {
-      setAside.add(1)
+      counts.setAside.add(1)
       log.error(
         'a run is set aside, since the process of its node ended whenever it was taken up: send it the signal "resume", or cancel it',
         { runId, nodeId },
       )
     },
     failed: ({ id }) => void cancelChildren(id),
-    requeued(nodeId, { id: runId, epoch: tries, pinned }) {
-      log.info('a node refused a run', { nodeId, runId })
-      const link = links.get(nodeId)
-      if (link) link.restingUntilMs = now().getTime() + 1000
-      if (tries < MOST_OFFERS && pinned === undefined) return
-      const message = pinned
-        ? 'the node that has the journal it begins with refused it: the run it was forked from may be gone'
-        : `nodes of its pool refused it ${tries} times: their logs say why`
-      void end(runId, { status: 'failed', code: 'node_unavailable', message })
-    },
+    requeued: afterRefusal({ links, now, end, log }),
   })
 
   const enrolling = enrolment({
@@ -236,14 +191,15 @@ export function assembleNodes(options: NodesOptions) {
     poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
   })
 
-  const gatewayDeps: GatewayDeps = {
+  const endMissing = endMissingRuns({ remote, end, log })
+  const gateway = lateGateway({
     store,
     links,
     clock,
     log,
     times,
     newId,
-    reconnects,
+    reconnects: counts.reconnects,
     enrolment: {
       ...enrolling,
       async enrol(request) {
@@ -259,19 +215,7 @@ export function assembleNodes(options: NodesOptions) {
     over: overRuns({ db, remote, nodes: store, end, log }),
     async arrived(link, held, fresh) {
       engage()
-      if (fresh) {
-        const has = new Set(held.map(({ runId }) => runId))
-        for (const run of await remote.openOn(link.nodeId)) {
-          if (run.state === 'offered' || has.has(run.id)) continue
-          log.error('a node came back without a run that it had taken', { nodeId: link.nodeId, runId: run.id })
-          await end(run.id, {
-            status: 'failed',
-            code: 'node_lost',
-            final: true,
-            message: 'its node came back without it: the store of the node is not the one it had',
-          })
-        }
-      }
+      if (fresh) await endMissing(link.nodeId, held)
       offering.wake()
     },
     heard: () => offering.wake(),
@@ -279,11 +223,13 @@ export function assembleNodes(options: NodesOptions) {
     asked: remoteBudgets({ remote, grant: options.grant, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
-  }
-  const gateway = lateGateway(gatewayDeps)
+  })
 
-  const sweepDeps: NodeSweepDeps = {
+  const sweeps = nodeSweeps({
     db,
+    log,
+    engaged,
+    swept: offering.wake,
     store,
     remote,
     reachableNodes,
@@ -296,8 +242,8 @@ export function assembleNodes(options: NodesOptions) {
     lostMs: times.lostMs,
     dispatchMs,
     lostAfterMs,
-    standing,
-  }
+    standing: counts.standing,
+  })
 
   return {
     gateway,
@@ -322,11 +268,7 @@ export function assembleNodes(options: NodesOptions) {
       endpoint: () => endpoint,
       wanted,
     },
-    /** Calls back once a node is announced, or at once where there are some; the announcement waits for what it answers. */
-    whenWanted(listen: () => unknown): void {
-      want = listen
-      if (isWanted) void listen()
-    },
+    whenWanted,
     /** The host listens for nodes from now on. */
     listening(at: TunnelEndpoint): void {
       endpoint = at
@@ -379,52 +321,86 @@ export function assembleNodes(options: NodesOptions) {
       sha256: options.sha256,
     }),
 
-    async unsealed(version: VersionRow): Promise<VersionRow> {
-      const { sealed, tenantId, versionId } = version
-      if (sealed === undefined) return version
-      return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
-    },
+    unsealed: (version: VersionRow) => unsealed(data, version),
 
     deleting,
 
-    /** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
-    async backendsOf(tenantId: string): Promise<NodeBackends[]> {
-      const there = engaged() ? await store.enrolled(tenantId) : []
-      return [
-        ...(embedded.on ? [{ id: await embedded.id(), backends: embedded.backends }] : []),
-        ...there.map(node => ({ id: node.id, backends: provenBackends(node) })),
-      ]
-    },
+    backendsOf: backendsFor({ store, embedded, engaged }),
 
     async start({ timers }: { timers: boolean }): Promise<void> {
       const known = !embedded.on || (await remote.any())
       // Nodes may enrol elsewhere at any time; processes of one service say so.
-      isEngaged = known || (options.peer !== undefined && siblings === undefined)
+      setKnown(known || (options.peer !== undefined && siblings === undefined))
       if (known || (await store.announced())) void wanted()
-      if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
+      if (timers) sweeps.start()
     },
-    /** Never two at a time. */
-    sweep(): Promise<void> {
-      if (!engaged()) return Promise.resolve()
-      sweeping ??= sweepNodes(sweepDeps)
-        .then(() => offering.wake())
-        .catch(error => log.error('the sweep of nodes failed', { error }))
-        .finally(() => {
-          sweeping = undefined
-        })
-      return sweeping
-    },
+    sweep: sweeps.now,
     async close(): Promise<void> {
-      clearInterval(timer)
-      await sweeping
+      await sweeps.close()
       among.leave()
       await gateway.close()
       await offering.idle()
       await dispatching.idle()
       await among.close()
-      await last
+      await idle()
       await talk.idle()
     },
+  }
+}
+
+function nodeMetrics(metrics: Metrics) {
+  return {
+    dropped: metrics.counter('waybill_tunnel_frames_dropped_total', 'Frames of nodes that were not taken, by reason.'),
+    setAside: metrics.counter(
+      'waybill_remote_runs_set_aside_total',
+      'Runs that nodes elsewhere have set aside: the process of their node ended whenever it took them up.',
+      [{}],
+    ),
+    reconnects: metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.', [{}]),
+    standing: metrics.gauge('waybill_nodes', 'Nodes by how they stand.'),
+  }
+}
+
+/** Whether there are nodes at all, which processes of one service tell each other, and what opens the tunnel for the first of them. */
+function engagement(siblings: SiblingPeers | undefined) {
+  let isEngaged = false
+  let isWanted = false
+  let open: (() => unknown) | undefined
+  const engage = () => {
+    isEngaged = true
+    siblings?.engage()
+  }
+  return {
+    engaged: () => isEngaged || siblings?.engaged() === true,
+    engage,
+    /** What the store says of nodes as the process starts. */
+    setKnown(known: boolean): void {
+      isEngaged = known
+    },
+    /** A node is announced, or there are some. */
+    async wanted(): Promise<void> {
+      isWanted = true
+      // Before the token is in anyone's hands, whichever process a node then enrols at.
+      if (siblings) engage()
+      await open?.()
+    },
+    /** Calls back once a node is announced, or at once where there are some; the announcement waits for what it answers. */
+    whenWanted(listen: () => unknown): void {
+      open = listen
+      if (isWanted) void listen()
+    },
+  }
+}
+
+function turns() {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    inTurn<T>(work: () => Promise<T>): Promise<T> {
+      const mine = last.then(work, work)
+      last = mine.catch(() => undefined)
+      return mine
+    },
+    idle: () => last,
   }
 }
 
@@ -478,6 +454,19 @@ async function holdSession(
   return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
 }
 
+type BackendsDeps = Pick<NodesOptions, 'embedded'> & { store: NodeStore; engaged: () => boolean }
+
+/** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
+function backendsFor({ store, embedded, engaged }: BackendsDeps) {
+  return async (tenantId: string): Promise<NodeBackends[]> => {
+    const there = engaged() ? await store.enrolled(tenantId) : []
+    return [
+      ...(embedded.on ? [{ id: await embedded.id(), backends: embedded.backends }] : []),
+      ...there.map(node => ({ id: node.id, backends: provenBackends(node) })),
+    ]
+  }
+}
+
 interface SignalDeps {
   db: Db
   remote: RemoteRunStore
@@ -514,6 +503,12 @@ function sealTextsFor(store: NodeStore, embeddedOn: boolean): SealTexts {
     if (poolKey === undefined) return undefined
     return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsAad(versionId)) }
   }
+}
+
+async function unsealed(data: Pick<RemoteReads, 'texts'>, version: VersionRow): Promise<VersionRow> {
+  const { sealed, tenantId, versionId } = version
+  if (sealed === undefined) return version
+  return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
 }
 
 /** For the transaction that deletes an agent. */

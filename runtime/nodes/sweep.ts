@@ -1,3 +1,4 @@
+import type { Log } from '../../shared/log/log.ts'
 import type { Gauge } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -12,7 +13,7 @@ import type { RemoteRunCut } from './runs/end-remote-run.ts'
 import { fallbackNode } from './runs/fallback-node.ts'
 import type { RemoteRunStore } from './runs/remote-run-store.ts'
 
-export interface NodeSweepDeps {
+interface NodeSweepDeps {
   db: Db
   store: NodeStore
   remote: RemoteRunStore
@@ -31,10 +32,42 @@ export interface NodeSweepDeps {
   standing: Pick<Gauge, 'set'>
 }
 
+const SWEEP_MS = 5_000
 const SWEPT = 200
 
+/** Sweeps one at a time, while there are nodes. */
+export function nodeSweeps({
+  log,
+  engaged,
+  swept,
+  ...deps
+}: NodeSweepDeps & { log: Pick<Log, 'error'>; engaged: () => boolean; swept: () => void }) {
+  let timer: ReturnType<typeof setInterval> | undefined
+  let sweeping: Promise<void> | undefined
+  const now = (): Promise<void> => {
+    if (!engaged()) return Promise.resolve()
+    sweeping ??= sweepNodes(deps)
+      .then(swept)
+      .catch(error => log.error('the sweep of nodes failed', { error }))
+      .finally(() => {
+        sweeping = undefined
+      })
+    return sweeping
+  }
+  return {
+    now,
+    start(): void {
+      timer = setInterval(() => void now(), SWEEP_MS)
+    },
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await sweeping
+    },
+  }
+}
+
 /** What no event reports: deadlines, deleted agents, nodes that stay away. */
-export async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
+async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
   const { store, remote, links, end, now, absentMs, lostMs, lostAfterMs, standing } = deps
   const nowMs = now().getTime()
   for (const run of await remote.ending(SWEPT)) {

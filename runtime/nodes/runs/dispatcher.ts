@@ -5,6 +5,7 @@ import { isolationValues } from '../../../shared/wire/runtime/isolation.ts'
 import { type NodeLink, type NodeLinks, takes } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import type { AssignFrames } from './assign-frames.ts'
+import type { RemoteRunCut } from './end-remote-run.ts'
 import type { NodeLoads } from './node-loads.ts'
 import type { RemoteRun } from './remote-run.ts'
 import type { RemoteRunStore } from './remote-run-store.ts'
@@ -21,6 +22,8 @@ export interface DispatcherDeps {
 }
 
 const CHUNK = 64
+/** So often a run is offered to nodes that refuse it. */
+const MOST_OFFERS = 5
 
 /** Hands queued runs to nodes that are connected, able and not full; the least busy first. */
 export function dispatcher({ db, log, now, links, loads, remote, nodes, frameOf }: DispatcherDeps) {
@@ -68,4 +71,25 @@ export function dispatcher({ db, log, now, links, loads, remote, nodes, frameOf 
   }
 
   return coalesced(once, error => log.error('runs could not be handed to nodes', { error }))
+}
+
+interface AfterRefusalDeps {
+  links: Pick<NodeLinks, 'get'>
+  now: () => Date
+  end: (id: string, how: RemoteRunCut) => Promise<boolean>
+  log: Pick<Log, 'info'>
+}
+
+/** A node that refuses a run rests for a moment; a run that no other node can take, or that many have refused, ends. */
+export function afterRefusal({ links, now, end, log }: AfterRefusalDeps) {
+  return (nodeId: string, { id: runId, epoch: tries, pinned }: Pick<RemoteRun, 'id' | 'epoch' | 'pinned'>): void => {
+    log.info('a node refused a run', { nodeId, runId })
+    const link = links.get(nodeId)
+    if (link) link.restingUntilMs = now().getTime() + 1000
+    if (tries < MOST_OFFERS && pinned === undefined) return
+    const message = pinned
+      ? 'the node that has the journal it begins with refused it: the run it was forked from may be gone'
+      : `nodes of its pool refused it ${tries} times: their logs say why`
+    void end(runId, { status: 'failed', code: 'node_unavailable', message })
+  }
 }

@@ -11,7 +11,7 @@ import type { CommandTarget } from './fallback-node.ts'
 import type { RemoteRun } from './remote-run.ts'
 import { isMoved, type RemoteRunStore } from './remote-run-store.ts'
 
-export interface EndRemoteRunDeps
+interface EndRemoteRunDeps
   extends Pick<ApplyReportsDeps, 'signRemoteRun' | 'enqueueEvent' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
   db: Db
   remote: RemoteRunStore
@@ -29,11 +29,44 @@ export interface RemoteRunCut {
   final?: boolean
 }
 
+interface EndRemoteRunsDeps extends EndRemoteRunDeps {
+  /** One decision about runs after the other. */
+  inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** The open runs that a run has called. */
+  children: (parentId: string) => Promise<string[]>
+  log: Pick<Log, 'warn'>
+}
+
+/** Ends runs, and with one that failed the open runs that it called. */
+export function endRemoteRuns({ inTurn, children, log, ...deps }: EndRemoteRunsDeps) {
+  const endNow = ending(deps)
+
+  async function end(id: string, how: RemoteRunCut): Promise<boolean> {
+    const done = await inTurn(() => endNow(id, how))
+    if (done && how.status === 'failed') void cancelChildren(id)
+    return done
+  }
+
+  /** And theirs; it never throws. */
+  async function cancelChildren(parentId: string): Promise<void> {
+    try {
+      for (const id of await children(parentId)) {
+        await end(id, { status: 'cancelled' })
+        await cancelChildren(id)
+      }
+    } catch (error) {
+      log.warn('the child runs of a failed run could not be cancelled: cancel them', { error, runId: parentId })
+    }
+  }
+
+  return { end, cancelChildren }
+}
+
 /**
  * Ends a run by the decision of the control plane. That is final at once; a node that has the run gets it, however long it is away,
  * and its journal's head, and with it the receipt, is known when it has answered (docs/spec/runtime.md §14).
  */
-export function ending({
+function ending({
   db,
   remote,
   nodes,
@@ -185,23 +218,25 @@ export function overRuns({ db, remote, nodes, end, log }: OverRunsDeps) {
   }
 }
 
-interface CancellingChildrenDeps {
-  /** The open runs that a run has called. */
-  children: (parentId: string) => Promise<string[]>
+interface EndMissingDeps {
+  remote: Pick<RemoteRunStore, 'openOn'>
   end: (id: string, how: RemoteRunCut) => Promise<boolean>
-  log: Pick<Log, 'warn'>
+  log: Pick<Log, 'error'>
 }
 
-/** Cancels the open child runs of a run that failed, and theirs; it never throws. */
-export function cancellingChildren({ children, end, log }: CancellingChildrenDeps) {
-  return async function cancelChildren(parentId: string): Promise<void> {
-    try {
-      for (const id of await children(parentId)) {
-        await end(id, { status: 'cancelled' })
-        await cancelChildren(id)
-      }
-    } catch (error) {
-      log.warn('the child runs of a failed run could not be cancelled: cancel them', { error, runId: parentId })
+/** Ends the runs that a node had taken and came back without. */
+export function endMissingRuns({ remote, end, log }: EndMissingDeps) {
+  return async (nodeId: string, held: readonly Pick<Held, 'runId'>[]): Promise<void> => {
+    const has = new Set(held.map(({ runId }) => runId))
+    for (const run of await remote.openOn(nodeId)) {
+      if (run.state === 'offered' || has.has(run.id)) continue
+      log.error('a node came back without a run that it had taken', { nodeId, runId: run.id })
+      await end(run.id, {
+        status: 'failed',
+        code: 'node_lost',
+        final: true,
+        message: 'its node came back without it: the store of the node is not the one it had',
+      })
     }
   }
 }

@@ -23,7 +23,7 @@ import { cancelFrame } from './end-remote-run.ts'
 import { commandTarget } from './fallback-node.ts'
 import type { NodeLoads } from './node-loads.ts'
 import { type Placement, type PlacementFacts, place, placeNear } from './placement.ts'
-import type { remoteReads } from './remote-reads.ts'
+import type { RemoteReads } from './remote-reads.ts'
 import { offline, withData } from './remote-reads.ts'
 import type { RemoteRun, RunPlace } from './remote-run.ts'
 import type { NewRemoteRun, RemoteRunStore } from './remote-run-store.ts'
@@ -33,7 +33,7 @@ export interface PlacedRunsDeps {
   remote: RemoteRunStore
   nodes: NodeStore
   reachableNodes: ReachableNodes
-  data: ReturnType<typeof remoteReads>
+  data: RemoteReads
   end: (id: string, end: RemoteRunCut) => Promise<boolean>
   dispatch: () => void
   links: Pick<NodeLinks, 'of'>

@@ -6,7 +6,7 @@ import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { decisionAad } from '../sealed-payloads.ts'
 import { commandTarget } from './fallback-node.ts'
-import type { remoteReads } from './remote-reads.ts'
+import type { RemoteReads } from './remote-reads.ts'
 import { offline } from './remote-reads.ts'
 import type { RemoteRun } from './remote-run.ts'
 
@@ -14,7 +14,7 @@ export interface RemoteApprovalsDeps {
   db: Db
   nodes: NodeStore
   reachableNodes: ReachableNodes
-  data: ReturnType<typeof remoteReads>
+  data: RemoteReads
   remoteRunOf: (runId: string) => Promise<RemoteRun | undefined>
 }
 

@@ -6,6 +6,7 @@ import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { StepRequest } from '../../../shared/wire/runtime/step-request.ts'
 import type { ManifestTexts, SealedTexts } from '../../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../../execution/journal/event.ts'
+import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { ReadAsked } from '../registry/node-link.ts'
@@ -19,6 +20,8 @@ const MOST_EVENTS = 500
 
 export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
+
+export type RemoteReads = ReturnType<typeof remoteReads>
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
 export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing'>) {
@@ -114,6 +117,20 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
         if (answer?.status === 200) return answer.body
       }
       return undefined
+    },
+  }
+}
+
+/** What model steps sent, where some of the runs are on nodes: their node rebuilds it, and nothing of it stays here. */
+export function remoteRequests(
+  own: RequestsOfSteps,
+  data: Pick<RemoteReads, 'request'>,
+  remoteRunOf: (id: string) => Promise<RemoteRun | undefined>,
+): RequestsOfSteps {
+  return {
+    async of(runId, stepId, before) {
+      const remote = await remoteRunOf(runId)
+      return remote ? data.request(remote, stepId, before) : own.of(runId, stepId, before)
     },
   }
 }

@@ -9,7 +9,7 @@ import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeLink } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { commandTarget, fallbackNode } from '../runs/fallback-node.ts'
-import type { remoteReads } from '../runs/remote-reads.ts'
+import type { RemoteReads } from '../runs/remote-reads.ts'
 import { offline } from '../runs/remote-reads.ts'
 import type { RemoteRunStore } from '../runs/remote-run-store.ts'
 
@@ -26,7 +26,7 @@ export interface RemoteSessionsDeps {
   remote: RemoteRunStore
   nodes: Pick<NodeStore, 'frame' | 'sharing'>
   reachableNodes: ReachableNodes
-  data: ReturnType<typeof remoteReads>
+  data: RemoteReads
   engaged: () => boolean
 }
 
