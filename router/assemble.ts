@@ -18,8 +18,7 @@ import { auditReads, traceFinder } from './audit/reads.ts'
 import { traceFeed } from './audit/tail.ts'
 import { OPEN_ACCESS } from './auth/access.ts'
 import { createCallers } from './auth/callers.ts'
-import { budgetLedger } from './budget/ledger.ts'
-import { spentStore } from './budget/spent-store.ts'
+import { savedLedger, spentStore } from './budget/spent-store.ts'
 import { answerCache } from './cache/answer-cache.ts'
 import { reportsElsewhere } from './cache/reports-elsewhere.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
@@ -46,8 +45,6 @@ import { keepShadows } from './shadow/shadows.ts'
 import { promptSalt } from './traces/salt.ts'
 import { fetchTransport } from './upstream/fetch-transport.ts'
 
-const SAVE_SPENT_MS = 1000
-
 export type Parts = Awaited<ReturnType<typeof assemble>>
 
 interface Lifecycle {
@@ -64,24 +61,8 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   if (db !== undefined) await migrate(db, 'router', routerSteps)
   const hashing: Hashing = { sha256, salt: await saltOf(options, log) }
 
-  let prices: ReturnType<typeof loadBuiltinPrices> | undefined
-  let builtin: BuiltinPrices = { find: () => undefined }
-  const builtinPrices = () =>
-    (prices ??= loadBuiltinPrices().then(loaded => {
-      builtin = loaded
-      return loaded
-    }))
-  const activateConfig = async (source: ConfigSource): Promise<ActiveConfig> =>
-    activate(source, {
-      ...(options.configFile !== undefined && { file: options.configFile }),
-      ...(options.readFile && { readFile: options.readFile }),
-      env,
-      // An empty config names no model, so nothing would be looked up.
-      builtinPrices: source === '' ? { find: () => undefined } : await builtinPrices(),
-      hostHasProcesses: options.gates?.runProcess !== undefined,
-      functions: Object.keys(options.gates?.functions ?? {}),
-      gateHost: options.gates ?? {},
-    })
+  const prices = latePrices()
+  const activateConfig = configReader(options, prices)
   const holder = configHolder(await activateConfig(options.config ?? ''), log)
   const calibrating = calibrationMetrics(metrics)
 
@@ -95,7 +76,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       metrics,
       sha256,
       hashing,
-      builtinPrices,
+      builtinPrices: prices.load,
       store: holder.get().config.store,
       settings: () => {
         const { pricing, configHash, priceTableHash } = holder.get().config
@@ -103,23 +84,9 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
     }))
   const shards = others?.shards
-  const own = db && auditReads(db)
-  // Who sees all tenants sees those of every shard.
-  const reads =
-    own && ((tenant: string | undefined) => (tenant === undefined && shards ? auditReads(...shards.stores()) : own))
+  const { own, reads, findTrace, findOwn } = traceLookups({ db, receipts, others })
   const feed = db && traceFeed(db, shards?.answering)
   const written = db && receipts?.write ? forwardingDb(db, { write: receipts.write }) : db
-  const made = async () => void (await Promise.all([receipts?.made(), others?.made()]))
-  const findTrace = traceFinder({
-    reads,
-    pending: async (id, tenant) => (await receipts?.find(id, tenant)) ?? others?.find(id, tenant),
-    made,
-  })
-  // A report goes to the store of its trace.
-  const findOwn =
-    own && shards
-      ? traceFinder({ reads: () => own, pending: async (id, tenant) => receipts?.find(id, tenant), made })
-      : findTrace
   const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
   const hearReports = db ? await reportsElsewhere({ db, clock, log, wrong: answers.retract }) : () => Promise.resolve()
   const settings = () => holder.get().config.calibration
@@ -139,23 +106,9 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     }))
   await feedback?.routes.remember(holder.get().config)
   const calibration = calibrationReads(feedback, () => holder.get().config)
-  let saving: ReturnType<typeof setTimeout> | undefined
-  const saveSoon = () => {
-    if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
-  }
-  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
   const spent = written && spentStore(written)
-  if (spent && !others) ledger.load(await spent.totals())
-  const saveSpent = async () => {
-    clearTimeout(saving)
-    saving = undefined
-    const rows = ledger.takeUnsaved()
-    await spent?.add(rows, clock.now()).catch((error: unknown) => {
-      ledger.returnUnsaved(rows)
-      log.error('spent budgets could not be stored; it is tried again', { error })
-    })
-  }
-
+  const budgets = savedLedger({ clock, log, store: spent })
+  if (spent && !others) budgets.ledger.load(await spent.totals())
   const learning = await keepLearning({ db: written, log, sha256, secret: hashing.salt })
   const shadows = await keepShadows({
     db: written,
@@ -178,7 +131,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const { tenantId = 'default', access = OPEN_ACCESS } = options
   const held = heldResponses(clock.monotonic, sha256)
   const shared = {
-    ledger: others?.budgets ?? ledger,
+    ledger: others?.budgets ?? budgets.ledger,
     breakers: breakers(clock, breakerLines(log.target('router.policy'), clock)),
     sessions: sessions(clock.monotonic),
     held: others?.held(held) ?? held,
@@ -214,7 +167,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     },
     clock,
     newId: uuidv7,
-    builtinPrices,
+    builtinPrices: prices.load,
     record: receipts?.observed,
     hashing,
     durable: options.receiptStorage?.durable ?? false,
@@ -231,7 +184,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       config,
       gates,
       priceOf: (provider, model) =>
-        findPrice(config.pricing, builtin, {
+        findPrice(config.pricing, prices.loaded(), {
           provider,
           dialect: config.providers[provider]?.dialect ?? 'chat',
           names: [model],
@@ -323,7 +276,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       await shadows.settled()
       await receipts?.kept?.()
       await learning.settled()
-      if (saving !== undefined) await saveSpent()
+      await budgets.settled()
     },
     async close() {
       await probes.close()
@@ -331,13 +284,72 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       // What is still on its way ends here, and has cost something and leaves a receipt.
       await transport.close()
       await new Promise<void>(nextTurn)
-      await saveSpent()
+      await budgets.close()
       await learning.close()
       await feedback?.close()
       await receipts?.close()
       others?.last(await live.text().catch(() => metrics.text()))
     },
   }
+}
+
+const NO_PRICES: BuiltinPrices = { find: () => undefined }
+
+/** The prices of the package, which are loaded when a config first names a model. */
+function latePrices() {
+  let loading: ReturnType<typeof loadBuiltinPrices> | undefined
+  let loaded = NO_PRICES
+  return {
+    load: () =>
+      (loading ??= loadBuiltinPrices().then(table => {
+        loaded = table
+        return table
+      })),
+    loaded: () => loaded,
+  }
+}
+
+/** Reads a config as this host can run it. */
+function configReader(
+  { configFile, readFile, env = {}, gates = {} }: RouterOptions,
+  prices: Pick<ReturnType<typeof latePrices>, 'load'>,
+) {
+  return async (source: ConfigSource): Promise<ActiveConfig> =>
+    activate(source, {
+      ...(configFile !== undefined && { file: configFile }),
+      ...(readFile && { readFile }),
+      env,
+      // An empty config names no model, so nothing would be looked up.
+      builtinPrices: source === '' ? NO_PRICES : await prices.load(),
+      hostHasProcesses: gates.runProcess !== undefined,
+      functions: Object.keys(gates.functions ?? {}),
+      gateHost: gates,
+    })
+}
+
+interface TraceLookupsDeps extends Pick<RouterOptions, 'db' | 'others'> {
+  receipts: Receipts | undefined
+}
+
+/** Where traces are read: in this store and on their way to it, and in those of the other shards. */
+function traceLookups({ db, receipts, others }: TraceLookupsDeps) {
+  const shards = others?.shards
+  const own = db && auditReads(db)
+  // Who sees all tenants sees those of every shard.
+  const reads =
+    own && ((tenant: string | undefined) => (tenant === undefined && shards ? auditReads(...shards.stores()) : own))
+  const made = async () => void (await Promise.all([receipts?.made(), others?.made()]))
+  const findTrace = traceFinder({
+    reads,
+    pending: async (id, tenant) => (await receipts?.find(id, tenant)) ?? others?.find(id, tenant),
+    made,
+  })
+  // A report goes to the store of its trace.
+  const findOwn =
+    own && shards
+      ? traceFinder({ reads: () => own, pending: async (id, tenant) => receipts?.find(id, tenant), made })
+      : findTrace
+  return { own, reads, findTrace, findOwn }
 }
 
 /** The given one, else the one that this store was created with, else one that lives as long as this process. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
@@ -7,7 +7,7 @@ import { capsFor, hasCaps } from '../enforce/plan.ts'
 import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
 import { budgetLedger, type Caps } from './ledger.ts'
-import { spentStore } from './spent-store.ts'
+import { savedLedger, spentStore } from './spent-store.ts'
 
 const none: Caps = {
   request: null,
@@ -32,6 +32,27 @@ describe('the store of what was spent', () => {
     expect(rows.map(({ key, spent }) => [key, spent])).toEqual([['session/t/new', 2]])
     db.close()
   })
+})
+
+it('what could not be stored is stored a moment later, without another call', async () => {
+  const stored: number[] = []
+  let isAway = true
+  const store = {
+    async add(rows: readonly { spent: number }[]) {
+      if (isAway) throw new Error('the store is away')
+      stored.push(...rows.map(({ spent }) => spent))
+    },
+  }
+  const log = {
+    error() {
+      isAway = false
+    },
+  }
+  const budgets = savedLedger({ clock: manualClock(new Date('2026-01-01T10:00:00Z')), log, store })
+  const got = budgets.ledger.open(a, { ...none, day: 10 }).reserve(3)
+  if (got.ok) got.settle(3)
+  await vi.waitFor(() => expect(stored).toContain(3), { timeout: 5000 })
+  await budgets.close()
 })
 
 it('a process that has just started forgets what is of days ago, and nothing where its clock is ahead', async () => {

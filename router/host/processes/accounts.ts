@@ -1,6 +1,7 @@
 import type { Log } from '../../../shared/log/log.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
-import { type BudgetRefusal, budgetLedger, type Caps, type Reservation, type SpentRow } from '../../budget/ledger.ts'
+import type { BudgetRefusal, Caps, Reservation, SpentRow } from '../../budget/ledger.ts'
+import { savedLedger } from '../../budget/spent-store.ts'
 import type { Reserve, Spent } from './messages.ts'
 
 interface Holder {
@@ -23,35 +24,7 @@ export interface AccountsDeps {
 
 export type Accounts = ReturnType<typeof accounts>
 
-const SAVE_MS = 1000
 const LIMITLESS = Number.POSITIVE_INFINITY
-
-/** A ledger whose spending is stored within a second. What `taken` returns is called once what was counted until then is in the store. */
-function savedLedger({ clock, log, store }: Pick<AccountsDeps, 'clock' | 'log' | 'store'>, taken: () => () => void) {
-  let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
-
-  function saveSoon(): void {
-    saving ??= setTimeout(() => void save(), SAVE_MS)
-  }
-
-  async function save(): Promise<void> {
-    clearTimeout(saving)
-    saving = undefined
-    const rows = ledger.takeUnsaved()
-    const stored = taken()
-    try {
-      await store.add(rows, clock.now())
-      stored()
-    } catch (error) {
-      ledger.returnUnsaved(rows)
-      saveSoon()
-      log.error('spent budgets could not be stored; it is tried again', { error })
-    }
-  }
-
-  return { ledger, save }
-}
 
 /**
  * The one ledger of a service with several processes. Nothing is granted before every process that an earlier keeper left has said what it has
@@ -62,11 +35,16 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
   const awaited = new Set(left)
   const ended = new Set<number>()
   let release: (() => void)[] = []
-  const { ledger, save } = savedLedger({ clock, log, store }, () => {
-    const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
-    return () => {
-      for (const { holder, seq } of upTo) holder.tell?.(seq)
-    }
+  const { ledger, save } = savedLedger({
+    clock,
+    log,
+    store,
+    taken() {
+      const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
+      return () => {
+        for (const { holder, seq } of upTo) holder.tell?.(seq)
+      }
+    },
   })
 
   function holderOf(id: number): Holder {
