@@ -6,8 +6,8 @@ import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { capsFor, hasCaps } from '../enforce/plan.ts'
 import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
-import { budgetLedger, type Caps } from './ledger.ts'
-import { savedLedger, spentStore } from './spent-store.ts'
+import { budgetLedger, type Caps, savedLedger } from './ledger.ts'
+import { spentStore } from './spent-store.ts'
 
 const none: Caps = {
   request: null,

@@ -1,4 +1,6 @@
+import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 
 export const budgetScopes = ['request', 'session', 'day', 'tenant_day', 'route_day', 'route_tenant_day'] as const
 export type BudgetScope = (typeof budgetScopes)[number]
@@ -203,5 +205,54 @@ function dayKeys(): (at: number, tenantId: string) => { date: string; day: strin
       tenants.set(tenantId, tenantDay)
     }
     return { date, day, tenantDay }
+  }
+}
+
+const SAVE_MS = 1000
+
+interface SavedLedgerDeps {
+  clock: Clock
+  log: Pick<Log, 'error'>
+  /** Undefined: what was spent lives as long as this process. */
+  store: { add(rows: readonly SpentRow[], at: Date): Promise<void> } | undefined
+  /** What it returns is called once what was counted until then is in the store. */
+  taken?: () => () => void
+}
+
+/** A ledger whose spending is stored within a second. */
+export function savedLedger({ clock, log, store, taken }: SavedLedgerDeps) {
+  let saving: ReturnType<typeof setTimeout> | undefined
+  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
+
+  function saveSoon(): void {
+    if (store) saving ??= setTimeout(() => void save(), SAVE_MS)
+  }
+
+  async function save(): Promise<void> {
+    clearTimeout(saving)
+    saving = undefined
+    const rows = ledger.takeUnsaved()
+    const stored = taken?.()
+    try {
+      await store?.add(rows, clock.now())
+      stored?.()
+    } catch (error) {
+      ledger.returnUnsaved(rows)
+      saveSoon()
+      log.error('spent budgets could not be stored; it is tried again', { error })
+    }
+  }
+
+  return {
+    ledger,
+    save,
+    /** Resolves when nothing waits to be stored. */
+    async settled(): Promise<void> {
+      if (saving !== undefined) await save()
+    },
+    async close(): Promise<void> {
+      await save()
+      clearTimeout(saving)
+    },
   }
 }

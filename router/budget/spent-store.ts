@@ -1,8 +1,6 @@
-import type { Log } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import type { Clock } from '../../shared/time/clock.ts'
-import { budgetLedger, FORGET_MS, type SpentRow } from './ledger.ts'
+import { FORGET_MS, type SpentRow } from './ledger.ts'
 
 const upsert = insertRows(
   'router_budgets',
@@ -10,7 +8,6 @@ const upsert = insertRows(
   { after: 'on conflict (key) do update set spent = spent + excluded.spent, updated_at = excluded.updated_at' },
 )
 
-const SAVE_MS = 1000
 /** How often what can matter no more is removed. */
 const TIDY_MS = 3_600_000
 
@@ -40,53 +37,6 @@ export function spentStore(db: Db) {
       // More than that is refused by every budget as it is.
       const sql = `select key, min(spent, ${Number.MAX_SAFE_INTEGER}) as spent from router_budgets`
       return rowsOf<SpentRow>(await db.execute(sql))
-    },
-  }
-}
-
-interface SavedLedgerDeps {
-  clock: Clock
-  log: Pick<Log, 'error'>
-  /** Undefined: what was spent lives as long as this process. */
-  store: Pick<ReturnType<typeof spentStore>, 'add'> | undefined
-  /** What it returns is called once what was counted until then is in the store. */
-  taken?: () => () => void
-}
-
-/** A ledger whose spending is stored within a second. */
-export function savedLedger({ clock, log, store, taken }: SavedLedgerDeps) {
-  let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
-
-  function saveSoon(): void {
-    if (store) saving ??= setTimeout(() => void save(), SAVE_MS)
-  }
-
-  async function save(): Promise<void> {
-    clearTimeout(saving)
-    saving = undefined
-    const rows = ledger.takeUnsaved()
-    const stored = taken?.()
-    try {
-      await store?.add(rows, clock.now())
-      stored?.()
-    } catch (error) {
-      ledger.returnUnsaved(rows)
-      saveSoon()
-      log.error('spent budgets could not be stored; it is tried again', { error })
-    }
-  }
-
-  return {
-    ledger,
-    save,
-    /** Resolves when nothing waits to be stored. */
-    async settled(): Promise<void> {
-      if (saving !== undefined) await save()
-    },
-    async close(): Promise<void> {
-      await save()
-      clearTimeout(saving)
     },
   }
 }

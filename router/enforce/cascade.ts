@@ -44,6 +44,16 @@ interface Asked {
   changes: Tried['changes']
 }
 
+interface HowAsked {
+  /** Settings that it is asked without. */
+  refused: ReadonlySet<string>
+  /** The first call of the request. */
+  first: boolean
+  stop: AbortSignal
+  /** Takes the answer as it comes. */
+  follow?: EarlyAnswer | undefined
+}
+
 /**
  * The cascade (docs/spec/router.md §4, steps 5 to 12): call, gate, decide, one rung up; fail over when an upstream fails;
  * never a call that the budget does not cover.
@@ -55,7 +65,7 @@ export async function cascade(
   /** Opens the way of frames that leave before their answer is whole; undefined where the client reads no stream. */
   early?: (rung: Rung) => EarlyOut,
 ): Promise<CascadeResult> {
-  const { route, config } = plan
+  const { route } = plan
   const { clock } = deps
   const asked = plan.inbound.facts.model.value
   const tried: Tried[] = []
@@ -97,7 +107,7 @@ export async function cascade(
         continue
       }
     }
-    const step = after(one)
+    const step = afterAttempt(one, tried, progressNow(), plan)
     if ('end' in step) return { end: step.end, tried, busy }
     if (step.next.rung === null) return { end: spent(step.stop), tried, busy }
     next = step.next
@@ -113,35 +123,6 @@ export async function cascade(
         return { rung, ...deps.breakers.restOf(rung.provider, plan.fingerprint(rung)) }
       })
     return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, rests })
-  }
-
-  /** Parts of an answer are with the client, so nothing else can be served. */
-  function brokenOff({ call, rung }: Tried): CascadeEnd {
-    if (call.kind === 'refused') return { kind: 'refusal', refused: call, from: rung.dialect }
-    return call.kind === 'answered'
-      ? { kind: 'error', error: 'gate_failed', message: 'the answer failed a gate after its beginning had been sent' }
-      : { kind: 'error', error: 'upstream', message: 'the upstream broke off after the beginning had been sent' }
-  }
-
-  /** What an attempt that was not served leads to. */
-  function after(one: Tried): { next: Next; stop: Stop } | { end: CascadeEnd } {
-    const { call, rung } = one
-    const progress = progressNow()
-    const { maxRetryWaitS } = config.limits
-    if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
-    if (call.kind === 'broken')
-      return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
-    if (call.errorClass === 'context_overflow') return { next: afterOverflow(progress), stop: { because: 'upstream' } }
-    const ownKey = call.errorClass === 'auth' && plan.credential(rung) !== 'passthrough'
-    if (call.failover || ownKey) {
-      return { next: afterFault(progress, call.retryAfterMs ?? null, maxRetryWaitS), stop: { because: 'upstream' } }
-    }
-    // What only the client can put right goes back to it, unless an earlier attempt has something to serve. Of a model that
-    // the client did not name, it says only that this one is not for this request.
-    if (isOfRequest(one) && !isNamed(rung, asked)) {
-      return { next: afterRefusal(progress), stop: { because: 'upstream' } }
-    }
-    return { end: bestOf(tried) ?? { kind: 'refusal', refused: call, from: rung.dialect } }
   }
 
   function progressNow(): Progress {
@@ -170,38 +151,6 @@ export async function cascade(
     return now === undefined ? before : new Set([...before, ...now])
   }
 
-  /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
-  function ask(rung: Rung, first: boolean, stop: AbortSignal, out?: EarlyAnswer): Asked | undefined {
-    const provider = config.providers[rung.provider]!
-    const body = rungBody(plan.inbound, rung, provider, route, refusedBy(rung))
-    if (!body.ok) return undefined
-    const { body: sent, changes, headers: given } = body
-    const credential = plan.credential(rung)
-    const { mediaBytes, mediaCount, n } = plan.inbound.facts
-    const maxTokens = body.maxTokens ?? plan.inbound.facts.maxTokens ?? rung.maxOutputTokens
-    const made = pricedCall(
-      {
-        model: rung,
-        provider,
-        url: upstreamUrl(plan.inbound, provider, rung),
-        headers: key =>
-          upstreamHeaders({ ...plan.inbound, headers: given }, provider, key, {
-            credential,
-            bytes: sent.length,
-            first,
-          }),
-        body: sent,
-        size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
-        shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
-        follow: out,
-      },
-      plan,
-      { ...deps, limits: config.limits },
-      stop,
-    )
-    return { made, sent, changes }
-  }
-
   /** One rung: budget, call, gates, decision (steps 5 to 10). */
   async function attempt(
     rung: Rung,
@@ -209,8 +158,10 @@ export async function cascade(
   ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
     const judged = judgeAnswer(rung, plan, deps, signal)
     const ahead = takeAhead(rung)
-    const out = !ahead && early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
-    const asked = ahead ?? ask(rung, tried.length === 0, signal, out)
+    const out = !ahead && early && mayReleaseEarly(rung, plan) ? judged.early(early(rung)) : undefined
+    const asked =
+      ahead ??
+      askRung(rung, plan, deps, { refused: refusedBy(rung), first: tried.length === 0, stop: signal, follow: out })
     if (asked === undefined) return { stop: { because: 'upstream' } }
     const made = await asked.made
     if (!made.ok) return { stop: stoppedBy(made.refusal) }
@@ -233,32 +184,25 @@ export async function cascade(
       return { one: { ...base, verdict: 'error', errorClass: 'untranslatable', gates: undefined }, out }
     }
     const whole = await judged.whole(call, out, score => callAhead(rung, score))
-    return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? left() : undefined }, out }
+    return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? leftBy(signal) : undefined }, out }
   }
 
   /** docs/spec/router.md §4.2: where the verdict is open and slow gates have not spoken, the rung that would be next is asked already. */
   function callAhead(rung: Rung, score: number | null): void {
     const { speculation } = plan.knobs
     if (speculation === 0 || ahead !== undefined) return
-    if (!isOpen(score, plan.passChance(rung.rung))) return
+    if (!isOpen(score, plan.passChance(rung.rung), plan)) return
     const progress = progressNow()
     const next = afterGateFail({ ...progress, tried: [...progress.tried, rung.rung] })
     if (next.rung === null) return
     const stop = new AbortController()
-    const asked = ask(route.ladder[next.rung]!, false, AbortSignal.any([signal, stop.signal]))
-    if (asked) ahead = { ...asked, rung: route.ladder[next.rung]!, stop }
-  }
-
-  /**
-   * A score between 0 and 1, or what was learned, says whether the verdict is close. Quick gates that say only yes say nothing of what
-   * slower ones will, and who asks for latency wants no time lost on it.
-   */
-  function isOpen(score: number | null, chance: number | undefined): boolean {
-    const { threshold, knobs } = plan
-    const tells = score !== null && score > 0 && score < 1 && threshold !== null
-    if (tells && Math.abs(score - threshold) <= knobs.band) return true
-    if (chance !== undefined) return chance >= OPEN_CHANCE.least && chance <= OPEN_CHANCE.most
-    return !tells
+    const above = route.ladder[next.rung]!
+    const asked = askRung(above, plan, deps, {
+      refused: refusedBy(above),
+      first: false,
+      stop: AbortSignal.any([signal, stop.signal]),
+    })
+    if (asked) ahead = { ...asked, rung: above, stop }
   }
 
   function takeAhead(rung: Rung): Asked | undefined {
@@ -277,7 +221,7 @@ export async function cascade(
     const ended = await made
     if (!ended.ok) return
     const { call, tokens, cost } = ended
-    const errorClass = signal.aborted ? left() : 'speculation_cancelled'
+    const errorClass = signal.aborted ? leftBy(signal) : 'speculation_cancelled'
     tried.push({
       rung,
       cause: 'speculation',
@@ -292,19 +236,105 @@ export async function cascade(
     })
     busy.push([call.startedAt, call.endedAt])
   }
+}
 
-  /**
-   * docs/spec/router.md §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
-   * nothing, the last rung has no rung left to ask.
-   */
-  function mayReleaseEarly({ rung, dialect }: Rung): boolean {
-    const { facts, dialect: own } = plan.inbound
-    if (!facts.stream || facts.n !== 1 || dialect !== own) return false
-    if (plan.gates.length === 0 && rung === route.ladder.length - 1) return true
-    return route.earlyRelease && plan.gates.every(({ onPrefix }) => onPrefix !== undefined)
-  }
+/** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
+export function askRung(
+  rung: Rung,
+  plan: CascadePlan,
+  deps: CascadeDeps,
+  { refused, first, stop, follow }: HowAsked,
+): Asked | undefined {
+  const { config, route } = plan
+  const provider = config.providers[rung.provider]!
+  const body = rungBody(plan.inbound, rung, provider, route, refused)
+  if (!body.ok) return undefined
+  const { body: sent, changes, headers: given } = body
+  const credential = plan.credential(rung)
+  const { mediaBytes, mediaCount, n } = plan.inbound.facts
+  const maxTokens = body.maxTokens ?? plan.inbound.facts.maxTokens ?? rung.maxOutputTokens
+  const made = pricedCall(
+    {
+      model: rung,
+      provider,
+      url: upstreamUrl(plan.inbound, provider, rung),
+      headers: key =>
+        upstreamHeaders({ ...plan.inbound, headers: given }, provider, key, {
+          credential,
+          bytes: sent.length,
+          first,
+        }),
+      body: sent,
+      size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
+      shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
+      follow,
+    },
+    plan,
+    { ...deps, limits: config.limits },
+    stop,
+  )
+  return { made, sent, changes }
+}
 
-  function left(): ErrorClass {
-    return ranOut(signal) ? 'timeout' : 'client_abort'
+/** Parts of an answer are with the client, so nothing else can be served. */
+function brokenOff({ call, rung }: Tried): CascadeEnd {
+  if (call.kind === 'refused') return { kind: 'refusal', refused: call, from: rung.dialect }
+  return call.kind === 'answered'
+    ? { kind: 'error', error: 'gate_failed', message: 'the answer failed a gate after its beginning had been sent' }
+    : { kind: 'error', error: 'upstream', message: 'the upstream broke off after the beginning had been sent' }
+}
+
+/** What an attempt that was not served leads to. */
+function afterAttempt(
+  one: Tried,
+  tried: readonly Tried[],
+  progress: Progress,
+  plan: CascadePlan,
+): { next: Next; stop: Stop } | { end: CascadeEnd } {
+  const { call, rung } = one
+  const { maxRetryWaitS } = plan.config.limits
+  if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
+  if (call.kind === 'broken') return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
+  if (call.errorClass === 'context_overflow') return { next: afterOverflow(progress), stop: { because: 'upstream' } }
+  const ownKey = call.errorClass === 'auth' && plan.credential(rung) !== 'passthrough'
+  if (call.failover || ownKey) {
+    return { next: afterFault(progress, call.retryAfterMs ?? null, maxRetryWaitS), stop: { because: 'upstream' } }
   }
+  // What only the client can put right goes back to it, unless an earlier attempt has something to serve. Of a model that
+  // the client did not name, it says only that this one is not for this request.
+  if (isOfRequest(one) && !isNamed(rung, plan.inbound.facts.model.value)) {
+    return { next: afterRefusal(progress), stop: { because: 'upstream' } }
+  }
+  return { end: bestOf(tried) ?? { kind: 'refusal', refused: call, from: rung.dialect } }
+}
+
+/**
+ * A score between 0 and 1, or what was learned, says whether the verdict is close. Quick gates that say only yes say nothing of what
+ * slower ones will, and who asks for latency wants no time lost on it.
+ */
+function isOpen(
+  score: number | null,
+  chance: number | undefined,
+  { threshold, knobs }: Pick<CascadePlan, 'threshold' | 'knobs'>,
+): boolean {
+  const tells = score !== null && score > 0 && score < 1 && threshold !== null
+  if (tells && Math.abs(score - threshold) <= knobs.band) return true
+  if (chance !== undefined) return chance >= OPEN_CHANCE.least && chance <= OPEN_CHANCE.most
+  return !tells
+}
+
+/**
+ * docs/spec/router.md §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
+ * nothing, the last rung has no rung left to ask.
+ */
+function mayReleaseEarly({ rung, dialect }: Rung, { inbound, gates, route }: CascadePlan): boolean {
+  const { facts, dialect: own } = inbound
+  if (!facts.stream || facts.n !== 1 || dialect !== own) return false
+  if (gates.length === 0 && rung === route.ladder.length - 1) return true
+  return route.earlyRelease && gates.every(({ onPrefix }) => onPrefix !== undefined)
+}
+
+/** Why a client is gone before its answer. */
+function leftBy(signal: AbortSignal): ErrorClass {
+  return ranOut(signal) ? 'timeout' : 'client_abort'
 }

@@ -1,7 +1,6 @@
 import type { Log } from '../../../shared/log/log.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
-import type { BudgetRefusal, Caps, Reservation, SpentRow } from '../../budget/ledger.ts'
-import { savedLedger } from '../../budget/spent-store.ts'
+import { type BudgetRefusal, type Caps, type Reservation, type SpentRow, savedLedger } from '../../budget/ledger.ts'
 import type { Reserve, Spent } from './messages.ts'
 
 interface Holder {
