@@ -2,7 +2,7 @@ import { dbFault } from '../../shared/sql/db-fault.ts'
 import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
-import { type Execution, execution } from './execution.ts'
+import { type Execution, type ExecutionDeps, execution } from './execution.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, type LeaseStore, leaseStore } from './lease-store.ts'
@@ -36,7 +36,6 @@ export function createEngine(deps: EngineDeps) {
     },
   })
   const executions = new Map<string, Execution>()
-  const endings = new Map<string, Promise<boolean>>()
   const room = runWatchers(db, id => executions.has(id))
   const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
@@ -45,13 +44,15 @@ export function createEngine(deps: EngineDeps) {
   const wasSetBack = setBacks(clock)
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
+  const claimed = async (ids: readonly string[]) => {
+    owned = true
+    await deps.takenHere?.(ids)
+  }
+  const ends = runEnds(within, executions, { claimed, wake: () => wake() })
   const looks = dueLooks(deps, leases, {
     count: () => executions.size,
-    ids: () => [...executions.keys(), ...endings.keys()],
-    async claimed(ids) {
-      owned = true
-      await deps.takenHere?.(ids)
-    },
+    ids: () => [...executions.keys(), ...ends.ids()],
+    claimed,
     start,
   })
   const { wake } = looks
@@ -93,38 +94,8 @@ export function createEngine(deps: EngineDeps) {
   }
 
   async function sweep(isFirst = false): Promise<void> {
-    const started = clock.monotonic()
-    try {
-      const nowMs = clock.now().getTime()
-      await leases.queueByClock(nowMs)
-      if (isFirst || wasSetBack()) await leases.waitByClock(nowMs)
-      await releaseGone(deps, leases)
-      await setAside(deps, leases)
-    } catch (error) {
-      log.error('the sweep failed', { error })
-    }
-    metrics.sweepSeconds.observe((clock.monotonic() - started) / 1000)
+    await sweepLeases(deps, leases, () => isFirst || wasSetBack())
     wake()
-  }
-
-  /** Another process may end the run at the same moment: the one that took it last writes the end, and this one looks again. */
-  async function endNow(id: string, ending: Ending): Promise<boolean> {
-    for (let left = MOST_SEIZURES; ; left--) {
-      const here = executions.get(id)
-      const nowMs = clock.now().getTime()
-      const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
-      if (!run) return false
-      owned = true
-      await deps.takenHere?.([id])
-      here?.abandon()
-      try {
-        const reason = 'reason' in ending ? ending.reason : undefined
-        await execution(within, { ...run, ending: ending.code }, { reason, open: here?.open }).done
-        return true
-      } catch (error) {
-        if (!(error instanceof LeaseLostError) || left === 0) throw error
-      }
-    }
   }
 
   return {
@@ -143,22 +114,7 @@ export function createEngine(deps: EngineDeps) {
     /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
     idle: (ms: number) => whenIdle(clock, executions, looks, ms),
 
-    /**
-     * Ends a run from outside: takes it from its owner, so that the owner can commit nothing any more, and writes the
-     * end as its owner. False: it had ended before, or another process was ending it.
-     */
-    async end(id: string, ending: Ending): Promise<boolean> {
-      const other = endings.get(id)
-      // Two that take it from each other would both be fenced, and each would report an internal fault.
-      if (other) return other.then(() => false)
-      const own = endNow(id, ending).finally(() => {
-        endings.delete(id)
-        // Its caller is due now.
-        wake()
-      })
-      endings.set(id, own)
-      return own
-    },
+    end: ends.end,
 
     get active() {
       return executions.size
@@ -179,14 +135,8 @@ export function createEngine(deps: EngineDeps) {
     async settled(ms: number): Promise<void> {
       this.drain()
       await looks.current
-      const all = [...executions.values()]
-      let timer: ReturnType<typeof setTimeout> | undefined
       const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
-      const late = new Promise(resolve => {
-        timer = setTimeout(resolve, ms)
-      })
-      await Promise.race([Promise.allSettled(all.map(run => run.done)), late])
-      clearTimeout(timer)
+      await whenDone(executions, ms)
       clearInterval(renewing)
     },
 
@@ -202,6 +152,75 @@ export function createEngine(deps: EngineDeps) {
       if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
+}
+
+interface EndHands {
+  /** These runs are this process's from now on. */
+  claimed: (ids: readonly string[]) => Promise<void>
+  wake: () => void
+}
+
+/** Ends runs from outside, each by one caller at a time. */
+function runEnds(deps: ExecutionDeps, executions: ReadonlyMap<string, Execution>, { claimed, wake }: EndHands) {
+  const { leases, owner, nodeId, clock } = deps
+  const endings = new Map<string, Promise<boolean>>()
+
+  /** Another process may end the run at the same moment: the one that took it last writes the end, and this one looks again. */
+  async function endNow(id: string, ending: Ending): Promise<boolean> {
+    for (let left = MOST_SEIZURES; ; left--) {
+      const here = executions.get(id)
+      const nowMs = clock.now().getTime()
+      const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
+      if (!run) return false
+      await claimed([id])
+      here?.abandon()
+      try {
+        const reason = 'reason' in ending ? ending.reason : undefined
+        await execution(deps, { ...run, ending: ending.code }, { reason, open: here?.open }).done
+        return true
+      } catch (error) {
+        if (!(error instanceof LeaseLostError) || left === 0) throw error
+      }
+    }
+  }
+
+  return {
+    /** Runs that are being ended. */
+    ids: () => endings.keys(),
+
+    /**
+     * Takes a run from its owner, so that the owner can commit nothing any more, and writes the end as its owner. False: it had
+     * ended before, or another process was ending it.
+     */
+    async end(id: string, ending: Ending): Promise<boolean> {
+      const other = endings.get(id)
+      // Two that take it from each other would both be fenced, and each would report an internal fault.
+      if (other) return other.then(() => false)
+      const own = endNow(id, ending).finally(() => {
+        endings.delete(id)
+        // Its caller is due now.
+        wake()
+      })
+      endings.set(id, own)
+      return own
+    },
+  }
+}
+
+/** What no event reports: runs that are due by the clock, owners that are gone, runs that end their process. */
+async function sweepLeases(deps: EngineDeps, leases: LeaseStore, isClockDoubtful: () => boolean): Promise<void> {
+  const { clock, log, metrics } = deps
+  const started = clock.monotonic()
+  try {
+    const nowMs = clock.now().getTime()
+    await leases.queueByClock(nowMs)
+    if (isClockDoubtful()) await leases.waitByClock(nowMs)
+    await releaseGone(deps, leases)
+    await setAside(deps, leases)
+  } catch (error) {
+    log.error('the sweep failed', { error })
+  }
+  metrics.sweepSeconds.observe((clock.monotonic() - started) / 1000)
 }
 
 /** Cuts the calls of runs that another process has ended, as by a cancellation there, and counts what they have used. */
@@ -299,6 +318,16 @@ async function whenIdle(
     else break
   }
   clearTimeout(late)
+}
+
+/** Resolves when what is executed here has ended, at the latest after `ms`. */
+async function whenDone(executions: ReadonlyMap<string, Execution>, ms: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([Promise.allSettled([...executions.values()].map(run => run.done)), late])
+  clearTimeout(timer)
 }
 
 /** The same set, with a second receiver of its events. */
