@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import { visible } from '../../shared/log/log.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'

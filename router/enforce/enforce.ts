@@ -8,7 +8,7 @@ import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/err
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
-import { cacheKey } from '../cache/cache-key.ts'
+import { cacheKey } from '../cache/answer-cache.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import { decidedOn, type Hashing } from '../receipt/request-part.ts'

@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'

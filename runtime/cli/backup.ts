@@ -1,5 +1,5 @@
 import { Command, Option } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import { visible } from '../../shared/log/log.ts'
 
 /** `runtime backup`: one file, also while the service runs. */

@@ -1,6 +1,5 @@
 import { UsageError } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
-import { usdText } from '../../shared/cli/text-table.ts'
+import { counted, usdText } from '../../shared/cli/text-table.ts'
 import type { Budget, BudgetPut } from '../../shared/wire/runtime/budget.ts'
 import { listVerb, membersText, oneOf, verb, wholeNumber } from './verb.ts'
 

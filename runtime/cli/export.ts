@@ -1,7 +1,7 @@
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'

@@ -1,7 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { counted } from '../../shared/cli/counted.ts'
 import { styleOf } from '../../shared/cli/style.ts'
-import { toTable } from '../../shared/cli/text-table.ts'
+import { counted, toTable } from '../../shared/cli/text-table.ts'
 
 const WHERE = 'Works on the directory of PLATFORM_DIRECTORY_URL, also while control planes run.'
 

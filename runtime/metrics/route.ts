@@ -3,7 +3,6 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { equalSecrets } from '../../shared/sign/sha256.ts'
 import { operationEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/operations.ts'
 import { type Operation, operation } from '../http/operation.ts'
-import type { MetricsAccess } from './access.ts'
 
 export interface MetricsDeps {
   metrics: Metrics
@@ -33,3 +32,6 @@ function admit(authorization: string | undefined, token: string | undefined): vo
     throw new ApiError('unauthorized', 'send PLATFORM_METRICS_TOKEN as a bearer token', { headers })
   }
 }
+
+/** Who may read /metrics: a caller with the token; without a token every caller where only this machine can ask. */
+export type MetricsAccess = { open: true } | { open: false; token: string | undefined }

@@ -1,6 +1,6 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { ENTRYPOINT_STEP } from '../execution/code/entrypoint-step.ts'
 import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
+import { ENTRYPOINT_STEP } from '../execution/step-spec.ts'
 
 interface CopyOptions {
   at: Date

@@ -23,3 +23,6 @@ export function toTable(
 export function usdText(usd: number | null): string {
   return usd === null ? 'unknown' : usd.toFixed(9).replace(/\.?0+$/, '')
 }
+
+/** A count with its noun, which is in the singular for one. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

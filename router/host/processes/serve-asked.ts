@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { EnvError, readEnv } from '../../../shared/env/read-env.ts'
-import { countAsked } from '../../../shared/host/processes/count-asked.ts'
-import { replacedOnSignal } from '../../../shared/host/processes/replaced-on-signal.ts'
+import { countAsked, replacedOnSignal } from '../../../shared/host/processes/process-group.ts'
 import type { Service } from '../../../shared/host/serve.ts'
 import { routerEnv } from '../../env.ts'
 

@@ -6,8 +6,8 @@ import { plainMessage } from '../journal/well-formed.ts'
 import { provenance } from '../sandbox/run-sandbox.ts'
 import type { CommandEnd } from '../sandbox/sandboxes.ts'
 import type { Steps } from '../step.ts'
+import { ENTRYPOINT_STEP } from '../step-spec.ts'
 import { type CodeRun, codeCalls } from './code-calls.ts'
-import { ENTRYPOINT_STEP } from './entrypoint-step.ts'
 import { stepProtocol } from './step-protocol.ts'
 
 /** On the loopback of the sandbox; the agent inside listens, and the host answers. */

@@ -1,7 +1,7 @@
 import { readEnv } from '../../../shared/env/read-env.ts'
 import { programOf } from '../../../shared/host/processes/child-process.ts'
 import { gathering } from '../../../shared/host/processes/gathering.ts'
-import type { ProcessGroup } from '../../../shared/host/processes/replaced-on-signal.ts'
+import type { ProcessGroup } from '../../../shared/host/processes/process-group.ts'
 import { supervise } from '../../../shared/host/processes/supervise.ts'
 import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog } from '../../../shared/log/log.ts'

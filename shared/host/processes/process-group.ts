@@ -1,3 +1,4 @@
+import { EnvError } from '../../env/read-env.ts'
 import type { Service } from '../serve.ts'
 
 /** A service of several processes. */
@@ -21,4 +22,12 @@ export function replacedOnSignal({ origin, restart, reload, close }: ProcessGrou
       await close()
     },
   }
+}
+
+/** How many processes a setting asks for; `auto` is the service's to say. Refuses what this machine cannot do. */
+export function countAsked(name: string, asked: string, auto: () => number): number {
+  const count = asked === 'auto' ? auto() : Number(asked)
+  if (count > 1 && process.platform === 'win32')
+    throw new EnvError(`${name}: several processes need Linux, macOS or BSD: leave it unset on Windows.`)
+  return count
 }
