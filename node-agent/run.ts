@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
-import { EnvError, namesProxy, readEnv } from '../shared/env/read-env.ts'
+import { EnvError, namesProxy, readEnv, unreadProxy } from '../shared/env/read-env.ts'
 import { nativeCipher } from '../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
@@ -52,6 +52,7 @@ export async function runNode(
   log.redact.register(env.PLATFORM_DATABASE_TOKEN)
   const network = namesProxy(vars) ? (await import('../shared/host/proxy-agent.ts')).networkOf(vars) : undefined
   for (const secret of network?.secrets ?? []) log.redact.register(secret)
+  for (const line of unreadProxy(vars)) log.warn(line)
   const transport = grpcTransport({
     url: env.PLATFORM_CONTROL_URL,
     ca: env.PLATFORM_CONTROL_CA,

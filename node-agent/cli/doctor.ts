@@ -25,11 +25,13 @@ export class DoctorCommand extends Command {
     const only = this.only?.split(',').map(name => name.trim())
     const { backends, isBackend } = await import('../../shared/wire/runtime/isolation.ts')
     if (only?.every(isBackend) === false) throw new UsageError(`--only expects a comma list of ${backends.join(', ')}.`)
-    const { namesProxy, readEnv } = await import('../../shared/env/read-env.ts')
+    const { namesProxy, readEnv, unreadProxy } = await import('../../shared/env/read-env.ts')
     const { nodeEnv } = await import('../env.ts')
     const { describe, examine } = await import('../isolation/doctor.ts')
     const diagnosis = await examine(readEnv(nodeEnv, this.context.env), seconds * 1000, only)
     const { env } = this.context
+    const [unread] = unreadProxy(env)
+    if (unread !== undefined) diagnosis.host.network = unread
     if (namesProxy(env)) diagnosis.host.network = (await import('../../shared/host/proxy-agent.ts')).networkWords(env)
     this.context.stdout.write(this.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
     return diagnosis.probes.some(({ available }) => available) ? 0 : 1

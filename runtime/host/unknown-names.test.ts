@@ -20,3 +20,11 @@ it('names each variable that nothing reads, with the one that was meant', () => 
     'PLATFORM_SOMETHING_ELSE_ALTOGETHER is set, and nothing reads it',
   ])
 })
+
+it('says that ALL_PROXY is not read, where no variable that is read names a proxy', () => {
+  const ALL_PROXY = 'socks5://me:secret@proxy:1080'
+  expect(unknownNames({ ALL_PROXY })).toEqual([
+    'ALL_PROXY is set, and nothing reads it: calls go straight. Name an HTTP proxy in HTTPS_PROXY and HTTP_PROXY; SOCKS is not supported',
+  ])
+  expect(unknownNames({ ALL_PROXY, https_proxy: 'http://proxy:3128' })).toEqual([])
+})

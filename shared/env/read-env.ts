@@ -71,17 +71,27 @@ export const logFilter = z.string().transform((text, ctx): LogFilter => {
 /** How a process writes its log; unset, by whether a person reads it. */
 export const logFormat = z.enum(['json', 'text'])
 
+/** The one name of a proxy that other programs read and these do not. */
+export function unreadProxy(vars: Readonly<Record<string, string | undefined>>): string[] {
+  const name = ['all_proxy', 'ALL_PROXY'].find(one => vars[one])
+  if (name === undefined || namesProxy(vars)) return []
+  return [
+    `${name} is set, and nothing reads it: calls go straight. Name an HTTP proxy in HTTPS_PROXY and HTTP_PROXY; SOCKS is not supported`,
+  ]
+}
+
 /** Variables that look like settings of a service and that nothing reads: most often a name that was mistyped. */
 export function unreadNames(
   vars: Readonly<Record<string, string | undefined>>,
   { prefix, known }: { prefix: string; known: ReadonlySet<string> },
 ): string[] {
-  return Object.keys(vars)
+  const own = Object.keys(vars)
     .filter(name => name.startsWith(prefix) && vars[name] && !known.has(name))
     .map(name => {
       const near = nearest(name, known)
       return `${name} is set, and nothing reads it${near === undefined ? '' : `: did you mean ${near}?`}`
     })
+  return [...own, ...unreadProxy(vars)]
 }
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }

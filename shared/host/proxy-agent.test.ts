@@ -129,6 +129,30 @@ describe('calls by a proxy', () => {
     ])
   })
 
+  it.each(['https://far.example/', 'http://far.example/'])(
+    'a proxy that takes a login by NTLM or Negotiate alone is refused in words that say so: %s',
+    async url => {
+      const proxy = await forwardProxy({ port: 1, answer: () => 407, challenges: ['Negotiate', 'NTLM'] })
+      open.push(proxy)
+      const address = withLogin(proxy.origin)
+      const error = await refused({ HTTPS_PROXY: address, HTTP_PROXY: address }, url)
+      expect(error.byProxy).toBe(true)
+      expect(error.message).toBe(
+        `the proxy that ${url.startsWith('https') ? 'HTTPS' : 'HTTP'}_PROXY names takes a login by Negotiate or NTLM alone (407), and only Basic is supported: have it take Basic from this machine, or let it out without a login`,
+      )
+    },
+  )
+
+  it.each([
+    [['Digest realm="a b", nonce="6ab", qop="auth", stale=false'], /takes a login by Digest alone/],
+    [['NTLM', 'basic realm="corp, all"'], /does not accept the name and password/],
+  ])('a challenge is read as %s', async (challenges, words) => {
+    const proxy = await forwardProxy({ port: 1, answer: () => 407, challenges })
+    open.push(proxy)
+    const error = await refused({ HTTPS_PROXY: withLogin(proxy.origin) }, 'https://far.example/')
+    expect(error.message).toMatch(words)
+  })
+
   it('are made by the fetch of the host as well', async () => {
     const remote = await scriptedUpstream()
     remote.always(answer(200, 'fetched'))
@@ -144,6 +168,8 @@ describe('calls by a proxy', () => {
   })
 
   it('one that is not there is named', async () => {
+    const both = { HTTPS_PROXY: 'http://127.0.0.1:1', HTTP_PROXY: 'http://127.0.0.1:1' }
+    expect((await refused(both, 'http://far.example/')).message).toMatch(/^the proxy that HTTP_PROXY names cannot/)
     const error = await refused({ HTTPS_PROXY: 'http://me:secret@127.0.0.1:1' }, 'https://far.example/')
     expect(error.message).toMatch(
       /^the proxy that HTTPS_PROXY names cannot be used \(ECONNREFUSED\): check HTTPS_PROXY/,

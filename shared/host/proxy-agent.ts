@@ -38,7 +38,7 @@ export function openTunnel(proxy: OutboundProxy, target: Target, connectMs = CON
       const status = answer.statusCode ?? 0
       if (status < 200 || status > 299) {
         socket.destroy()
-        return fail(refusal(proxy, status, authority))
+        return fail(refusal(proxy, status, authority, challengeOf(answer.rawHeaders)))
       }
       clearTimeout(timer)
       if (head.length > 0) socket.unshift(head)
@@ -48,7 +48,9 @@ export function openTunnel(proxy: OutboundProxy, target: Target, connectMs = CON
       resolve(socket)
     })
     // Some refuse with an answer like any other.
-    asked.once('response', answer => fail(refusal(proxy, answer.statusCode ?? 0, authority)))
+    asked.once('response', answer => {
+      fail(refusal(proxy, answer.statusCode ?? 0, authority, challengeOf(answer.rawHeaders)))
+    })
     asked.once('error', error => fail(unusable(proxy, error)))
     asked.end()
   })
@@ -56,9 +58,13 @@ export function openTunnel(proxy: OutboundProxy, target: Target, connectMs = CON
 
 const named = ({ variable }: OutboundProxy) => `the proxy that ${variable} names`
 
-function refusal(proxy: OutboundProxy, status: number, authority: string): string {
+function refusal(proxy: OutboundProxy, status: number, authority: string, challenge: string): string {
   const { authorization, variable } = proxy
   if (status === 407) {
+    const schemes = schemesOf(challenge)
+    if (schemes.length > 0 && !schemes.some(scheme => scheme.toLowerCase() === 'basic')) {
+      return `${named(proxy)} takes a login by ${schemes.join(' or ')} alone (407), and only Basic is supported: have it take Basic from this machine, or let it out without a login`
+    }
     return authorization === undefined
       ? `${named(proxy)} asks for a name and password (407): put them before its host, as in http://name:password@host:port`
       : `${named(proxy)} does not accept the name and password in it (407): check ${variable}`
@@ -69,6 +75,16 @@ function refusal(proxy: OutboundProxy, status: number, authority: string): strin
   if (status >= 500) return `${named(proxy)} cannot reach ${authority} itself (${status}): its log says why`
   return `${named(proxy)} answered CONNECT ${authority} with ${status}: check that it is a forward proxy`
 }
+
+/** The values of `proxy-authenticate`, of headers as a list of names and values in turn or as an object. */
+function challengeOf(headers: Dispatcher.DispatchOptions['headers'] | Buffer[]): string {
+  const list = flatHeaders(headers)
+  return list.filter((_, at) => at % 2 === 1 && list[at - 1]?.toLowerCase() === 'proxy-authenticate').join(', ')
+}
+
+/** Ways to log in that a challenge offers; a word before `=` is a parameter of the one before it. */
+const schemesOf = (challenge: string) =>
+  Array.from(challenge.matchAll(/(?:^|,)\s*([a-z][a-z0-9-]*)(?=\s*(?:,|$)|\s+[^\s=,])/gi), ([, scheme]) => scheme!)
 
 function unusable(proxy: OutboundProxy, error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : ''
@@ -108,7 +124,8 @@ function plainConnector(proxies: Proxies, connectMs: number): buildConnector.con
   const connect = buildConnector({ timeout: connectMs })
   return (options, done) =>
     connect(options, (...made) => {
-      const proxy = proxies.all.find(({ address }) => address === `${options.protocol}//${options.host}`)
+      // The last is the one for plain http: both variables may name the same.
+      const proxy = proxies.all.findLast(({ address }) => address === `${options.protocol}//${options.host}`)
       if (made[0] === null || proxy === undefined) return done(...made)
       done(new ProxyError(unusable(proxy, made[0])), null)
     })
@@ -169,13 +186,13 @@ export class ProxyAgent extends Dispatcher {
 }
 
 /** Names and values in turn, without what the proxy gets from us. */
-function flatHeaders(headers: Dispatcher.DispatchOptions['headers']): string[] {
+function flatHeaders(headers: Dispatcher.DispatchOptions['headers'] | Buffer[]): string[] {
   const list: string[] = []
   const add = (name: string, value: unknown) => {
     if (!/^(?:host|proxy-authorization)$/i.test(name)) list.push(name, String(value))
   }
   if (Array.isArray(headers)) {
-    for (let at = 0; at + 1 < headers.length; at += 2) add(headers[at]!, headers[at + 1])
+    for (let at = 0; at + 1 < headers.length; at += 2) add(String(headers[at]), headers[at + 1])
   } else if (headers && Symbol.iterator in headers) {
     for (const [name, value] of headers) for (const one of [value].flat()) add(name, one)
   } else {
@@ -186,21 +203,22 @@ function flatHeaders(headers: Dispatcher.DispatchOptions['headers']): string[] {
 
 /** A 407 is the proxy's own word, whatever was asked of it. */
 function refusing(proxy: OutboundProxy, authority: string, handler: Dispatcher.DispatchHandler) {
-  const refused = () => new ProxyError(refusal(proxy, 407, authority))
+  const refused = (headers: Parameters<typeof challengeOf>[0]) =>
+    new ProxyError(refusal(proxy, 407, authority, challengeOf(headers)))
   let abort: ((error?: Error) => void) | undefined
   const own: Dispatcher.DispatchHandler = {
     onConnect(cut, ...more) {
       abort = cut
       handler.onConnect?.(cut, ...more)
     },
-    onHeaders(status, ...more) {
-      if (status !== 407) return handler.onHeaders?.(status, ...more) ?? true
-      abort?.(refused())
+    onHeaders(status, headers, ...more) {
+      if (status !== 407) return handler.onHeaders?.(status, headers, ...more) ?? true
+      abort?.(refused(headers))
       return false
     },
-    onResponseStart(controller, status, ...more) {
-      if (status === 407) controller.abort(refused())
-      else handler.onResponseStart?.(controller, status, ...more)
+    onResponseStart(controller, status, headers, ...more) {
+      if (status === 407) controller.abort(refused(headers))
+      else handler.onResponseStart?.(controller, status, headers, ...more)
     },
   }
   return new Proxy(handler, {

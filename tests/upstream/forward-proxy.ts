@@ -11,12 +11,14 @@ export interface ForwardProxy {
 interface Ways {
   /** Undefined: let out. A status: refused with it. `hang`: no answer. `cut`: let out, and broken off. */
   answer?: (line: string, request: IncomingMessage) => number | 'hang' | 'cut' | undefined
+  /** Values of `proxy-authenticate` of a refusal. */
+  challenges?: string[]
   /** Where a name leads, as the proxy's own name server says. */
   port: number
 }
 
 /** A forward proxy to ports of this machine: CONNECT, and plain http with whole addresses. Every name leads to loopback. */
-export async function forwardProxy({ answer = () => undefined, port }: Ways): Promise<ForwardProxy> {
+export async function forwardProxy({ answer = () => undefined, challenges = [], port }: Ways): Promise<ForwardProxy> {
   const asked: string[] = []
   const open = new Set<Socket>()
   const note = (request: IncomingMessage) => {
@@ -28,7 +30,8 @@ export async function forwardProxy({ answer = () => undefined, port }: Ways): Pr
   const server = createServer((request, response) => {
     const how = note(request)
     if (how === 'hang') return
-    if (typeof how === 'number') return void response.writeHead(how).end('refused')
+    if (typeof how === 'number')
+      return void response.writeHead(how, { 'proxy-authenticate': challenges }).end('refused')
     const url = new URL(request.url!)
     const { 'proxy-authorization': _, ...headers } = request.headers
     const out = httpRequest(
@@ -49,7 +52,8 @@ export async function forwardProxy({ answer = () => undefined, port }: Ways): Pr
     socket.on('error', () => undefined)
     const how = note(request)
     if (how === 'hang') return
-    if (typeof how === 'number') return void socket.end(`HTTP/1.1 ${how} No\r\ncontent-length: 2\r\n\r\nno`)
+    const asks = challenges.map(value => `proxy-authenticate: ${value}\r\n`).join('')
+    if (typeof how === 'number') return void socket.end(`HTTP/1.1 ${how} No\r\n${asks}content-length: 2\r\n\r\nno`)
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
     if (how === 'cut') return void socket.destroySoon()
     const out = connect(port, '127.0.0.1')
