@@ -73,6 +73,13 @@ describe.each(services)('the $name document', ({ endpoints, document }) => {
       expect(node.default).not.toEqual({})
       expect(node.propertyNames).not.toEqual({ type: 'string' })
       expect(node.additionalProperties).not.toEqual({})
+      // openapi-typescript takes an object for one without members, and OpenAPI Generator makes wrong Java of a choice with true.
+      const single = [...(isNode(node.properties) ? nodesOf(node.properties) : []), node.items, node.schema].filter(
+        isNode,
+      )
+      for (const one of single)
+        if (one.type === 'object' && one.properties === undefined) expect(one.additionalProperties).toBeDefined()
+      for (const one of (node.anyOf ?? node.oneOf ?? []) as Node[]) expect(one.additionalProperties).not.toBe(true)
     }
   })
 

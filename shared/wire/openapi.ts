@@ -159,6 +159,19 @@ function tellApart(schemas: Json) {
   }
 }
 
+/**
+ * Without a word of further members, openapi-typescript takes an object of any members for one that has none. In a choice the word
+ * stays away: OpenAPI Generator makes Java of it that does not compile.
+ */
+function openly(node: unknown) {
+  if (Array.isArray(node)) for (const one of node) openly(one)
+  if (!isObject(node)) return
+  const members = isObject(node.properties) ? Object.values(node.properties) : []
+  for (const one of [...members, node.items, node.schema])
+    if (isObject(one) && one.type === 'object' && one.properties === undefined) one.additionalProperties ??= true
+  for (const one of Object.values(node)) openly(one)
+}
+
 /** The schemas of a document, each converted once; the named ones are its components. */
 function schemaPool() {
   const pools: Pools = { input: {}, output: {} }
@@ -312,6 +325,8 @@ export function openapi({
     for (const [name, json] of Object.entries(pools[io])) schemas[nameFor(io)(name)] ??= rewrite(json, nameFor(io))
 
   tellApart(schemas)
+  openly(paths)
+  openly(schemas)
 
   const used = new Set(endpoints.map(e => e.auth))
   const securitySchemes: Json = {}
