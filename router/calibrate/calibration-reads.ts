@@ -3,7 +3,7 @@ import type { Route, RoutingConfig, Calibration as Settings } from '../config/ro
 import { gateKinds } from '../gates/gate-kinds.ts'
 import { calibratedThreshold, countedOutcomes, isCertified, type StoredCalibration } from './calibration.ts'
 import type { CalibrationCache } from './calibration-cache.ts'
-import { percent } from './report.ts'
+import { lengthOf, percent } from './report.ts'
 import { fewestServed } from './served-evidence.ts'
 
 /** The gauges of docs/spec/router.md §2.7. */
@@ -193,18 +193,6 @@ function heardLate(kept: StoredCalibration | undefined, { feedbackDelayMs }: Set
     `${late} of ${failed} failures were reported when their answer was more than ${lengthOf(feedbackDelayMs)} old: set feedback_delay_s ` +
       'to the time within which nearly all are reported, or a certificate may be wrong',
   ]
-}
-
-/** In the largest unit that it is a whole number of. */
-function lengthOf(ms: number): string {
-  const units = [
-    [86_400_000, 'day'],
-    [3_600_000, 'hour'],
-    [60_000, 'minute'],
-  ] as const
-  const [unit, name] = units.find(([unit]) => ms % unit === 0) ?? [1000, 'second']
-  const n = ms / unit
-  return `${n} ${n === 1 ? name : `${name}s`}`
 }
 
 const scoring = Object.values(gateKinds).filter(({ scores }) => scores)
