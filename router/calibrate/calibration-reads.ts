@@ -154,7 +154,7 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
     delta: settings.delta,
     reported: kept?.reported ?? 0,
     failed: kept?.failed ?? 0,
-    counted: kept ? countedOutcomes(kept) : 0,
+    counted: countedOutcomes(kept, settings),
     feedback_delay_s: settings.feedbackDelayMs / 1000,
     sessions: (kept?.mature?.bets ?? kept?.servedBets)?.sessionsSeen ?? 0,
     fewest: Math.max(settings.minN, fewestServed(settings)),
@@ -176,9 +176,10 @@ function claimOf({ alpha, delta, feedbackDelayMs }: Settings): string {
 }
 
 function stillYoung(kept: StoredCalibration | undefined, { feedbackDelayMs }: Settings): string[] {
-  if (feedbackDelayMs === 0 || kept === undefined || kept.lost || countedOutcomes(kept) >= kept.reported) return []
+  const young = kept?.mature ? kept.reported - kept.mature.reported : 0
+  if (young <= 0) return []
   return [
-    `${countedOutcomes(kept)} of ${kept.reported} reported outcomes count for a certificate so far: each counts once its answer is ` +
+    `${young} of ${kept!.reported} reported outcomes do not count for a certificate yet: each counts once its answer is ` +
       `${lengthOf(feedbackDelayMs)} old (feedback_delay_s), as a failure may still be reported until then`,
   ]
 }
