@@ -3,7 +3,7 @@ import type { Route, RoutingConfig, Calibration as Settings } from '../config/ro
 import { gateKinds } from '../gates/gate-kinds.ts'
 import { calibratedThreshold, countedOutcomes, isCertified, type StoredCalibration } from './calibration.ts'
 import type { CalibrationCache } from './calibration-cache.ts'
-import { percent } from './report.ts'
+import { lengthOf, percent } from './report.ts'
 import { fewestServed } from './served-evidence.ts'
 
 /** The gauges of docs/spec/router.md §2.7. */
@@ -154,7 +154,7 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
     delta: settings.delta,
     reported: kept?.reported ?? 0,
     failed: kept?.failed ?? 0,
-    counted: kept ? countedOutcomes(kept) : 0,
+    counted: countedOutcomes(kept, settings),
     feedback_delay_s: settings.feedbackDelayMs / 1000,
     sessions: (kept?.mature?.bets ?? kept?.servedBets)?.sessionsSeen ?? 0,
     fewest: Math.max(settings.minN, fewestServed(settings)),
@@ -176,9 +176,10 @@ function claimOf({ alpha, delta, feedbackDelayMs }: Settings): string {
 }
 
 function stillYoung(kept: StoredCalibration | undefined, { feedbackDelayMs }: Settings): string[] {
-  if (feedbackDelayMs === 0 || kept === undefined || kept.lost || countedOutcomes(kept) >= kept.reported) return []
+  const young = kept?.mature ? kept.reported - kept.mature.reported : 0
+  if (young <= 0) return []
   return [
-    `${countedOutcomes(kept)} of ${kept.reported} reported outcomes count for a certificate so far: each counts once its answer is ` +
+    `${young} of ${kept!.reported} reported outcomes do not count for a certificate yet: each counts once its answer is ` +
       `${lengthOf(feedbackDelayMs)} old (feedback_delay_s), as a failure may still be reported until then`,
   ]
 }
@@ -193,18 +194,6 @@ function heardLate(kept: StoredCalibration | undefined, { feedbackDelayMs }: Set
     `${late} of ${failed} failures were reported when their answer was more than ${lengthOf(feedbackDelayMs)} old: set feedback_delay_s ` +
       'to the time within which nearly all are reported, or a certificate may be wrong',
   ]
-}
-
-/** In the largest unit that it is a whole number of. */
-function lengthOf(ms: number): string {
-  const units = [
-    [86_400_000, 'day'],
-    [3_600_000, 'hour'],
-    [60_000, 'minute'],
-  ] as const
-  const [unit, name] = units.find(([unit]) => ms % unit === 0) ?? [1000, 'second']
-  const n = ms / unit
-  return `${n} ${n === 1 ? name : `${name}s`}`
 }
 
 const scoring = Object.values(gateKinds).filter(({ scores }) => scores)

@@ -22,6 +22,8 @@ export interface StoredPair {
   readonly failed: boolean
   readonly rung: number
   readonly passedOver?: number
+  /** When its call began; undefined for what an older version left. */
+  readonly answeredMs?: number
 }
 
 /** A row of `changedSince` or `entriesOf`. */
@@ -160,13 +162,13 @@ export function turnOf({ fails, passes }: { fails: number; passes: number }): Tu
 const PAGE = 5000
 
 /** Of a scored answer, so with a place. */
-type PairRow = Pick<RowOf<typeof outcomes>, 'score' | 'rung' | 'fails' | 'passes'> & {
+type PairRow = Pick<RowOf<typeof outcomes>, 'score' | 'rung' | 'fails' | 'passes' | 'answered_ms'> & {
   ix: number
   below: string | null
 }
 
 // Scores of attempts on lower rungs that no gate had failed, as the record has them. A record that was dropped says nothing of them.
-const pairsSql = `select ix, score, rung, fails, passes, case when rung > 0 then (
+const pairsSql = `select ix, score, rung, fails, passes, answered_ms, case when rung > 0 then (
     select json_group_array(a.value -> 'score') from traces t, json_each(t.body, '$.attempts') a
     where t.trace_id = o.trace_id and t.tenant_id = o.tenant_id and a.value ->> 'rung' < o.rung
       and a.value ->> 'gate' in ('pass', 'abstain') and a.value ->> 'score' is not null) end as below
@@ -180,12 +182,13 @@ export async function* storedPairs(db: Db, tenantId: string, routeFp: string): A
       args: [tenantId, routeFp, from, PAGE],
     })
     const rows = rowsOf<PairRow>(answer)
-    for (const { score, rung, fails, passes, below } of rows) {
+    for (const { score, rung, fails, passes, answered_ms, below } of rows) {
       const turn = turnOf({ fails, passes })
       if (turn === undefined) continue
       const keptBack = below === null ? [] : (readJson(below) as number[])
       const passedOver = keptBack.length > 0 && { passedOver: Math.max(...keptBack) }
-      yield { score: Number(score), failed: turn === 'fail', rung, ...passedOver }
+      const answered = answered_ms !== null && { answeredMs: answered_ms }
+      yield { score: Number(score), failed: turn === 'fail', rung, ...passedOver, ...answered }
     }
     if (rows.length < PAGE) return
     from = rows.at(-1)!.ix + 1

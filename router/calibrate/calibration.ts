@@ -4,7 +4,14 @@ import { binomialTail, trialsNeeded } from './binomial.ts'
 import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
-import { addServed, type Heard, type ServedEvidence, servedFrom, servedStands } from './served-evidence.ts'
+import {
+  addServed,
+  type Heard,
+  type ServedClaim,
+  type ServedEvidence,
+  servedFrom,
+  servedStands,
+} from './served-evidence.ts'
 
 /** A place in the order of a route's answers. */
 export interface AnswerPlace {
@@ -21,16 +28,23 @@ export interface MatureEvidence {
   readonly upTo?: AnswerPlace
   /** Outcomes since the evidence began. */
   readonly outcomes: number
-  /** Answers that count as failed, of all up to `upTo`. */
+  /** Answers with an outcome, of all up to `upTo`, and those of them that count as failed. */
+  readonly reported: number
   readonly failed: number
   /** Of the failures since the evidence began, those heard when their answer was already mature. */
   readonly late: number
   readonly bets: ServedEvidence
 }
 
-const matureFrom = (failed: number, upTo?: AnswerPlace): MatureEvidence => ({
+/** Evidence that begins now. */
+const matureFrom = ({
+  reported,
+  failed,
+  upTo,
+}: Pick<MatureEvidence, 'reported' | 'failed' | 'upTo'>): MatureEvidence => ({
   ...(upTo && { upTo }),
   outcomes: 0,
+  reported,
   failed,
   late: 0,
   bets: servedFrom(failed),
@@ -91,7 +105,7 @@ export function newStored({ initial, alpha, delta, bet, window, feedbackDelayMs 
     failed: 0,
     evidence: NO_EVIDENCE,
     servedBets: servedFrom(0),
-    ...(feedbackDelayMs > 0 && { mature: matureFrom(0) }),
+    ...(feedbackDelayMs > 0 && { mature: matureFrom({ reported: 0, failed: 0 }) }),
     alpha,
     delta,
     bet,
@@ -152,6 +166,17 @@ export function maturing(
   return { from, toMs }
 }
 
+function addMature(mature: MatureEvidence, heard: Heard, claim: ServedClaim): MatureEvidence {
+  const by = (count: (turn: Turn) => boolean) => Number(count(heard.to)) - Number(count(heard.from))
+  return {
+    ...mature,
+    outcomes: Math.max(0, mature.outcomes + by(turn => turn !== undefined)),
+    reported: mature.reported + by(turn => turn !== undefined),
+    failed: mature.failed + by(turn => turn === 'fail'),
+    bets: addServed(mature.bets, heard, claim),
+  }
+}
+
 export type Live = ReturnType<typeof liveCalibration>
 
 /**
@@ -168,7 +193,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     kept.evidence = NO_EVIDENCE
     kept.servedBets = servedFrom(kept.failed)
     delete kept.mature
-    if (feedbackDelayMs > 0) kept.mature = matureFrom(kept.failed)
+    if (feedbackDelayMs > 0) kept.mature = matureFrom({ reported: kept.reported, failed: kept.failed })
     kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
   }
 
@@ -206,7 +231,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     const isClaimed = stands(kept)
     if (stood && !isClaimed) {
       kept.servedBets = servedFrom(kept.failed)
-      if (kept.mature) kept.mature = matureFrom(kept.mature.failed, kept.mature.upTo)
+      if (kept.mature) kept.mature = matureFrom(kept.mature)
     }
     kept.lost = !isClaimed && (kept.lost || stood)
   }
@@ -223,23 +248,13 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     mature({ outcomes, upTo }: Matureness): void {
       for (const { session, to } of outcomes) {
         const stood = stands(kept)
-        if (kept.mature) kept.mature = addMature(kept.mature, { session, from: undefined, to })
+        if (kept.mature) kept.mature = addMature(kept.mature, { session, from: undefined, to }, settings)
         claimAfter(stood)
       }
       if (kept.mature) kept.mature = { ...kept.mature, upTo }
     },
     kept: kept as Readonly<StoredCalibration>,
     pairs,
-  }
-
-  function addMature(mature: MatureEvidence, heard: Heard): MatureEvidence {
-    const by = (count: (turn: Turn) => boolean) => Number(count(heard.to)) - Number(count(heard.from))
-    return {
-      ...mature,
-      outcomes: Math.max(0, mature.outcomes + by(turn => turn !== undefined)),
-      failed: mature.failed + by(turn => turn === 'fail'),
-      bets: addServed(mature.bets, heard, settings),
-    }
   }
 
   function count({ score, ix, answer, session, from, to }: Change): number | null {
@@ -251,7 +266,7 @@ export function liveCalibration(given: StoredCalibration, window: PairWindow, se
     kept.servedBets = addServed(bets, { session, from, to }, settings)
     if (kept.mature?.upTo && isWithin(answer, kept.mature.upTo)) {
       const { late } = kept.mature
-      kept.mature = { ...addMature(kept.mature, { session, from, to }), late: late + fails(to) }
+      kept.mature = { ...addMature(kept.mature, { session, from, to }, settings), late: late + fails(to) }
     }
     if (score === null) return ix
     kept.n += counts(to) - counts(from)
@@ -306,12 +321,15 @@ export function isCertified(
   threshold: number | null,
 ): boolean {
   if (kept === undefined || !sameClaim(kept, settings) || !stands(kept)) return false
-  if (countedOutcomes(kept) < settings.minN) return false
+  if (countedOutcomes(kept, settings) < settings.minN) return false
   return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
 }
 
-/** Outcomes that count for a certificate. */
-export const countedOutcomes = ({ mature, reported }: StoredCalibration): number => mature?.outcomes ?? reported
+/** Outcomes that count for a certificate under these settings. */
+export function countedOutcomes(kept: StoredCalibration | undefined, settings: Settings): number {
+  if (kept === undefined || !sameClaim(kept, settings)) return 0
+  return kept.mature?.outcomes ?? kept.reported
+}
 
 function stands(kept: StoredCalibration): boolean {
   const agrees = kept.certifiedLambda !== null || kept.n === 0

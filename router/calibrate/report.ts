@@ -135,3 +135,16 @@ function heldOut(pairs: readonly Pair[], threshold: number | null, delta: number
 }
 
 export const percent = (share: number): string => `${+(share * 100).toFixed(3)} %`
+
+const UNITS = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+] as const
+
+/** In the largest unit that it is a whole number of. */
+export function lengthOf(ms: number): string {
+  const [unit, name] = UNITS.find(([unit]) => ms % unit === 0) ?? [1000, 'second']
+  const n = ms / unit
+  return `${n} ${n === 1 ? name : `${name}s`}`
+}

@@ -27,6 +27,9 @@ export interface RouteReport extends CalibrationReport {
   route_ix: number | null
   route_fp: string
   pinned: number | null
+  /** Scored answers left out, because a failure of theirs may still be reported. */
+  too_young: number
+  feedback_delay_s: number
 }
 
 export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
@@ -67,8 +70,13 @@ async function reportOf(
 ): Promise<RouteReport> {
   const { tenantId, routeFp } = entry
   const settings = config?.calibration ?? resolveCalibration(calibrationTable.parse({}))
+  const upToMs = Date.now() - settings.feedbackDelayMs
   const pairs: ReportPair[] = []
-  for await (const pair of storedPairs(db, tenantId, routeFp)) pairs.push(pair)
+  let tooYoung = 0
+  for await (const { answeredMs = 0, ...pair } of storedPairs(db, tenantId, routeFp)) {
+    if (answeredMs > upToMs) tooYoung++
+    else pairs.push(pair)
+  }
   const alpha = ask.alpha ?? settings.alpha
   const report = calibrationReport(pairs, {
     alpha,
@@ -80,7 +88,15 @@ async function reportOf(
   })
   const place = config?.routes.findIndex(({ fingerprint }) => fingerprint === routeFp) ?? -1
   const pinned = await pin(db, entry, ask.unpin ? null : ask.apply && report.certified ? report.threshold : undefined)
-  return { tenant_id: tenantId, route_ix: place < 0 ? null : place, route_fp: routeFp, pinned, ...report }
+  return {
+    tenant_id: tenantId,
+    route_ix: place < 0 ? null : place,
+    route_fp: routeFp,
+    pinned,
+    too_young: tooYoung,
+    feedback_delay_s: settings.feedbackDelayMs / 1000,
+    ...report,
+  }
 }
 
 const MAX_TRIES = 20

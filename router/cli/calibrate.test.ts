@@ -13,6 +13,7 @@ import type { RouteReport } from './calibrate-run.ts'
 
 const main = new URL('main.ts', import.meta.url).pathname
 const CONFIG = (origin: string) => `version = 1
+calibration = { feedback_delay_s = 60 }
 price = [{ model = "up/one", input_per_mtok = 1, output_per_mtok = 5 }]
 provider = [{ id = "up", dialect = "messages", base_url = "${origin}", auth = "none" }]
 gate = [{ id = "graded", kind = "function", name = "graded" }]
@@ -91,7 +92,14 @@ describe('router calibrate', () => {
   it('prints a table for each score, and certifies only what holds', async () => {
     for (let i = 0; i < 40; i++) await tell(1, 'correct')
     for (let i = 0; i < 10; i++) await tell(0.25, i < 6 ? 'incorrect' : 'correct')
+    const young = await calibrate('--route', '1')
+    expect(young.out).toContain('default, route 1: not certified: n=0, need 30\n')
+    expect(young.out).toContain(
+      'left out, 50 answers younger than 1 minute (feedback_delay_s): a failure may still be reported\n',
+    )
+    await db.execute('update outcomes set answered_ms = answered_ms - 60000')
     const { code, out } = await calibrate('--route', '1')
+    expect(out).not.toContain('left out')
     expect(code).toBe(0)
     expect(out).toMatch(
       /^default, route 1: certified: of answers that score 1 or more, at most 10 % fail, at 95 % confidence for this one look, if none depends on another \(n=40, failed 0, p=0\.01478\)\n/,
@@ -165,6 +173,7 @@ describe('router calibrate', () => {
       await other.feedback({ request_id: got.headers.get('x-router-trace-id')!, outcome: 'correct' })
     }
     await other.close()
+    await own.execute('update outcomes set answered_ms = answered_ms - 60000')
     own.close()
     const [report] = await reports('--db', store)
     expect(report).toMatchObject({ pairs: 80, passed_over: 40, threshold: 1 })

@@ -13,7 +13,8 @@ export class CalibrateCommand extends Command {
     details: `
       Shows for every score, from the highest down, how many served answers had at least that score, how many of them failed, and
       whether their failure rate is proven to be at most alpha with confidence 1 - delta. Answers of one score count together. Defaults
-      are those of the config that was used last.
+      are those of the config that was used last. Answers younger than its feedback_delay_s are left out, because their failures may still be
+      reported.
 
       This holds for one look at the answers of a score. /v1/capabilities says whether everything that a route serves is certified, at
       every look.
@@ -87,13 +88,19 @@ function whole(flag: string, text: string | undefined, least: number): number | 
 
 async function shown(reports: readonly RouteReport[]): Promise<string> {
   if (reports.length === 0) return 'not certified: n=0, no outcome of a routed answer was reported yet\n'
-  const { percent } = await import('../calibrate/report.ts')
+  const { lengthOf, percent } = await import('../calibrate/report.ts')
   const parts: string[] = []
   for (const report of reports) {
     const { tenant_id, route_ix, route_fp, text, table, rung0, holdout, pinned } = report
     const route = route_ix === null ? `a route that is no longer used (${route_fp.slice(0, 12)})` : `route ${route_ix}`
     const lines = [`${tenant_id}, ${route}: ${text}`]
     if (pinned !== null) lines.push(`pinned at ${pinned}`)
+    if (report.too_young > 0) {
+      const age = lengthOf(report.feedback_delay_s * 1000)
+      lines.push(
+        `left out, ${report.too_young} answers younger than ${age} (feedback_delay_s): a failure may still be reported`,
+      )
+    }
     if (report.passed_over > 0) {
       lines.push(
         `before ${report.passed_over} of them an answer of a lower rung was passed over for its score: a threshold as low as that would ` +

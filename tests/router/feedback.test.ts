@@ -232,7 +232,7 @@ describe('feedback', () => {
     expect(before).toMatchObject({ state: 'not_certified', reported: 47, feedback_delay_s: 1 })
     expect(before?.counted).toBeLessThan(47)
     expect(before?.note).toMatch(
-      /^\d+ of 47 reported outcomes count for a certificate so far: each counts once its answer is 1 second old/,
+      /^\d+ of 47 reported outcomes do not count for a certificate yet: each counts once its answer is 1 second old/,
     )
     expect(before?.claim).toMatch(/and failures are reported within 1 second$/)
     await eventually(async () => expect(await state()).toMatchObject({ state: 'certified', counted: 47 }))
