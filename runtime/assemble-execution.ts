@@ -11,6 +11,7 @@ import type { Ledger } from './budgets/ledger.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
 import type { EngineDeps, EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
+import { AGENT_DELETED } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
 import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
@@ -123,7 +124,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
       async end(id, how) {
         if (!(await runs.remoteRunOf(id))) return engine.end(id, how)
         const { code } = how
-        if (code === 'agent_deleted') return nodes.end(id, { status: 'failed', code, message: 'the agent was deleted' })
+        if (code === 'agent_deleted') return nodes.end(id, { status: 'failed', code, message: AGENT_DELETED })
         return nodes.end(id, { status: 'cancelled', ...('reason' in how && { reason: how.reason }) })
       },
     },

@@ -52,7 +52,10 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
             const now = isConnector(connectorId) ? action : (await service.connectorOf(install)).actions[name]
             // What a model was shown, and a human has agreed to, is what is done.
             if (!now || now.effect !== action.effect) {
-              throw new StepFailure('connector_not_ready', `${tool} is not what it was when the run began`)
+              throw new StepFailure(
+                'connector_not_ready',
+                `${tool} is not what it was when the run began: start a new run`,
+              )
             }
             const args = argumentsOf(now, given)
             await useTool({ runId: run.id, agentId: run.agentId, stepId, tool })
@@ -72,7 +75,10 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
 type Ref = NonNullable<ReturnType<typeof connectorRef>>
 
 function notInstalled(connectorId: AnyConnectorId): StepFailure {
-  return new StepFailure('connector_not_ready', `the connector ${connectorId} is not installed`)
+  return new StepFailure(
+    'connector_not_ready',
+    `the connector ${connectorId} is not installed: install it, or publish the agent without it`,
+  )
 }
 
 function argumentsOf(action: Action, given: Record<string, unknown>): Record<string, unknown> {

@@ -12,7 +12,7 @@ import { closeOpenSteps } from './close-steps.ts'
 import { codeAgent } from './code/code-agent.ts'
 import { recordedCalls } from './code/code-calls.ts'
 import type { EndEffect, EndedRun, EngineDeps } from './engine-deps.ts'
-import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
+import { AGENT_DELETED, AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
 import { agentLoop } from './harness/agent-loop.ts'
 import type { AgentRun } from './harness/agent-run.ts'
 import { userMessage } from './harness/conversation.ts'
@@ -138,7 +138,7 @@ class Cancelled extends Error {
 function ended(code: string, reason?: string): Error {
   if (code === 'cancelled') return new Cancelled(reason ?? 'cancelled')
   const known = runErrorCodes.find(one => one === code) ?? 'internal'
-  return new RunFailure(known, known === 'agent_deleted' ? 'the agent was deleted' : `ended: ${code}`)
+  return new RunFailure(known, known === 'agent_deleted' ? AGENT_DELETED : `ended: ${code}`)
 }
 
 function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFailure {

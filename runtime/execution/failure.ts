@@ -1,5 +1,8 @@
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 
+/** With the code `agent_deleted`. */
+export const AGENT_DELETED = 'the agent was deleted: publish it again, or another one, and start a new run'
+
 /** Ends the run `failed` with one of the codes of the contract. */
 export class RunFailure extends Error {
   override name = 'RunFailure'

@@ -3,6 +3,7 @@ import type { Gauge } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { satisfies } from '../agents/isolation.ts'
+import { AGENT_DELETED } from '../execution/failure.ts'
 import { enqueueEvent } from '../webhooks/enqueue.ts'
 import type { TunnelTimes } from './gateway/timeouts.ts'
 import type { ReachableNodes } from './peers/reachable-nodes.ts'
@@ -71,7 +72,7 @@ async function sweepNodes(deps: NodeSweepDeps): Promise<void> {
   const { store, remote, links, end, now, absentMs, lostMs, lostAfterMs, standing } = deps
   const nowMs = now().getTime()
   for (const run of await remote.ending(SWEPT)) {
-    await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
+    await end(run.id, { status: 'failed', code: 'agent_deleted', message: AGENT_DELETED })
   }
   await endOverdue(deps, nowMs)
   const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }

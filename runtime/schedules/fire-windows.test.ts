@@ -177,7 +177,7 @@ describe('a schedule that is due', () => {
     await db.write(disableSchedules({ tenantId: 'default', name: 'clerk' }, clock.now().getTime()))
     clock.advance(10 * MINUTE)
     await fire(onTime)
-    expect(await read(id)).toMatchObject({ enabled: false, dueMs: null, pendingMs: null })
+    expect(await read(id)).toMatchObject({ enabled: false, dueMs: null, pendingMs: null, lastError: 'agent_not_found' })
     expect(await fates(id)).toEqual(['03:05:00 started', '03:10:00 skipped paused'])
     await close()
   })

@@ -233,7 +233,7 @@ and (schedule_id, window_ms) in (select id, pending_ms from schedules
       args: [tenantId, name],
     },
     {
-      sql: `update schedules set enabled = 0, due_ms = null, pending_ms = null, updated_ms = ?, revision = revision + 1
+      sql: `update schedules set enabled = 0, due_ms = null, pending_ms = null, last_error = 'agent_not_found', updated_ms = ?, revision = revision + 1
 where tenant_id = ? and agent_name = ? and enabled = 1`,
       args: [nowMs, tenantId, name],
     },

@@ -195,7 +195,10 @@ describe('actions as tools', () => {
     expect(on.told(1)).toEqual([
       {
         failed: true,
-        content: { error: 'the connector slack is not installed', code: 'connector_not_ready' },
+        content: {
+          error: 'the connector slack is not installed: install it, or publish the agent without it',
+          code: 'connector_not_ready',
+        },
       },
     ])
   })

@@ -259,7 +259,7 @@ describe('its actions in a run', () => {
   })
 
   it.each([
-    [['http-pets'], false, 'the connector http-pets is not installed'],
+    [['http-pets'], false, 'the connector http-pets is not installed: install it, or publish the agent without it'],
     [['http-pets.fly'], true, 'http-pets has no action fly; it has list_pets'],
   ])('end the run before its model is asked when there are none: %j', async (connectors, installed, message) => {
     const on = await worker({ connectors }, [])

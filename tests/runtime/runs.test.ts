@@ -303,7 +303,8 @@ describe('an end, a fork, a retry', () => {
     await it.json(204, 'DELETE', '/v1/agents/worker')
     await it.json(404, 'POST', '/v1/runs', run('late'))
     await it.json(200, 'GET', `/v1/runs/${id}`)
-    expect(await ended(it, id)).toMatchObject({ status: 'failed', error: { code: 'agent_deleted' } })
+    const message = 'the agent was deleted: publish it again, or another one, and start a new run'
+    expect(await ended(it, id)).toMatchObject({ status: 'failed', error: { code: 'agent_deleted', message } })
     await it.json(204, 'DELETE', `/v1/runs/${id}`)
     await it.json(404, 'GET', `/v1/runs/${id}`)
   })
