@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, readFile, rename, rm, stat } from 'node
 import { basename, dirname, join } from 'node:path'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
+import { workQueue } from '../../shared/time/work-queue.ts'
 import type { Spill, SpillPart } from '../traces/spill.ts'
 
 /** A larger file is set aside, so that draining reads no more than this at once. */
@@ -22,14 +23,8 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
   let current = 0
   let setAside = 0
 
-  let last: Promise<unknown> = Promise.resolve()
-
   /** One at a time: a file must not be set aside and closed under a write of this process. */
-  function alone<T>(act: () => Promise<T>): Promise<T> {
-    const done = last.then(act)
-    last = done.catch(() => undefined)
-    return done
-  }
+  const { run: alone } = workQueue()
 
   async function opened() {
     if (file !== undefined) return file

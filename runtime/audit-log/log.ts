@@ -3,6 +3,7 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
+import { workQueue } from '../../shared/time/work-queue.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
 import { type PageOf, readPage } from '../http/page.ts'
@@ -44,15 +45,9 @@ export type AuditLog = ReturnType<typeof auditLog>
  * place of the announcement: a process that dies in between leaves one that becomes an entry with an unknown outcome.
  */
 export function auditLog({ db, now, newId, sha256 }: AuditLogDeps) {
-  let last: Promise<unknown> = Promise.resolve()
-  let recoverMs = 0
-
   /** One after the other in a process, so that they do not contend for the end of a chain. */
-  function inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const mine = last.then(act, act)
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const { run: inTurn } = workQueue()
+  let recoverMs = 0
 
   async function recover(): Promise<void> {
     const found = await db.execute({

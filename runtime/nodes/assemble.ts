@@ -6,6 +6,7 @@ import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { workQueue } from '../../shared/time/work-queue.ts'
 import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
@@ -136,7 +137,7 @@ export function assembleNodes(options: NodesOptions) {
     watched: options.watched,
   }
   /** What is decided from what stands about a run and then written; one after the other. */
-  const { inTurn, idle } = turns()
+  const { run: inTurn, idle } = workQueue()
   let ownRuns: RunStore | undefined
   const { end, cancelChildren } = endRemoteRuns({
     ...shared,
@@ -389,18 +390,6 @@ function engagement(siblings: SiblingPeers | undefined) {
       open = listen
       if (isWanted) void listen()
     },
-  }
-}
-
-function turns() {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const mine = last.then(work, work)
-      last = mine.catch(() => undefined)
-      return mine
-    },
-    idle: () => last,
   }
 }
 
