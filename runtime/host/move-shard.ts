@@ -52,7 +52,7 @@ const told = (error: unknown): never => {
   throw error
 }
 
-export interface MoveOrder extends Pick<MoveDeps, 'reached' | 'noticeMs'> {
+export interface MoveOrder extends Pick<MoveDeps, 'reached'> {
   tenantId: string
   to: string
 }

@@ -6,8 +6,6 @@ const ACCEPTED = /^[A-Za-z0-9._-]{1,64}$/
 export interface RequestIdEnv {
   Variables: {
     requestId: string
-    /** The answer is another server's, and so is its request id. */
-    relayed?: boolean
   }
 }
 
@@ -22,6 +20,6 @@ export function requestId(newId: () => string = uuidv7) {
     const id = requestIdOf(c.req.header('x-request-id'), newId)
     c.set('requestId', id)
     await next()
-    if (!c.get('relayed')) c.header('x-request-id', id)
+    c.header('x-request-id', id)
   })
 }

@@ -8,12 +8,13 @@ export interface DueLoopOptions {
   clock: Pick<Clock, 'now'>
   /** Another process may write what is due: it is looked for at least this often. */
   longestPauseMs?: number
-  /** Before the next look when something is due although one has just ended. */
-  breathMs?: number
 }
 
+/** Before the next look when something is due although one has just ended. */
+const BREATH_MS = 50
+
 /** Looks again and again, each time when the next thing is due; two looks are never under way at once. */
-export function dueLoop({ look, failed, clock, longestPauseMs = 1000, breathMs = 50 }: DueLoopOptions) {
+export function dueLoop({ look, failed, clock, longestPauseMs = 1000 }: DueLoopOptions) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let looking: Promise<void> | undefined
   let on = false
@@ -25,7 +26,7 @@ export function dueLoop({ look, failed, clock, longestPauseMs = 1000, breathMs =
     try {
       const due = await look()
       const inMs = due === undefined ? longestPauseMs : due - clock.now().getTime()
-      pauseMs = Math.min(longestPauseMs, inMs > 0 ? inMs : breathMs)
+      pauseMs = Math.min(longestPauseMs, inMs > 0 ? inMs : BREATH_MS)
     } catch (error) {
       failed(error)
     }

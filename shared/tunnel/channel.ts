@@ -17,7 +17,6 @@ export interface ChannelOptions<Out extends Frame> {
   /** The number before the first frame that is sent: what the other end has seen from an earlier life of this end. */
   sentBefore?: number
   mostFrames?: number
-  mostWeight?: number
   /** Of what goes out without a number and is not read by the other end; beyond that it is dropped. */
   mostPassing?: number
 }
@@ -30,15 +29,17 @@ interface Kept<Out> {
 
 export type Channel<Out extends Frame, In extends Frame> = ReturnType<typeof frameChannel<Out, In>>
 
+const MOST_WEIGHT = 16 * 1024 * 1024
+
 /** The frames that were sent and are not acknowledged, in order, and how many of them are on the stream at hand. */
 function sentFrames<Out extends Frame>(options: ChannelOptions<Out>) {
-  const { weigh, onAcked, mostFrames = 4096, mostWeight = 16 * 1024 * 1024 } = options
+  const { weigh, onAcked, mostFrames = 4096 } = options
   let sent = options.sentBefore ?? 0
   const kept: Kept<Out>[] = []
   let weight = 0
   let written = 0
   const waiting: (() => void)[] = []
-  const hasRoom = () => kept.length === 0 || (kept.length < mostFrames && weight < mostWeight)
+  const hasRoom = () => kept.length === 0 || (kept.length < mostFrames && weight < MOST_WEIGHT)
 
   return {
     /** Resolves with the frame's number as soon as there is room for it. */

@@ -32,8 +32,6 @@ export interface MoveDeps {
   log: Log
   /** Checks these receipts at the new place, or all of the tenant; answers what does not hold. */
   brokenReceipts: (db: Db, tenantId: string, runIds: readonly string[] | 'all') => Promise<string[]>
-  /** How long after a move was announced every process has heard of it. */
-  noticeMs?: number
   reached?: (point: MovePoint, said: string) => void | Promise<void>
 }
 
@@ -88,7 +86,7 @@ export async function moveTenant(move: Move, deps: MoveDeps): Promise<Moved> {
     await reached('checked', 'every receipt of the copy holds')
     await directory.setMove(tenantId, 'fencing')
     await reached('announced', 'writes of the tenant are refused')
-    await pause(deps.noticeMs ?? NOTICE_MS)
+    await pause(NOTICE_MS)
     await fewLeft(sides, unchecked)
     await fence(from, tenantId)
   }

@@ -10,8 +10,6 @@ import { type WriteHealth, writeWatch } from './write-watch.ts'
 export interface ServerClientOptions {
   url: string
   transport: HranaTransport
-  /** Streams for reads. The first one that is free is used, so a quiet process has one. */
-  readers?: number
   monotonic?: () => number
   /** After how long a write without an answer is suspected. */
   stuckAfterMs?: number
@@ -21,12 +19,15 @@ export interface ServerClient extends Client {
   readonly writes: WriteHealth
 }
 
+/** Streams for reads. The first one that is free is used, so a quiet process has one. */
+const READERS = 2
+
 /**
  * A client of a libSQL server that keeps its streams. The package's own client opens one for each call, and most of what a server then
  * does is opening a database. Ends with `close`, which tells the server to forget the streams.
  */
 export function serverClient(options: ServerClientOptions): ServerClient {
-  const { url, transport, readers = 2, monotonic, stuckAfterMs } = options
+  const { url, transport, monotonic, stuckAfterMs } = options
   const open = () => hranaStream({ url, transport, ...(monotonic && { monotonic }) })
   const watch = writeWatch({
     read: () => freest().execute(bare('select 1')),
@@ -34,7 +35,7 @@ export function serverClient(options: ServerClientOptions): ServerClient {
   })
   const makeWriter = () => writeLane({ stream: open(), once: open, timed: watch.timed })
   let writer = makeWriter()
-  let lanes = Array.from({ length: readers }, () => readLane(open()))
+  let lanes = Array.from({ length: READERS }, () => readLane(open()))
 
   const freest = () => lanes.reduce((best, one) => (one.ahead < best.ahead ? one : best))
   const forget = () => Promise.all([writer, ...lanes].map(one => one.close()))
@@ -46,7 +47,7 @@ export function serverClient(options: ServerClientOptions): ServerClient {
     async renew() {
       const before = forget()
       writer = makeWriter()
-      lanes = Array.from({ length: readers }, () => readLane(open()))
+      lanes = Array.from({ length: READERS }, () => readLane(open()))
       await before
     },
     async end() {
