@@ -98,6 +98,20 @@ describe('the client of a runtime', () => {
     })
   })
 
+  it('asks for nothing where its path lacks a parameter', async () => {
+    let asked = 0
+    const send: typeof fetch = async () => {
+      asked++
+      return Response.json({})
+    }
+    const client = runtimeClient({ url: 'http://runtime', key: KEY, fetch: send })
+    // As plain JavaScript may call it.
+    const params = { run: 'x' } as unknown as { id: string }
+    await expect(client.runs.cancel({ params })).rejects.toThrow(/^\/v1\/runs\/\{id\}\/cancel needs params\.id$/)
+    await expect(client.runs.get({ params })).rejects.toThrow(TypeError)
+    expect(asked).toBe(0)
+  })
+
   it('makes one run of a call whose answer was lost, and does nothing twice that may not be', async () => {
     let lost = 0
     const losing: typeof fetch = async (input, init) => {

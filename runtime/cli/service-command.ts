@@ -27,9 +27,20 @@ export function explanationOf(error: Error): string {
   if (error.headers?.has(responseHeaders.traceId)) {
     return `That is a router. The runtime is at another address, by default ${DEFAULT_URL}: say which with --url.`
   }
-  return error.status === undefined
+  if (error.status !== undefined) return error.message
+  const fault = certificateFault(error)
+  return fault === undefined
     ? `${error.message}: is the runtime running there? Say where with --url.`
-    : error.message
+    : `${error.message}, since its certificate is not trusted (${fault}): it has to be valid now, for that address, and of an authority that Node or NODE_EXTRA_CA_CERTS trusts.`
+}
+
+/** The word of OpenSSL, or of Node, for a certificate that proves nothing. */
+function certificateFault(error: Error): string | undefined {
+  for (let at: unknown = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
+    const code = 'code' in at ? String(at.code) : ''
+    if (/^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_)/.test(code)) return code
+  }
+  return undefined
 }
 
 /** JSON that was given on the command line. */

@@ -57,11 +57,12 @@ export function sendCalls(options: ClientOptions, authorize: (key: string) => Re
       ...(args.body !== undefined && { body: JSON.stringify(args.body) }),
       ...(signal && { signal }),
     }
+    const target = base + fill(path, args)
     const repeatable = method === 'GET' || once !== undefined
     for (let tried = 0; ; tried++) {
       const last = !repeatable || tried >= retries
       try {
-        const answer = await send(base + fill(path, args), init)
+        const answer = await send(target, init)
         if (answer.ok) return await read(answer)
         const refusal = await refusalOf(answer)
         if (last || !isPassing(refusal)) throw refusal
@@ -77,7 +78,10 @@ export function sendCalls(options: ClientOptions, authorize: (key: string) => Re
 
 /** Path and query of a call. */
 function fill(path: string, { params = {}, query = {} }: Arguments): string {
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params[name])))
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    if (params[name] === undefined) throw new TypeError(`${path} needs params.${name}`)
+    return encodeURIComponent(String(params[name]))
+  })
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
   return search.size === 0 ? filled : `${filled}?${search}`
