@@ -42,3 +42,14 @@ it('says where the programs of a sandbox have been', () => {
     '      was refused evil.example:443, 3 times',
   ])
 })
+
+it('says which calls a cost leaves out, since their model has no price', () => {
+  const shown = progress()
+  const meta = { durationMs: 5, name: 'openai-compatible/m', costUsd: 0, unpriced: true }
+  expect(shown.of(event('step_completed', 1, { stepId: 'model-1', meta }))).toEqual([
+    'ok    model-1  5 ms  0 USD, 1 call without a price',
+  ])
+  expect(shown.of(event('step_completed', 2, { stepId: 'model-2', meta }))[0]).toMatch(
+    /0 USD, 2 calls without a price$/,
+  )
+})

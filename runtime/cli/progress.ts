@@ -1,3 +1,4 @@
+import { counted } from '../../shared/cli/counted.ts'
 import { type Style, style } from '../../shared/cli/style.ts'
 import type { Reached, RunEventData } from '../../shared/wire/runtime/journal.ts'
 import { printable } from './terminal.ts'
@@ -7,6 +8,7 @@ export function progress({ green, red, yellow, dim }: Style = style(false)) {
   const names = new Map<string, string>()
   const started = new Map<string, number>()
   let spent = 0
+  let unpriced = 0
   const name = (stepId: string) => `${printable(stepId).padEnd(14)} ${names.get(stepId) ?? ''}`.trimEnd()
 
   return {
@@ -18,11 +20,12 @@ export function progress({ green, red, yellow, dim }: Style = style(false)) {
           return []
         case 'step_completed': {
           spent += meta.costUsd ?? 0
+          if (meta.unpriced) unpriced++
           // A timer measures no work of its own: what it took is what has passed since it began.
           const passed = Date.parse(at) - (started.get(stepId) ?? Date.parse(at))
           const took = `  ${seconds(Math.max(meta.durationMs ?? 0, passed))}`
           return [
-            `${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}`)}`,
+            `${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}${unpricedText(unpriced)}`)}`,
             ...(meta.egress ?? []).map(one => dim(`      ${reachedText(one)}`)),
           ]
         }
@@ -62,6 +65,9 @@ function seconds(ms: number): string {
 function dollars(usd: number): string {
   return `${usd === 0 ? '0' : usd.toFixed(usd < 0.01 ? 6 : 4)} USD`
 }
+
+/** What is said beside a cost that leaves calls out. */
+export const unpricedText = (calls = 0): string => (calls === 0 ? '' : `, ${counted(calls, 'call')} without a price`)
 
 function firstLine(text: unknown): string {
   return printable(String(text).split('\n', 1)[0]?.slice(0, 160) ?? '')

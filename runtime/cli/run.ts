@@ -3,7 +3,7 @@ import { WAITS } from '../../shared/cli/exit-code.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import { progress } from './progress.ts'
+import { progress, unpricedText } from './progress.ts'
 import { givenObject, isRefusal, ServiceCommand, WHERE } from './service-command.ts'
 import { printable, spinner } from './terminal.ts'
 
@@ -102,9 +102,10 @@ export class RunCommand extends ServiceCommand {
   }
 
   private end(run: Run): number {
-    const { status, output = {}, error, costUsd, tokensIn, tokensOut, cancelReason } = run
+    const { status, output = {}, error, costUsd, tokensIn, tokensOut, cancelReason, unpricedCalls } = run
     if (!this.quiet) {
-      this.context.stderr.write(`${status}  ${tokensIn} tokens in, ${tokensOut} out, ${costUsd} USD\n`)
+      const cost = `${costUsd} USD${unpricedText(unpricedCalls)}`
+      this.context.stderr.write(`${status}  ${tokensIn} tokens in, ${tokensOut} out, ${cost}\n`)
     }
     if (this.json) this.say(JSON.stringify(run))
     else if (status === 'succeeded') {

@@ -3,7 +3,7 @@ import { styleOf } from '../../shared/cli/style.ts'
 import { usdText } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { type Run, runStatuses, triggerKinds } from '../../shared/wire/runtime/run.ts'
-import { progress } from './progress.ts'
+import { progress, unpricedText } from './progress.ts'
 import { requestText } from './request-text.ts'
 import { givenObject, ServiceCommand, WHERE } from './service-command.ts'
 import { listVerb, membersText, oneOf, timeText, verb, wholeNumber } from './verb.ts'
@@ -148,7 +148,7 @@ function runText(run: Run): string {
     created: timeText(run.createdAt),
     finished: timeText(run.finishedAt),
     tokens: `${run.tokensIn} in, ${run.tokensOut} out`,
-    USD: usdText(run.costUsd),
+    USD: usdText(run.costUsd) + unpricedText(run.unpricedCalls),
     'USD with sub-runs': run.treeCostUsd === undefined ? undefined : usdText(run.treeCostUsd),
     isolation: run.isolation.used ?? run.isolation.declared,
     node: run.nodeId,

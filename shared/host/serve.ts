@@ -293,7 +293,7 @@ function why({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EADDRINUSE') return 'another program uses this port; stop it or choose another port'
   if (code === 'EACCES') return 'this account may not use that port; choose one above 1023'
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return 'this machine does not have that address; choose 127.0.0.1, one of its own, or 0.0.0.0 for all'
+    return 'this machine does not have that address; choose 127.0.0.1 or [::1], one of its own, or 0.0.0.0 or [::] for all'
   return message
 }
 
