@@ -33,6 +33,7 @@ ${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${visible(error.message)}</p>`}
 ${run.budgetExceeded ? html`<p class="notice">This run exceeded its budget, which is not a hard limit.</p>` : ''}
+${run.unpricedCalls === undefined ? '' : html`<p class="notice">The cost leaves out ${count(run.unpricedCalls)} call${run.unpricedCalls === 1 ? '' : 's'} of models that have no price. <a href="${root}settings?tab=models">Give them one.</a></p>`}
 <div class="card"><dl class="strip">${figures.map(([name, words, place]) => html`<div><dt>${name}</dt><dd${place === undefined ? '' : html` id="${place}"`}>${words}</dd></div>`)}</dl>
 ${facts([
   [

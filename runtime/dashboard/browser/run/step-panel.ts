@@ -47,7 +47,7 @@ function figures(step: TimelineStep, own: readonly TimelineEvent[]): HTMLElement
   const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, inputHash, replayed, copied } = step
   const took = tookMs(step)
   const child = own.find(one => typeof one.meta.childRunId === 'string')?.meta.childRunId
-  const { cacheReadTokens, cacheWriteTokens } = own.findLast(one => one.kind === 'step_completed')?.meta ?? {}
+  const { cacheReadTokens, cacheWriteTokens, unpriced } = own.findLast(one => one.kind === 'step_completed')?.meta ?? {}
   const cached = [
     ...(cacheReadTokens === undefined ? [] : [`${count(cacheReadTokens)} read from the cache`]),
     ...(cacheWriteTokens === undefined ? [] : [`${count(cacheWriteTokens)} written to it`]),
@@ -62,7 +62,7 @@ function figures(step: TimelineStep, own: readonly TimelineEvent[]): HTMLElement
       tokensIn + tokensOut > 0 &&
         `${count(tokensIn)} in${cached === '' ? '' : ` (${cached})`}, ${count(tokensOut)} out`,
     ],
-    ['Cost', usd(costUsd)],
+    ['Cost', unpriced ? 'no price is known' : usd(costUsd)],
     ['Run', typeof child === 'string' && el('a', { href: `${root}runs/${encodeURIComponent(child)}` }, child)],
     ['Marks', marks],
     [
