@@ -139,9 +139,9 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
   const held = route.serveThreshold !== null || kept?.pinned != null
   const isSure = threshold !== null && isCertified(kept, settings, threshold)
   const notes = [
-    ...(route.scores ? [] : [NO_SCORES]),
     ...(isSure ? [] : stillYoung(kept, settings)),
     ...heardLate(kept, settings),
+    ...(route.scores ? [] : [NO_SCORES]),
   ]
   return {
     tenant_id: tenantId,

@@ -63,7 +63,7 @@ describe('the judge', () => {
   it('passes from its threshold on, with its cost and the hash of its prompt', async () => {
     const { models, asked } = fakeModels({ ask: strictJudge })
     const gate = judgeGate(CONFIG)
-    const evidenceRef = `prompt:sha256:${promptHash(CONFIG.rubric)}`
+    const evidenceRef = `prompt:sha256:${promptHash(CONFIG.rubric)} model:court/judge-1`
     const costNano = COST
     const said = { costNano, evidenceRef }
     expect(await gate(input({ text: 'total: 42' }, { models }), never)).toEqual({

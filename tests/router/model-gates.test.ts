@@ -151,7 +151,7 @@ describe('a judge', () => {
       score: 0.9,
       cost: 0.00435,
       latency_ms: expect.any(Number),
-      evidence_ref: `prompt:sha256:${promptHash(RUBRIC)}`,
+      evidence_ref: `prompt:sha256:${promptHash(RUBRIC)} model:court/judge-1`,
     })
     expectSums(receipt)
     const [asked] = callsTo('court')
@@ -265,7 +265,12 @@ describe('a judge', () => {
     })
     expect(await text(await router.post('/v1/messages', ASK))).toBe('total: 42')
     expect(callsTo('court').map(({ body }) => JSON.parse(String(body)).model)).toEqual(['second'])
-    expect(onlyGate(await onlyReceipt(router))).toMatchObject({ verdict: 'pass', score: 0.9, cost: 0.00435 })
+    expect(onlyGate(await onlyReceipt(router))).toMatchObject({
+      verdict: 'pass',
+      score: 0.9,
+      cost: 0.00435,
+      evidence_ref: expect.stringMatching(/ model:court\/second$/),
+    })
   })
 
   it('that could grade no answer of its route is a mistake in the config, with its place', async () => {

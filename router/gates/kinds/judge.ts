@@ -57,11 +57,12 @@ export const judge = defineGate({
   },
   build(config) {
     const { rubric, threshold, maxOutputTokens } = config
-    const evidenceRef = `prompt:sha256:${promptHash(rubric)}`
+    const prompt = `prompt:sha256:${promptHash(rubric)}`
     return {
       async run(input, signal) {
         const grader = [config.model, config.fallbackModel].find(model => model !== null && !wrote(model, input))
         if (!grader) return { verdict: 'abstain', reason: 'maker_is_checker' }
+        const evidenceRef = `${prompt} model:${grader.model}`
         const question = { ...judgePrompt(config, input, newNonce()), maxOutputTokens }
         const asked = await input.models.ask(grader, question, signal)
         const { costNano } = asked
