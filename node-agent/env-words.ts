@@ -74,7 +74,7 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
       default: '10m',
     },
     PLATFORM_OUTBOUND_ALLOW: {
-      about: 'Private and link-local targets that tools, connectors and sandboxes may call.',
+      about: 'Private, loopback and link-local targets that tools, connectors and sandboxes may call.',
       form: 'comma list of names, `*.name`, addresses or networks, each with or without `:port`',
       unset: 'none',
       example: '10.1.0.0/16',

@@ -112,7 +112,8 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
   },
   'What it may reach': {
     PLATFORM_OUTBOUND_ALLOW: {
-      about: 'Private and link-local targets that tools, connectors and webhooks may call. Public ones are open.',
+      about:
+        'Private, loopback and link-local targets that providers, tools, connectors, MCP servers and webhooks may call. Public ones are open.',
       form: 'comma list of names, `*.name`, addresses or networks, each with or without `:port`',
       unset: 'none',
       example: 'wiki.internal:443,10.1.0.0/16',

@@ -111,7 +111,7 @@ describe('the way out on Node', () => {
     open.unshift(way)
     // Who wrote the name learns that it is refused, and the operator which address it stands for.
     expect(await refusal(call(way, `http://mixed.example:${port}/`))).toBe(
-      'mixed.example leads to a loopback address; an operator can open it with PLATFORM_OUTBOUND_ALLOW',
+      `mixed.example leads to a loopback address; an operator can open it with the entry mixed.example:${port} in PLATFORM_OUTBOUND_ALLOW`,
     )
     expect(await way.problem(new URL(`http://mixed.example:${port}/`))).not.toContain('127.0.0.1')
     expect(lines.map(line => JSON.parse(line))).toMatchObject(

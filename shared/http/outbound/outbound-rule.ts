@@ -37,7 +37,7 @@ export function outboundRule(allow: readonly AllowEntry[] = []) {
       if (!LOCAL_NAME.test(target.host) && target.host.includes('.')) return undefined
       if (addressKind(target.host) !== undefined) return undefined
       if (namedBy(allow, { ...target, address: undefined }) !== 'no') return undefined
-      return `${target.host} is a name of a private network; ${HOW_TO_OPEN}`
+      return `${target.host} is a name of a private network; ${howToOpen(target)}`
     },
     /** One of the addresses that the host of a URL stands for. */
     address: refusal,
@@ -55,11 +55,12 @@ export function outboundRule(allow: readonly AllowEntry[] = []) {
     if (named === 'address' || (named === 'name' && !BY_ADDRESS.has(kind))) return undefined
     return BY_ADDRESS.has(kind)
       ? `${what}; only an entry of PLATFORM_OUTBOUND_ALLOW that says the address itself opens it`
-      : `${what}; ${HOW_TO_OPEN}`
+      : `${what}; ${howToOpen({ host, port })}`
   }
 }
 
-const HOW_TO_OPEN = 'an operator can open it with PLATFORM_OUTBOUND_ALLOW'
+const howToOpen = ({ host, port }: Target) =>
+  `an operator can open it with the entry ${host.includes(':') ? `[${host}]` : host}:${port} in PLATFORM_OUTBOUND_ALLOW`
 
 export function targetOf(url: URL): Target {
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
