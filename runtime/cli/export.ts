@@ -1,8 +1,9 @@
-import { rename, stat, writeFile } from 'node:fs/promises'
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
+import { ClientError } from '../../shared/client/client-error.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { EVERY_RUN, ServiceCommand, WHERE } from './service-command.ts'
@@ -37,14 +38,21 @@ export class ExportCommand extends ServiceCommand {
     if (this.all === this.ids.length > 0) throw new UsageError('say which runs: their ids, or --all')
     await makeFolder(this.to)
     await this.write('keys.json', await client.receipts.keys())
-    let [written, open] = [0, 0]
+    let [written, open, gone] = [0, 0, 0]
     const one = async (run: Run) => {
       if (!isTerminal(run.status)) {
         open++
         return
       }
-      await this.exported(client, run)
-      written++
+      try {
+        await this.exported(client, run)
+        written++
+      } catch (error) {
+        // Retention, or another caller, deletes runs while all are exported.
+        if (!this.all || !(error instanceof ClientError) || error.status !== 404) throw error
+        await this.discard(run.id)
+        gone++
+      }
     }
     for (const id of this.ids) await one(await client.runs.get({ params: { id } }))
     if (this.all) {
@@ -61,6 +69,10 @@ export class ExportCommand extends ServiceCommand {
       this.context.stderr.write(
         `${counted(open, 'run')} ${open === 1 ? 'has' : 'have'} not ended and ${open === 1 ? 'was' : 'were'} left out\n`,
       )
+    if (gone > 0)
+      this.context.stderr.write(
+        `${counted(gone, 'run')} ${gone === 1 ? 'was' : 'were'} deleted meanwhile and left out\n`,
+      )
     return open > 0 && !this.all ? 1 : 0
   }
 
@@ -70,6 +82,11 @@ export class ExportCommand extends ServiceCommand {
     await this.write(`${run.id}.run.json`, run)
     await this.write(`${run.id}.journal.json`, await client.runs.journal({ params }))
     await this.write(`${run.id}.receipt.json`, await client.receipts.get({ params }))
+  }
+
+  /** What was written of a run before it was deleted: no receipt follows it. */
+  private async discard(id: string): Promise<void> {
+    for (const kind of ['run', 'journal']) await rm(join(this.to, `${id}.${kind}.json`), { force: true })
   }
 
   private async write(name: string, value: unknown): Promise<void> {

@@ -191,6 +191,28 @@ describe('runtime export', () => {
     expect((JSON.parse(await readFile(file('run'), 'utf8')) as Run).input).toEqual({ prompt: 'one' })
     expect((await fixture.run('export')).code).toBe(2)
   })
+
+  it('goes on past a run that is deleted meanwhile, and leaves no part of it', async () => {
+    const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'gone' } })
+    await fixture.call('GET', `/v1/runs/${id}/events`)
+    const headers = { authorization: `Bearer ${fixture.env().PLATFORM_API_KEY}` }
+    const server = createServer(async (request, response) => {
+      const url = fixture.env().PLATFORM_URL + request.url
+      if (url.endsWith(`/${id}/journal`)) await fetch(url.replace(/\/journal$/, ''), { method: 'DELETE', headers })
+      const answer = await fetch(url, { headers })
+      response.writeHead(answer.status, { 'content-type': 'application/json' })
+      response.end(await answer.text())
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const to = join(fixture.folder, 'deleted')
+    const { code, err } = await fixture.run('export', '--all', '--to', to, '--url', url)
+    expect([code, err]).toEqual([0, '1 run was deleted meanwhile and left out\n'])
+    const files = await readdir(to)
+    expect(files.filter(name => name.startsWith(id))).toEqual([])
+    expect(files.length).toBeGreaterThan(3)
+    server.close()
+  })
 })
 
 describe('a signing key that is renewed while runs are read', () => {

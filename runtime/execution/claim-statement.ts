@@ -115,9 +115,10 @@ export const RETURNING = `returning ${RETURNED.join(', ')},
  * there are places. The runs of all others are later than those.
  */
 export function claimStatement(shared: SharedStore): string {
-  // A run that was taken from an owner who never let go is a recovery.
+  // A run that was taken from an owner who never let go is a recovery. This owner lives: what it takes anew it lost by a fault of the store.
   return `update runs set ${claimedBy(shared)},
   recoveries = case when owner is null then 0
+    when owner = ?1 then case when ${STUCK} then recoveries else 0 end
     when ${STUCK} then recoveries + 1 else 1 end,
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end

@@ -382,6 +382,25 @@ it('takes a run up again whose claim was made although its answer was lost', asy
   expect(cut).toBeLessThan(1)
 })
 
+it('sets no run aside because the store breaks off its answers: no process ended with it', async () => {
+  let cut = 6
+  const { create, until, engine } = await fixture({
+    limits: { ...engineLimits, recoveryMs: 50 },
+    wrap: db => ({
+      ...db,
+      async write(statements) {
+        const answer = await db.write(statements)
+        if (isClaim(statements) && answer[0]!.rows.length > 0 && cut-- > 0) throw new TypeError('fetch failed')
+        return answer
+      },
+    }),
+  })
+  const id = await create({ prompt: 'hello' })
+  await engine.start()
+  await expect.poll(() => cut, { timeout: 15_000 }).toBeLessThan(1)
+  expect(await until(id)).toMatchObject({ status: 'succeeded' })
+}, 30_000)
+
 it('takes up a run that was made while the clock was ahead, once that is set back', async () => {
   const clock = manualClock(new Date('2026-01-02T03:04:05Z'))
   for (const running of [true, false]) {

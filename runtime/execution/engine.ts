@@ -1,4 +1,4 @@
-import { dbFault } from '../../shared/sql/db-fault.ts'
+import { dbFault, isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
@@ -59,10 +59,10 @@ export function createEngine(deps: EngineDeps) {
   const renew = leaseRenewal(deps, leases, executions)
 
   /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
-  function giveBackSoon(run: Claimed): void {
+  function giveBackSoon(run: Claimed, counts: 0 | 1): void {
     setTimeout(() => {
       if (draining) return
-      leases.giveBack(run.id, run.epoch).then(wake, () => giveBackSoon(run))
+      leases.giveBack(run.id, run.epoch, counts).then(wake, () => giveBackSoon(run, counts))
     }, GIVE_BACK_MS)
   }
 
@@ -85,7 +85,7 @@ export function createEngine(deps: EngineDeps) {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
         else {
           log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
-          giveBackSoon(run)
+          giveBackSoon(run, isStoreUnavailable(error) ? 0 : 1)
         }
         leave()
         wake()

@@ -293,11 +293,12 @@ function leaseReleases(db: Db) {
       })
     },
 
-    /** Lets go of one run that stopped here without a word. */
-    async giveBack(id: string, epoch: number): Promise<void> {
+    /** Lets go of one run that stopped here without a word; `counts` is 1 where that may be the run's own fault. */
+    async giveBack(id: string, epoch: number, counts: 0 | 1): Promise<void> {
       await db.execute({
-        sql: "update runs set due_ms = 0 where id = ? and epoch = ? and status = 'running' and owner is not null",
-        args: [id, epoch],
+        sql: `update runs set due_ms = 0, recoveries = recoveries + ?
+          where id = ? and epoch = ? and status = 'running' and owner is not null`,
+        args: [counts, id, epoch],
       })
     },
   }
