@@ -143,6 +143,8 @@ function ended(code: string, reason?: string): Error {
 
 function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFailure {
   if (error instanceof RunFailure) return error
+  // Also where it is the cause of what a step says.
+  if (isStoreUnavailable(error)) throw error
   // Outside a tool call only models are asked.
   if (error instanceof StepFailure) return new RunFailure('model_error', error.message, { cause: error })
   // What reaches a client says nothing of the inside; the log has all of it.

@@ -1,5 +1,6 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
+import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'
@@ -105,6 +106,7 @@ async function opened(
   try {
     found = await directory.open(tenantId, provider)
   } catch (cause) {
+    if (isStoreUnavailable(cause)) throw cause
     throw new StepFailure('model_unconfigured', `the stored key of ${provider} cannot be opened: save it again`, {
       cause,
     })

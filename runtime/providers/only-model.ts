@@ -1,6 +1,7 @@
 import { asArray, asObject, asString, tryParse } from '../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
+import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { Connection } from './directory.ts'
@@ -43,7 +44,10 @@ export function onlyModel({ open, fetch, now }: OnlyModelDeps) {
   const lists = new Map<string, { models: Promise<string[]>; untilMs: number }>()
 
   async function list(tenantId: string, provider: ProviderId): Promise<string[]> {
-    const connection = await open(tenantId, provider).catch(() => undefined)
+    const connection = await open(tenantId, provider).catch((error: unknown) => {
+      if (isStoreUnavailable(error)) throw error
+      return undefined
+    })
     if (!connection) return []
     const key = JSON.stringify([tenantId, provider, connection.baseUrl])
     const nowMs = now().getTime()

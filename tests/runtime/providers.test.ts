@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createRouter } from '../../router/router.ts'
+import { markUnavailable } from '../../shared/sql/db-fault.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { ProviderItem, ProviderTested } from '../../shared/wire/runtime/provider.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -534,6 +535,22 @@ describe('a key', () => {
       error: { message: 'the stored key of openai cannot be opened: save it again' },
     })
     expect(remote.seen).toEqual([])
+  })
+
+  it('is read again where the store did not answer: that ends no run', async () => {
+    const { db, configure, ran, remote } = await fixture()
+    await configure('anthropic')
+    remote.always(answer(200, JSON.stringify(messagesAnswer('Whole.'))))
+    const { execute } = db
+    let cut = 2
+    db.execute = async statement => {
+      const isRead = typeof statement === 'object' && statement.sql.endsWith('tenant_id = ? and provider = ?')
+      if (!isRead || cut-- <= 0) return execute(statement)
+      return markUnavailable(() => Promise.reject(new TypeError('fetch failed')))
+    }
+    const { run } = await ran('claude-haiku-4-5')
+    expect(cut).toBeLessThan(1)
+    expect(run).toMatchObject({ status: 'succeeded' })
   })
 })
 
