@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { logFilter, logFormat, parseDuration } from '../shared/env/read-env.ts'
+import { duration, logFilter, logFormat } from '../shared/env/read-env.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { backends, isBackend } from '../shared/wire/runtime/isolation.ts'
 import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
@@ -55,13 +55,6 @@ const allowList = z.string().transform((text, ctx): AllowEntry[] => {
     ctx.addIssue({ code: 'custom', message: `expected names, addresses or networks; "${part.trim()}" is none` })
     return []
   })
-})
-
-const duration = z.string().transform((text, ctx) => {
-  const ms = parseDuration(text)
-  if (ms !== undefined) return ms
-  ctx.addIssue({ code: 'custom', message: 'expected a duration such as 30s, 500ms, 5m or 24h' })
-  return z.NEVER
 })
 
 /** What a node that runs reads besides. Providers are read by their own names, PLATFORM_PROVIDER_<ID>_API_KEY. */

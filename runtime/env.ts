@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { listOf, logFilter, logFormat, parseDuration } from '../shared/env/read-env.ts'
+import { duration, listOf, logFilter, logFormat } from '../shared/env/read-env.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { readOrigin, readProxies } from '../shared/http/forwarded.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
@@ -7,13 +7,6 @@ import { otelAttributes, otlpEndpoint, otlpHeaders } from '../shared/telemetry/c
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
 import { readMasterKey } from './vault/master-key.ts'
-
-const duration = z.string().transform((text, ctx) => {
-  const ms = parseDuration(text)
-  if (ms !== undefined) return ms
-  ctx.addIssue({ code: 'custom', message: 'expected a duration such as 30s, 500ms, 5m or 24h' })
-  return z.NEVER
-})
 
 const bytes = z
   .string()

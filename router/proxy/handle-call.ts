@@ -11,7 +11,7 @@ import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce
 import { refusalOf } from '../errors.ts'
 import { isPassed, type RelayDeps, relay } from '../observe/relay.ts'
 import { type Target, targetOf, versioned } from '../observe/target.ts'
-import { headerValue } from '../upstream/headers.ts'
+import { decoderOf, headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { decideCall } from './decide-call.ts'
 import { answerRefusal, type Exchange } from './exchange.ts'
@@ -163,9 +163,6 @@ function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, d
   answerRefusal(exchange, { name, message, headers: more }, { path, traceId, outHeaders: deps.outHeaders, isObserved })
 }
 
-/** Names of HTTP, and what the platform calls them. */
-const FORMATS: Readonly<Record<string, string>> = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate', br: 'brotli' }
-
 /** Undefined for a body that is sent as it is. */
 function encodingOf(headers: HeaderList): string | undefined {
   const encoding = headerValue(headers, 'content-encoding')?.trim().toLowerCase()
@@ -209,12 +206,8 @@ async function decodeBody(
 }
 
 function unpacker(encoding: string): ReadableWritablePair<Uint8Array, BufferSource> {
-  const format = FORMATS[encoding]
-  try {
-    if (format !== undefined) return new DecompressionStream(format as CompressionFormat)
-  } catch {
-    // Not every platform has every format.
-  }
+  const found = decoderOf(encoding)
+  if (found) return found
   const message = `content-encoding ${encoding} cannot be read here, and a routed body must be: send it with gzip, deflate or none`
   throw new ApiError('bad_request', message)
 }

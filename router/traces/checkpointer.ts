@@ -9,7 +9,7 @@ import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
 import type { KnownCopies, LineSink } from './known-copies.ts'
-import type { LeaseTerm } from './lease.ts'
+import { fence, type LeaseTerm } from './lease.ts'
 import { dropDaysUpTo } from './savings-days.ts'
 
 export interface CheckpointerOptions {
@@ -24,7 +24,6 @@ export interface CheckpointerOptions {
   made: () => void
 }
 
-const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
 /** Rows of each kind in one step of a pruning: a longer one would hold the store for too long. */
 const PRUNE_STEP = 500
 

@@ -10,6 +10,9 @@ export interface LeaseTerm {
   readonly epoch: number
 }
 
+/** Holds while the term does; its arguments are the holder and the epoch. */
+export const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
+
 export interface LeaseOptions {
   db: Db
   clock: Clock

@@ -4,14 +4,12 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { evalsDays, savingsDays, traces } from '../schema/tables.ts'
 import { evalSums, rowsOfDay, rowsOfStretch } from './eval-sums.ts'
-import type { LeaseTerm } from './lease.ts'
+import { fence, type LeaseTerm } from './lease.ts'
 import { DAY_MS, dayOf, stretches, sumColumns, sums } from './savings.ts'
 import { endsOf } from './stored-records.ts'
 
 /** Calls that began in a day may end so long after it. */
 const OPEN_MS = 6 * 3_600_000
-
-const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
 
 /** The day that a record is of, where that is over and may have been summed up. */
 export interface LateDay {

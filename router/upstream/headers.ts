@@ -55,6 +55,7 @@ const CONNECTION = 'connection'
 
 const NONE: ReadonlySet<string> = new Set()
 
+/** Names of HTTP, and what the platform calls them. */
 const FORMATS: Readonly<Record<string, string>> = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate', br: 'brotli' }
 
 /** The bytes are not in the encoding that the answer names, or end before it does. */

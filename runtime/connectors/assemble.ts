@@ -1,5 +1,4 @@
-import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
-import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -43,11 +42,6 @@ export const CONNECTOR_HOLDINGS = [
   { what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' },
   { what: 'grants of MCP servers', rows: 'select 1 from mcp_grants where tenant_id = ?1' },
 ]
-
-const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
-  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
-  problem: async () => undefined,
-}
 
 /** Connectors, put together. */
 export function assembleConnectors(

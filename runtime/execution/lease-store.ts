@@ -3,6 +3,7 @@ import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { DamagedRowError, type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
+import { isTooLarge } from '../../shared/sql/db-fault.ts'
 import type { events, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import {
@@ -349,10 +350,6 @@ async function storedRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<s
     return new Map([...first, ...(await storedRuns(deps, ids.slice(middle)))])
   }
 }
-
-/** A libSQL server answers with 10 MB at most. */
-const isTooLarge = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'RESPONSE_TOO_LARGE'
 
 async function readRuns(deps: LoadDeps, ids: readonly string[]): Promise<Map<string, StoredRun>> {
   const { db } = deps

@@ -1,5 +1,4 @@
-import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
-import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -44,11 +43,6 @@ export const PROVIDER_HOLDINGS = [
   { what: 'model providers', rows: 'select 1 from providers where tenant_id = ?1' },
   { what: 'secrets', rows: 'select 1 from secrets where tenant_id = ?1' },
 ]
-
-const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
-  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
-  problem: async () => undefined,
-}
 
 /** Model providers and secrets, put together; features take the slices they need. */
 export function assembleProviders(options: ProvidingOptions): Providing {

@@ -46,6 +46,9 @@ function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
 }
 
+/** A libSQL server answers with 10 MB at most. */
+export const isTooLarge = (error: unknown): boolean => errorCode(error) === 'RESPONSE_TOO_LARGE'
+
 /** Nothing was written: another process held the lock for longer than is waited for. */
 export class StoreLockedError extends Error {
   override name = 'StoreLockedError'

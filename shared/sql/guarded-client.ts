@@ -1,5 +1,6 @@
 import type { Client, InArgs, InStatement, TransactionMode } from '@libsql/client/web'
 import type { LockWaits } from './group-commit.ts'
+import { textOf } from './sql-values.ts'
 
 /** A write was attempted through a database that was opened read-only. */
 export class ReadOnlyDbError extends Error {
@@ -104,11 +105,6 @@ export function guardedClient(inner: Client, { settings, refuseWrites, waits, fa
     },
     protocol: inner.protocol,
   }
-}
-
-function textOf(statement: InStatement | [string, InArgs?]): string {
-  if (typeof statement === 'string') return statement
-  return Array.isArray(statement) ? statement[0] : statement.sql
 }
 
 function brief(sql: string): string {

@@ -1,5 +1,11 @@
-import type { InValue, ResultSet, Row, Value } from '@libsql/client/web'
+import type { InArgs, InStatement, InValue, ResultSet, Row, Value } from '@libsql/client/web'
 import { MOST_NANO } from '../money/money.ts'
+
+/** The SQL of a statement. */
+export function textOf(statement: InStatement | [string, InArgs?]): string {
+  if (typeof statement === 'string') return statement
+  return Array.isArray(statement) ? statement[0] : statement.sql
+}
 
 /** An argument as the driver takes it. */
 export function toSql(value: InValue): unknown {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { parseDuration } from '../env/read-env.ts'
+import { duration } from '../env/read-env.ts'
 import { backoffDelay, sleep } from './sleep.ts'
 import { manualClock } from './testing/manual-clock.ts'
 
@@ -42,15 +42,15 @@ describe('backoffDelay', () => {
   })
 })
 
-describe('parseDuration', () => {
+describe('a duration of the environment', () => {
   it('reads each unit, and a plain number as seconds', () => {
-    expect(['30', '30s', '500ms', '5m', '24h', '1.5s'].map(parseDuration)).toEqual([
+    expect(['30', '30s', '500ms', '5m', '24h', '1.5s'].map(text => duration.parse(text))).toEqual([
       30_000, 30_000, 500, 300_000, 86_400_000, 1500,
     ])
   })
 
   it('does not guess', () => {
-    expect(['', '-1', '5 m', '1d', 's', '1e3'].map(parseDuration)).toEqual(Array(6).fill(undefined))
+    for (const text of ['', '-1', '5 m', '1d', 's', '1e3']) expect(duration.safeParse(text).success, text).toBe(false)
   })
 })
 

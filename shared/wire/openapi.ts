@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from './aliases.ts'
 import type { Answer, Auth, Endpoint } from './endpoint.ts'
 import { names } from './named.ts'
 import { readOnlyOf } from './read-only.ts'
@@ -54,8 +55,6 @@ const reasons: Record<number, string> = {
   503: 'Not available now; see Retry-After.',
   504: 'The overall time limit passed.',
 }
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Walks a JSON Schema and rewrites its local references. */
 function rewrite(node: unknown, target: (name: string) => string): unknown {

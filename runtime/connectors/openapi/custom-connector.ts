@@ -16,7 +16,7 @@ import { segment } from '../path.ts'
 import { nextParameter } from '../read-body.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { CompiledApi, Operation, Parameter } from './compiled.ts'
-import { type Json, member } from './document.ts'
+import { isObject, type Json, member } from './document.ts'
 
 /** Few at a time: how many a stranger takes is not known. */
 const RATE = { concurrent: 10 }
@@ -173,12 +173,12 @@ function requestOf(
 
 function inPath(parameter: Parameter, value: unknown): string {
   if (parameter.style === 'json') return segment(JSON.stringify(value))
-  const parts = Array.isArray(value) ? value : isPlain(value) ? pairs(parameter, value) : [value]
+  const parts = Array.isArray(value) ? value : isObject(value) ? pairs(parameter, value) : [value]
   return parts.map(part => segment(scalar(parameter, part))).join(',')
 }
 
 function inHeader(parameter: Parameter, value: unknown): string {
-  const parts = Array.isArray(value) ? value : isPlain(value) ? pairs(parameter, value) : [value]
+  const parts = Array.isArray(value) ? value : isObject(value) ? pairs(parameter, value) : [value]
   const text = parameter.style === 'json' ? JSON.stringify(value) : parts.map(part => scalar(parameter, part)).join(',')
   if (/^[\x20-\x7e]*$/.test(text)) return text
   throw unfit(parameter, 'expected printable ASCII characters, as it goes into a header')
@@ -188,7 +188,7 @@ function inQuery(parameter: Parameter, value: unknown): Query {
   const { name, style, explode } = parameter
   if (style === 'json') return { [name]: JSON.stringify(value) }
   const text = (one: unknown) => scalar(parameter, one)
-  if (isPlain(value)) {
+  if (isObject(value)) {
     const entries = Object.entries(value).filter(([, one]) => one !== undefined && one !== null)
     if (style === 'deepObject') return Object.fromEntries(entries.map(([key, one]) => [`${name}[${key}]`, text(one)]))
     if (explode) return Object.fromEntries(entries.map(([key, one]) => [key, text(one)]))
@@ -199,9 +199,6 @@ function inQuery(parameter: Parameter, value: unknown): Query {
   const between = style === 'spaceDelimited' ? ' ' : style === 'pipeDelimited' ? '|' : ','
   return { [name]: value.map(text).join(between) }
 }
-
-const isPlain = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** `a,1,b,2`, or `a=1,b=2` where it says so. */
 function pairs(parameter: Parameter, value: Record<string, unknown>): unknown[] {

@@ -6,6 +6,7 @@ import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import { type Manifest, manifest as manifestSchema } from '../../../shared/wire/runtime/manifest.ts'
 import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
+import { isObject, type Json } from '../../connectors/openapi/document.ts'
 import type { Ask } from '../ask.ts'
 import { manifestHelp, manifestMembers } from '../manifest-help.ts'
 import type { Html, Page, Shown } from '../page.ts'
@@ -191,8 +192,6 @@ ${Object.entries(budget?.toolLimits ?? {}).length === 0 ? '' : html`<label>Tool 
   }</div><output id="forecast-said" role="status"></output>`
 }
 
-type Json = Readonly<Record<string, unknown>>
-
 let defaults: Json | undefined
 
 /**
@@ -211,8 +210,6 @@ export function setMembers(manifest: Manifest): Json {
   if (manifest.tools.length > 0) kept.tools = manifest.tools.map(briefTool)
   return kept
 }
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** What of a value is not its default; undefined where all of it is. */
 function beside(value: unknown, usual: unknown): unknown {

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
-import { dbFault } from '../../../shared/sql/db-fault.ts'
+import { dbFault, isTooLarge } from '../../../shared/sql/db-fault.ts'
 import { FIRST_TENANT } from '../../schema/first-tenant.ts'
 import { insertRows, type Row } from '../rows.ts'
 import { childrenOf, FRAMES, MOVED, type MovedTable, tenantOf } from './moved-tables.ts'
@@ -38,9 +38,6 @@ async function* pages(
     }
   }
 }
-
-const isTooLarge = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'RESPONSE_TOO_LARGE'
 
 const MOVED_BY_NAME = new Map(MOVED.map(table => [table.table, table]))
 

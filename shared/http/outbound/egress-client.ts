@@ -24,6 +24,12 @@ export interface EgressClient {
   close(): Promise<void>
 }
 
+/** Of a host that connects to nothing. */
+export const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
+  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
+  problem: async () => undefined,
+}
+
 /** One request without any redirect being followed; `check` has passed for the URL as it stands. */
 export type Send = (url: URL, init: EgressInit) => Promise<Response>
 

@@ -1,6 +1,6 @@
 import type { InArgs, InStatement, InValue, ResultSet } from '@libsql/client/web'
 import { fromBase64, toBase64 } from '../../sign/bytes.ts'
-import { rowMaker, type ToRow, toResult, toSql } from '../sql-values.ts'
+import { rowMaker, type ToRow, textOf, toResult, toSql } from '../sql-values.ts'
 
 /** Hrana 3 as JSON (libsql, docs/HRANA_3_SPEC.md): what a client sends on a stream, and what a server answers. */
 export type WireValue =
@@ -62,11 +62,6 @@ export const bare = (sql: string): WireStatement => ({ sql, want_rows: false })
  * without this the first `select *` after such a change gives values under the names of other columns (seen).
  */
 export const FRESH_SCHEMA = bare('select 1 from sqlite_schema limit 0')
-
-export function textOf(statement: Statement): string {
-  if (typeof statement === 'string') return statement
-  return Array.isArray(statement) ? statement[0] : statement.sql
-}
 
 export function toWire(statement: Statement): WireStatement {
   const sql = textOf(statement)
