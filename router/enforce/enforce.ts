@@ -109,7 +109,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const result: CascadeResult = kept
       ? { end: { kind: 'answer', servedFrom: 'cache', served: kept }, tried: [], busy: [] }
       : await cascade(planned.plan, calling, signal, releasing)
-    if (key !== undefined) keep(key, result)
+    if (key !== undefined) keepAnswer(deps.answers, key, traceId, result)
     const options: RenderOptions = {
       dialect: inbound.dialect,
       stream: inbound.facts.stream,
@@ -124,7 +124,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       session.served(
         route.stayForCache ? { served, tried: result.tried, turn, insteadOf: planned.insteadOf } : { served },
       )
-      remember(result.end.served, sessionId)
+      remember(served, sessionId, input.tenantId, deps.held)
     }
     sampled(planned.plan, result, calling)
     const { algorithm, discount } = config.learning
@@ -140,25 +140,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     return made.outcome
   }
 
-  /** Keeps in mind who made a response, for the requests that go on with it. */
-  function remember({ rung, call, tokens }: Tried & { call: AnsweredCall }, sessionId: string): void {
-    if (rung.dialect !== 'responses') return
-    const { provider, model } = rung
-    const used = tokens === null ? 0 : inputTokens(tokens) + tokens.output
-    deps.held.keep(input.tenantId, heldByAnswer(call.json), { provider, model, sessionId, tokens: used })
-  }
-
   function keyParts() {
     return { tenantId: input.tenantId, configHash: config.configHash, routeIx: route.ix, profile }
-  }
-
-  /** Keeps an answer for the same question, when gates said of it that it is good. */
-  function keep(key: string, { end }: CascadeResult): void {
-    if (end.kind !== 'answer' || end.servedFrom !== 'attempt') return
-    const { gates, call } = end.served
-    if (gates?.gate !== 'pass' || isPause(call.finish)) return
-    const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
-    deps.answers.keep(key, traceId, end.served, call.json.length + frames)
   }
 
   /** Measures what the top rung would have taken, for a share of what was served as it should be. */
@@ -188,7 +171,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
         firstFrames.resolve({
           kind: 'flowing',
           status,
-          headers: [...streamHeaders(headers), ...own, ...rungHeaders(rung)],
+          headers: [...streamHeaders(headers), ...own, ...(deps.outHeaders ? rungHeaders(rung) : [])],
           flow,
           end,
         })
@@ -227,32 +210,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const whole = renderAnswer(end.served.call, options)
     const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
     if (!served) return error('inexpressible', 'the answer holds what this dialect cannot express')
-    return {
-      outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] },
-      result,
-    }
-  }
-
-  function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
-    if (!deps.outHeaders) return []
-    const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
-    const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
-    const failed = (served.gates?.results ?? [])
-      .filter(({ verdict }) => verdict === 'fail')
-      .map(({ gate_id }) => gate_id)
-    return [
-      ...rungHeaders(served.rung),
-      ...(failed.length === 0 ? [] : ([[responseHeaders.gates, `failed: ${failed.join(', ')}`]] as HeaderList)),
-      ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
-    ]
-  }
-
-  function rungHeaders({ rung, model }: Rung): HeaderList {
-    if (!deps.outHeaders) return []
-    return [
-      [responseHeaders.servedRung, String(rung)],
-      [responseHeaders.servedModel, model],
-    ]
+    const headers = deps.outHeaders ? [...own, ...servedHeaders(result, end)] : own
+    return { outcome: { kind: 'served', served, isAnswer: true, headers }, result }
   }
 
   async function leave(
@@ -297,6 +256,46 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     },
     gone: () => stop.abort(),
   })
+}
+
+/** Keeps in mind who made a response, for the requests that go on with it. */
+function remember(
+  { rung, call, tokens }: Tried & { call: AnsweredCall },
+  sessionId: string,
+  tenantId: string,
+  held: EnforceDeps['held'],
+): void {
+  if (rung.dialect !== 'responses') return
+  const { provider, model } = rung
+  const used = tokens === null ? 0 : inputTokens(tokens) + tokens.output
+  held.keep(tenantId, heldByAnswer(call.json), { provider, model, sessionId, tokens: used })
+}
+
+/** Keeps an answer for the same question, when gates said of it that it is good. */
+function keepAnswer(answers: EnforceDeps['answers'], key: string, traceId: string, { end }: CascadeResult): void {
+  if (end.kind !== 'answer' || end.servedFrom !== 'attempt') return
+  const { gates, call } = end.served
+  if (gates?.gate !== 'pass' || isPause(call.finish)) return
+  const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
+  answers.keep(key, traceId, end.served, call.json.length + frames)
+}
+
+function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
+  const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
+  const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
+  const failed = (served.gates?.results ?? []).filter(({ verdict }) => verdict === 'fail').map(({ gate_id }) => gate_id)
+  return [
+    ...rungHeaders(served.rung),
+    ...(failed.length === 0 ? [] : ([[responseHeaders.gates, `failed: ${failed.join(', ')}`]] as HeaderList)),
+    ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
+  ]
+}
+
+function rungHeaders({ rung, model }: Rung): HeaderList {
+  return [
+    [responseHeaders.servedRung, String(rung)],
+    [responseHeaders.servedModel, model],
+  ]
 }
 
 /** What the decision reads of a request; one that goes on with a response is of the session of that response, unless it names its own. */
