@@ -1,4 +1,4 @@
-import { counted } from '../../shared/cli/counted.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import { type Style, style } from '../../shared/cli/style.ts'
 import type { Reached, RunEventData } from '../../shared/wire/runtime/journal.ts'
 import { printable } from './terminal.ts'
