@@ -1,5 +1,5 @@
-import { counted } from '../../shared/cli/text-table.ts'
 import { type Style, style } from '../../shared/cli/style.ts'
+import { counted } from '../../shared/cli/text-table.ts'
 import type { Reached, RunEventData } from '../../shared/wire/runtime/journal.ts'
 import { printable } from './terminal.ts'
 

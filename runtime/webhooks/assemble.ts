@@ -1,5 +1,4 @@
-import { OutboundDenied } from '../../shared/http/outbound/bounded-body.ts'
-import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -33,11 +32,6 @@ export const WEBHOOK_HOLDINGS = [{ what: 'webhooks', rows: 'select 1 from webhoo
 
 /** What an attempt may come to. */
 const OUTCOMES = ['delivered', 'retrying', 'failed'].map(outcome => ({ outcome }))
-
-const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
-  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
-  problem: async () => undefined,
-}
 
 /** Webhooks, put together: the routes, and what empties the outbox. */
 export function assembleWebhooks(options: WebhooksOptions): Webhooks {
