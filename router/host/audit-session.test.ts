@@ -13,6 +13,7 @@ import { type McpToolName, mcpTools } from '../../shared/wire/router/mcp.ts'
 import { eventually } from '../../tests/eventually.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../../tests/upstream/scripted.ts'
+import type { StoredCalibration } from '../calibrate/calibration.ts'
 import { routingConfig } from '../cli/routing-config.ts'
 import { describeTools } from '../mcp/describe-tools.ts'
 import { RESOURCE_TEMPLATES, RESOURCES } from '../mcp/resources.ts'
@@ -262,6 +263,11 @@ describe('submit_feedback', () => {
       const records = rows.map(row => feedbackRecord.parse(JSON.parse(String(row.body))))
       const entries = await on.db.execute('select tenant_id, route_fp, version, state from calibration')
       const outcomes = await on.db.execute('select * from outcomes order by ix')
+      const withoutTimes = (row: object) => ({ ...row, answered_ms: undefined, session: undefined })
+      const withoutCursor = (row: object) => {
+        const { mature, ...state } = JSON.parse(String('state' in row && row.state)) as StoredCalibration
+        return { ...row, state: { ...state, mature: { ...mature, upTo: undefined } } }
+      }
       const own = records.map(({ feedback_id }) => feedback_id)
       // Ids and times are of the moment; everything that is made of them is left out, everything else must be equal.
       const plain = own.reduce(
@@ -270,8 +276,8 @@ describe('submit_feedback', () => {
           JSON.stringify({
             said,
             records: records.map(({ ts: _, hash: __, prev_hash: ___, ...rest }) => rest),
-            outcomes: outcomes.rows,
-            entries: entries.rows,
+            outcomes: outcomes.rows.map(withoutTimes),
+            entries: entries.rows.map(withoutCursor),
           }),
         ),
       )

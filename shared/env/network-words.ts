@@ -25,5 +25,10 @@ export const networkWords: VariableGroups<string> = {
       form: 'path of a PEM file',
       unset: 'those of Node alone',
     },
+    NODE_USE_SYSTEM_CA: {
+      about: 'Trusts the authorities of the machine as well, from Node 22.19 and 24.6 on.',
+      form: '`1`',
+      unset: 'those of Node and of `NODE_EXTRA_CA_CERTS` alone',
+    },
   },
 }
