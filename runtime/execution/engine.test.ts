@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { InStatement } from '@libsql/client/web'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { markUnavailable } from '../../shared/sql/db-fault.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { approvalStore } from '../approvals/store.ts'
@@ -363,41 +364,41 @@ async function* eventsOf(runs: Awaited<ReturnType<typeof engineFixture>>['runs']
   }
 }
 
+/** A store that makes the first claims and breaks off its answers to them. */
+function lostClaims(times: number) {
+  let left = times
+  const wrap = (db: Db): Db => ({
+    ...db,
+    async write(statements) {
+      const answer = await db.write(statements)
+      if (isClaim(statements) && answer[0]!.rows.length > 0 && left-- > 0) throw new TypeError('fetch failed')
+      return answer
+    },
+  })
+  return { wrap, left: () => left }
+}
+
 it('takes a run up again whose claim was made although its answer was lost', async () => {
-  let cut = 1
+  const lost = lostClaims(1)
   const { create, until, engine } = await fixture({
-    wrap: db => ({
-      ...db,
-      async write(statements) {
-        const answer = await db.write(statements)
-        if (isClaim(statements) && answer[0]!.rows.length > 0 && cut-- > 0) throw new TypeError('fetch failed')
-        return answer
-      },
-    }),
+    wrap: lost.wrap,
   })
   const id = await create({ prompt: 'hello' })
   engine.wake()
   // Long before the lease of a minute ends.
   expect(await until(id)).toMatchObject({ status: 'succeeded' })
-  expect(cut).toBeLessThan(1)
+  expect(lost.left()).toBeLessThan(1)
 })
 
 it('sets no run aside because the store breaks off its answers: no process ended with it', async () => {
-  let cut = 6
+  const lost = lostClaims(6)
   const { create, until, engine } = await fixture({
     limits: { ...engineLimits, recoveryMs: 50 },
-    wrap: db => ({
-      ...db,
-      async write(statements) {
-        const answer = await db.write(statements)
-        if (isClaim(statements) && answer[0]!.rows.length > 0 && cut-- > 0) throw new TypeError('fetch failed')
-        return answer
-      },
-    }),
+    wrap: lost.wrap,
   })
   const id = await create({ prompt: 'hello' })
   await engine.start()
-  await expect.poll(() => cut, { timeout: 15_000 }).toBeLessThan(1)
+  await expect.poll(lost.left, { timeout: 15_000 }).toBeLessThan(1)
   expect(await until(id)).toMatchObject({ status: 'succeeded' })
 }, 30_000)
 
