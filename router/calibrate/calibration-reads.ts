@@ -23,15 +23,15 @@ type Config = Pick<RoutingConfig, 'routes' | 'calibration' | 'gates'>
 
 interface Learned {
   readonly book: CalibrationCache
-  /** Counts the outcomes that are old enough by now. */
-  age(): Promise<void>
+  /** Has the outcomes counted that are old enough by now; who reads waits for no write. */
+  ageSoon(): void
 }
 
 /** What calibration says to requests, to gauges and to people. Without a store there is no book, and thresholds stay where they start. */
 export function calibrationReads(learned: Learned | undefined, config: () => Config) {
   const book = learned?.book
   const current = async () => {
-    await learned?.age()
+    learned?.ageSoon()
     await book?.caughtUp()
   }
   const keptOf = (tenantId: string, route: Route) => book?.get(tenantId, evidenceOf(route))?.kept

@@ -4,8 +4,9 @@ import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql
 import type { Calibration as Settings } from '../config/routing-config.ts'
 import type { calibration, outcomes } from '../schema/tables.ts'
 import type { Turn } from './adaptive-conformal.ts'
-import { type AnswerPlace, LAST_ID, type Matureness, maturing, type StoredCalibration } from './calibration.ts'
+import { type Matureness, maturing, type StoredCalibration } from './calibration.ts'
 import { PairWindow } from './pair-window.ts'
+import { type AnswerPlace, LAST_ID } from './served-evidence.ts'
 
 /** What the store knows of one route of one tenant. */
 export interface Entry {

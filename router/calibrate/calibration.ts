@@ -5,50 +5,17 @@ import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
 import {
+  type AnswerPlace,
+  addMature,
   addServed,
   type Heard,
-  type ServedClaim,
+  isWithin,
+  type MatureEvidence,
+  matureFrom,
   type ServedEvidence,
   servedFrom,
   servedStands,
 } from './served-evidence.ts'
-
-/** A place in the order of a route's answers. */
-export interface AnswerPlace {
-  readonly answeredMs: number
-  readonly traceId: string
-}
-
-/**
- * What the outcomes of answers come to that are older than `feedbackDelayMs`, in the order of the answers. Failures are often heard later
- * than successes; among these none is missing any more.
- */
-export interface MatureEvidence {
-  /** The last answer that counts; undefined until the first look at the clock. */
-  readonly upTo?: AnswerPlace
-  /** Outcomes since the evidence began. */
-  readonly outcomes: number
-  /** Answers with an outcome, of all up to `upTo`, and those of them that count as failed. */
-  readonly reported: number
-  readonly failed: number
-  /** Of the failures since the evidence began, those heard when their answer was already mature. */
-  readonly late: number
-  readonly bets: ServedEvidence
-}
-
-/** Evidence that begins now. */
-const matureFrom = ({
-  reported,
-  failed,
-  upTo,
-}: Pick<MatureEvidence, 'reported' | 'failed' | 'upTo'>): MatureEvidence => ({
-  ...(upTo && { upTo }),
-  outcomes: 0,
-  reported,
-  failed,
-  late: 0,
-  bets: servedFrom(failed),
-})
 
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
@@ -140,12 +107,6 @@ export interface Matureness {
   readonly upTo: AnswerPlace
 }
 
-const isWithin = (place: AnswerPlace, upTo: AnswerPlace) =>
-  place.answeredMs < upTo.answeredMs || (place.answeredMs === upTo.answeredMs && place.traceId <= upTo.traceId)
-
-/** Behind every trace id. */
-export const LAST_ID = '\uffff'
-
 /** Looks at the clock in the time that an answer takes to become mature. */
 const LOOKS = 256
 
@@ -164,17 +125,6 @@ export function maturing(
   const from = sameClaim(kept, settings) ? kept.mature?.upTo : undefined
   if (from !== undefined && toMs - from.answeredMs < feedbackDelayMs / LOOKS) return undefined
   return { from, toMs }
-}
-
-function addMature(mature: MatureEvidence, heard: Heard, claim: ServedClaim): MatureEvidence {
-  const by = (count: (turn: Turn) => boolean) => Number(count(heard.to)) - Number(count(heard.from))
-  return {
-    ...mature,
-    outcomes: Math.max(0, mature.outcomes + by(turn => turn !== undefined)),
-    reported: mature.reported + by(turn => turn !== undefined),
-    failed: mature.failed + by(turn => turn === 'fail'),
-    bets: addServed(mature.bets, heard, claim),
-  }
 }
 
 export type Live = ReturnType<typeof liveCalibration>

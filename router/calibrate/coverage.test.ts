@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest'
 import type { Calibration } from '../config/routing-config.ts'
 import type { Turn } from './adaptive-conformal.ts'
 import { binomialTail } from './binomial.ts'
-import { type AnswerPlace, isCertified, LAST_ID, liveCalibration, maturing, newStored } from './calibration.ts'
+import { isCertified, liveCalibration, maturing, newStored } from './calibration.ts'
 import { certifyThreshold, conformal, type Pair, tieGroups } from './certify-threshold.ts'
 import { eprocess } from './e-process.ts'
 import { PairWindow } from './pair-window.ts'
+import { type AnswerPlace, LAST_ID } from './served-evidence.ts'
 
 const SETTINGS: Calibration = {
   alpha: 0.1,

@@ -30,18 +30,26 @@ export async function keepFeedback(deps: KeepFeedbackDeps) {
   const routes = routeCache(deps)
   const writer = feedbackWriter({ db, book, settings, now: clock.now, monotonic: clock.monotonic, sha256 })
   let agedAt = Number.NEGATIVE_INFINITY
+  let aging: Promise<void> | undefined
 
-  /** Counts what is old enough by now, for one who looks; a second later at the earliest it does so again. */
-  async function age(): Promise<void> {
-    if (clock.monotonic() - agedAt < AGE_EVERY_MS) return
+  /** Counts what is old enough by now, in the background, and at most once a second. */
+  function ageSoon(): void {
+    if (aging !== undefined || clock.monotonic() - agedAt < AGE_EVERY_MS) return
     agedAt = clock.monotonic()
-    await writer.age().catch((error: unknown) => {
-      deps.log.warn('outcomes that are old enough could not be counted for certificates; it is tried again', { error })
-    })
+    aging = writer
+      .age()
+      .catch((error: unknown) => {
+        deps.log.warn('outcomes that are old enough could not be counted for certificates; it is tried again', {
+          error,
+        })
+      })
+      .finally(() => {
+        aging = undefined
+      })
   }
 
   return {
-    age,
+    ageSoon,
     submit: submitFeedback({
       find: deps.find,
       routes,
@@ -55,6 +63,9 @@ export async function keepFeedback(deps: KeepFeedbackDeps) {
     book,
     routes,
     /** Resolves when what was taken is kept. */
-    close: writer.close,
+    async close(): Promise<void> {
+      await aging
+      await writer.close()
+    },
   }
 }
