@@ -240,6 +240,31 @@ describe('feedback', () => {
     await eventually(async () => expect(await gauge('router_route_certified')).toBe(1))
   })
 
+  it('answers who looks while the store takes no write', async () => {
+    await running.close()
+    await start({ rest: '[calibration]\nfeedback_delay_s = 1\n' })
+    const { traceId } = await ask()
+    await report(outcome(traceId, 'correct'))
+    const { write } = running.db
+    const held = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    running.db.write = async statements => {
+      asked.resolve()
+      await held.promise
+      return write(statements)
+    }
+    // The outcome is old enough by then, and looking at it would write.
+    await new Promise(resolve => setTimeout(resolve, 1100))
+    const page = await get('/metrics')
+    await asked.promise
+    expect(page.status).toBe(200)
+    held.resolve()
+    await eventually(async () => {
+      const { calibration } = capabilities.parse(await (await get('/v1/capabilities')).json())
+      expect(calibration[0]).toMatchObject({ reported: 1, counted: 1 })
+    })
+  })
+
   it('says what it takes', async () => {
     const caps = capabilities.parse(await (await get('/v1/capabilities')).json())
     expect(caps.feedback).toEqual({
