@@ -5,6 +5,7 @@ import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
 import { type CurveKeys, portableCurveKeys } from '../shared/sign/curve-keys.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
 import { type Db, STUCK } from '../shared/sql/db.ts'
+import { type ServerClock, serverClock } from '../shared/sql/server-clock.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import { type DayOf, dayIn } from './budgets/day.ts'
@@ -21,7 +22,10 @@ import { type Sealing, vault } from './vault/vault.ts'
 export interface Core {
   db: Db
   log: Log
+  /** That of the database server where there is one, since other processes may have the same store. */
   clock: Clock
+  /** To be put right by the server; undefined for a file. */
+  serverClock: ServerClock | undefined
   metrics: Metrics
   sha256: Sha256
   curveKeys: CurveKeys
@@ -58,7 +62,15 @@ function tellStuckWrites({ writes }: Db, log: Log, metrics: Metrics): void {
 }
 
 export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKeys } {
-  const { db, log = silentLog(), clock = systemClock, metrics = createMetrics(), sha256 = portableSha256 } = options
+  const {
+    db,
+    log = silentLog(),
+    clock: host = systemClock,
+    metrics = createMetrics(),
+    sha256 = portableSha256,
+  } = options
+  const ofServer = options.learnt?.serverClock ?? (db.kind === 'remote' ? serverClock(db, host) : undefined)
+  const clock = ofServer ?? host
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
   tellStuckWrites(db, log, metrics)
   // A node has no master key: it seals under a key that follows from its own, or from that of its pool where the store is shared.
@@ -74,6 +86,7 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
       db,
       log,
       clock,
+      serverClock: ofServer,
       metrics,
       sha256,
       curveKeys: options.curveKeys ?? portableCurveKeys,

@@ -4,6 +4,7 @@ import type { HostFacts, Metrics } from '../shared/metrics/metrics.ts'
 import type { CurveKeys } from '../shared/sign/curve-keys.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
+import type { ServerClock } from '../shared/sql/server-clock.ts'
 import type { Collector } from '../shared/telemetry/collector.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
@@ -33,6 +34,7 @@ export interface RuntimeOptions {
   /** A read replica of the store, for the metric of its lag. */
   replica?: Db | undefined
   log?: Log
+  /** Of this machine; on a database server its time is used. */
   clock?: Clock
   maxBodyBytes?: number
   /** Origins whose pages may call the API from a browser, such as `https://app.example.com`. Default: none. */
@@ -120,6 +122,7 @@ export interface RuntimeOptions {
 export interface Learnt {
   nodeId: string
   records: Records
+  serverClock: ServerClock | undefined
 }
 
 export interface Runtime {

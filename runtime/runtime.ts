@@ -18,7 +18,7 @@ import { retention } from './retention/sweep.ts'
 import { runIndex } from './runs/search/run-index.ts'
 import { assembleSchedules } from './schedules/assemble.ts'
 import { runtimeSteps } from './schema/steps.ts'
-import { masterKeyLease } from './vault/master-key-lease.ts'
+import { masterKeyLease } from './vault/key-leases.ts'
 import { enqueueRefusedWindow } from './webhooks/enqueue.ts'
 
 export type { Learnt, Runtime, RuntimeOptions }
@@ -133,14 +133,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
 /** What a start reads of the store, unless another process has read it for this one. */
 async function learn(
-  { db }: Core,
+  { db, serverClock }: Core,
   holding: ReturnType<typeof keyLease>,
   keys: ReturnType<typeof createCore>['keys'],
   features: Features,
 ): Promise<Learnt> {
   await migrate(db, 'runtime', runtimeSteps)
   await holding?.take()
-  return { records: await keys.open(), nodeId: await features.ownNode() }
+  return { records: await keys.open(), nodeId: await features.ownNode(), serverClock }
 }
 
 async function closeWriters(runs: Execution['runs'], { budgets, traces, access }: Features): Promise<void> {
@@ -154,11 +154,12 @@ async function closeWriters(runs: Execution['runs'], { budgets, traces, access }
  * Held while a process uses the master key, so that it is not rotated under it. On a server also without a key: the leases tell
  * how many processes write there.
  */
-function keyLease({ db, clock, log }: Core, options: RuntimeOptions, owner: string) {
+function keyLease({ db, clock, serverClock, log }: Core, options: RuntimeOptions, owner: string) {
   if (options.masterKey === undefined && db.kind !== 'remote') return undefined
   return masterKeyLease({
     db,
     clock,
+    serverClock,
     owner,
     isGone: options.isGone,
     timers: options.timers ?? true,

@@ -1,4 +1,5 @@
-import { aheadOfServer, STUCK } from '../../shared/sql/db.ts'
+import { STUCK } from '../../shared/sql/db.ts'
+import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 

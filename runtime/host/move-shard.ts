@@ -2,7 +2,7 @@ import { RefusedError } from '../../shared/host/known-fault.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { systemClock } from '../../shared/time/clock.ts'
+import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import type { Directory, Move } from '../shards/directory.ts'
@@ -84,7 +84,7 @@ export async function moveToShard(vars: Vars, { tenantId, to, ...how }: MoveOrde
         ...sides,
         ...how,
         directory: shards,
-        clock: systemClock,
+        clock: await clockOfStore(sides.to),
         log: silentLog(),
         brokenReceipts: async (db, id, which) =>
           (await checkStore(db, records, which === 'all' ? { tenantId: id } : { runIds: which })).broken,

@@ -6,7 +6,7 @@ import { writerIsGone, writerName, writerText } from '../../shared/host/writer-n
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { systemClock } from '../../shared/time/clock.ts'
+import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { keyLeases } from '../vault/key-leases.ts'
@@ -72,12 +72,12 @@ export async function rotateMaster(
 
 /** The store of an installation, or each of its shards; none is changed before all of them are held. */
 async function storesOf(env: RuntimeEnv) {
-  if (env.PLATFORM_DIRECTORY_URL === undefined) return [held(await openStore(env, { create: false }))]
+  if (env.PLATFORM_DIRECTORY_URL === undefined) return [await held(await openStore(env, { create: false }))]
   const { openDirectory, openShardStore } = await import('./open-shards.ts')
   const { db, shards } = await openDirectory(env)
-  const open: ReturnType<typeof held>[] = []
+  const open: Awaited<ReturnType<typeof held>>[] = []
   try {
-    for (const shard of await shards.shards()) open.push(held(await openShardStore(env, shard), shard.name))
+    for (const shard of await shards.shards()) open.push(await held(await openShardStore(env, shard), shard.name))
     return open
   } catch (error) {
     for (const store of open) await store.close()
@@ -87,9 +87,10 @@ async function storesOf(env: RuntimeEnv) {
   }
 }
 
-function held(db: Db, shard?: string) {
+async function held(db: Db, shard?: string) {
   const holder = writerName()
-  const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
+  const clock = await clockOfStore(db)
+  const leases = keyLeases({ db, clock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
   return {
     db,
     async hold(): Promise<void> {

@@ -6,7 +6,7 @@ import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { systemClock } from '../../shared/time/clock.ts'
+import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import { newToken } from '../auth/dashboard/login-access.ts'
 import { type RuntimeEnv, runtimeEnv, SHARD_NAME } from '../env.ts'
 import { lastingValue } from '../lasting-value.ts'
@@ -109,7 +109,8 @@ async function makeIdentity(env: RuntimeEnv, db: Db): Promise<void> {
   const { signer } = nativeCurveKeys
   const keys = keyStore(db)
   const sealing = async () => box
-  await signingKeys({ keys, sealing, signer, clock: systemClock, seed: env.PLATFORM_RECEIPT_KEY }).current()
+  const clock = await clockOfStore(db)
+  await signingKeys({ keys, sealing, signer, clock, seed: env.PLATFORM_RECEIPT_KEY }).current()
 }
 
 export interface ListedShard extends Shard {

@@ -3,7 +3,7 @@ import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { systemClock } from '../../shared/time/clock.ts'
+import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import type { Scope } from '../../shared/wire/runtime/scopes.ts'
 import { type Act, auditLog } from '../audit-log/log.ts'
@@ -70,7 +70,8 @@ export function chestOf(env: RuntimeEnv, db: Db): Omit<KeyChest, 'close'> {
       const box = vault(await masterKey(await masterKeyOf(env, silentLog())))
       await checkMasterKey(db, box)
       const { signer } = nativeCurveKeys
-      return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, signer, clock: systemClock }).rotate()
+      const clock = await clockOfStore(db)
+      return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, signer, clock }).rotate()
     },
     async revoke(id) {
       const key = await keys.get(id)

@@ -1,6 +1,9 @@
+import type { Log } from '../../shared/log/log.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-fault.ts'
-import type { Clock } from '../../shared/time/clock.ts'
+import type { ServerClock } from '../../shared/sql/server-clock.ts'
+import { type Clock, systemClock } from '../../shared/time/clock.ts'
+import { dueLoop } from '../../shared/time/due-loop.ts'
 import type { keyLeases as leasesTable } from '../schema/tables.ts'
 import { VaultError } from './vault.ts'
 
@@ -73,6 +76,83 @@ export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: 
 
     async release(): Promise<void> {
       await db.execute({ sql: 'delete from key_leases where holder = ?', args: [holder] })
+    },
+  }
+}
+
+export interface MasterKeyLeaseDeps {
+  db: Db
+  clock: Clock
+  serverClock: ServerClock | undefined
+  owner: string
+  isGone: ((owner: string) => boolean) | undefined
+  leaseMs: number
+  /** False: nothing runs between requests, so one lease stands for all of these processes, from event to event. */
+  timers: boolean
+  log: Log
+}
+
+const CLOCK_OFF =
+  'the clock of this machine differs from that of the database server, whose time counts for all that is due: set both right'
+/** By so much certificates, logins at vendors and nodes may notice. */
+const OFF_MS = 5000
+const WITHOUT_TIMERS = 'a host without timers'
+/** Its events come once a minute at least. */
+const WITHOUT_TIMERS_MS = 180_000
+
+/** The lease of the master key for as long as a service lives. */
+export function masterKeyLease({ db, clock, serverClock, owner, isGone, leaseMs, timers, log }: MasterKeyLeaseDeps) {
+  const leases = keyLeases({
+    db,
+    clock,
+    isGone,
+    holder: timers ? owner : WITHOUT_TIMERS,
+    leaseMs: timers ? leaseMs : WITHOUT_TIMERS_MS,
+  })
+  const failed = (error: unknown) => log.warn('the lease of the master key could not be renewed', { error })
+  let isOff = false
+
+  /** All processes of one store go by the clock of its server. */
+  async function compareClocks(): Promise<void> {
+    if (serverClock === undefined) return
+    const aheadMs = await serverClock.compare()
+    const was = isOff
+    isOff = Math.abs(aheadMs) > OFF_MS
+    if (isOff && !was) log.warn(CLOCK_OFF, { aheadSeconds: Math.round(aheadMs / 1000) })
+  }
+
+  const renewals = dueLoop({
+    async look() {
+      // The loop begins with a look; the lease was taken a moment ago.
+      if (fresh) {
+        fresh = false
+        return undefined
+      }
+      await compareClocks()
+      const other = await leases.take('serve')
+      if (other) log.error('the master key is being changed while this service runs: stop it now', { by: other.holder })
+      return undefined
+    },
+    failed,
+    // The lease is renewed by real time, whatever the clock of the service says.
+    clock: systemClock,
+    longestPauseMs: leaseMs / 3,
+  })
+  let held = false
+  let fresh = true
+
+  return {
+    /** Refuses while the key is being changed. Where there are timers the lease is renewed until the end, else by calling this again. */
+    async take(): Promise<void> {
+      await compareClocks()
+      await leases.serve()
+      held = true
+      if (timers) renewals.start()
+    },
+    async stop(): Promise<void> {
+      await renewals.stop()
+      // Left behind, it ends by itself.
+      if (held && timers) await leases.release().catch(failed)
     },
   }
 }
