@@ -34,10 +34,10 @@ export async function writesOf(env: RuntimeEnv): Promise<Told> {
   }
 }
 
-/** Beyond this what is due is early or late by more than its owners overlook. */
+/** Beyond this certificates and nodes may be refused. */
 const MOST_OFF_MS = 30_000
 
-/** How far apart the clocks are: processes of one store go by them in what is due. */
+/** How far the clock of this machine is from the server's, by which the processes of one store go. */
 export async function clockOf(env: RuntimeEnv): Promise<Told> {
   const db = await openStore(env, { create: false })
   try {

@@ -30,20 +30,3 @@ it('counts windows as on time by a clock that is set back to before the start', 
   expect(missedBefore.every(ms => ms <= 0)).toBe(true)
   expect(moveByClock).toHaveBeenCalledOnce()
 })
-
-it('looks once a minute for what a process whose clock was ahead has timed', async () => {
-  const clock = manualClock(new Date(START))
-  const moveByClock = vi.fn(async () => undefined)
-  const store = { nextDue: async () => undefined, prune: async () => undefined }
-  const scan = scanner({ fire: async () => undefined, moveByClock, store, clock, log: silentLog() })
-  scan.start()
-  const asked: number[] = []
-  for (let minute = 0; minute < 3; minute++) {
-    await vi.advanceTimersByTimeAsync(2000)
-    asked.push(moveByClock.mock.calls.length)
-    clock.advance(60_000)
-  }
-  await scan.stop()
-  // Not at the start: a service has done it before.
-  expect(asked).toEqual([0, 1, 2])
-})

@@ -7,12 +7,12 @@ const LONGEST_PAUSE_MS = 1000
 /** A process that stood still for longer than this was away. */
 const AWAY_MS = 60_000
 const FIRES_KEPT_MS = 90 * 86_400_000
-const MINUTE_MS = 60_000
+const PRUNE_EVERY_MS = 60_000
 const PRUNE_MOST = 5000
 
 export interface ScannerDeps {
   fire: (options: { missedBeforeMs: number }) => Promise<void>
-  /** The clock was set back, or that of another process is right again or gone. */
+  /** The clock was set back. */
   moveByClock: () => Promise<void>
   store: {
     nextDue: () => Promise<number | undefined>
@@ -28,16 +28,14 @@ export type Scanner = ReturnType<typeof scanner>
 export function scanner({ fire, moveByClock, store, clock, log }: ScannerDeps) {
   const wasSetBack = setBacks(clock)
   let startedMs = 0
-  let minuteAt = 0
+  let pruneAt = 0
   const once = rateLimitedLog(clock)
 
   async function look(missedBeforeMs: number): Promise<void> {
-    const isMinute = clock.monotonic() >= minuteAt
-    // Another process whose clock was ahead leaves schedules behind that are due when it thought.
-    if (wasSetBack() || (isMinute && minuteAt > 0)) await moveByClock()
+    if (wasSetBack()) await moveByClock()
     await fire({ missedBeforeMs })
-    if (!isMinute) return
-    minuteAt = clock.monotonic() + MINUTE_MS
+    if (clock.monotonic() < pruneAt) return
+    pruneAt = clock.monotonic() + PRUNE_EVERY_MS
     await store.prune(clock.now().getTime() - FIRES_KEPT_MS, PRUNE_MOST)
   }
 
