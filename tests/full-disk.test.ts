@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { FoundModel } from '../runtime/execution/models/model.ts'
+import type { Run } from '../shared/wire/runtime/run.ts'
 import { api } from './runtime/api.ts'
 
 const ends: (() => Promise<unknown>)[] = []
@@ -47,6 +49,35 @@ describe.each([
     expect((await call('GET', '/healthz')).status).toBe(200)
     await db.execute('pragma max_page_count = 1000000')
     expect((await create()).status).toBe(201)
+  })
+
+  it('a full disk loses no answer of a model: it is kept once there is room, and not asked for again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'full-disk-'))
+    ends.push(() => rm(folder, { recursive: true, force: true }))
+    const { promise: answer, resolve } = Promise.withResolvers<void>()
+    let asked = 0
+    const model: FoundModel = {
+      id: 'test/model',
+      async ask() {
+        asked++
+        await answer
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 2 }
+        return { text: 'x'.repeat(200_000), toolCalls: [], stop: 'end', provider: 'test', model: 'test/model', spent }
+      },
+    }
+    const on = await api({ url: join(folder, 'x.db'), writeThread, models: { find: async () => model } })
+    ends.push(on.close)
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
+    const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'hi' } })
+    await expect.poll(() => asked).toBe(1)
+    const { rows } = await on.db.execute('pragma page_count')
+    await on.db.execute(`pragma max_page_count = ${Number(rows[0]?.[0])}`)
+    resolve()
+    await wait(1500)
+    expect(await on.json(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ status: 'running' })
+    await on.db.execute('pragma max_page_count = 1000000')
+    await expect.poll(async () => (await on.json<Run>(200, 'GET', `/v1/runs/${id}`)).status).toBe('succeeded')
+    expect(asked).toBe(1)
   })
 
   it('a damaged store is not ready once that was met, and says what to do', async () => {

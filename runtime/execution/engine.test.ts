@@ -402,6 +402,78 @@ it('sets no run aside because the store breaks off its answers: no process ended
   expect(await until(id)).toMatchObject({ status: 'succeeded' })
 }, 30_000)
 
+/** A store on a server that is not reached for a while, or that makes what it is given and breaks off its answer. */
+function storeAway(wrapped: { answersLost?: boolean } = {}) {
+  let away = false
+  const gone = () => markUnavailable(() => Promise.reject(new TypeError('fetch failed')))
+  const wrap = (db: Db): Db => ({
+    ...db,
+    execute: one => (away ? gone() : db.execute(one)),
+    read: many => (away ? gone() : db.read(many)),
+    async write(statements) {
+      if (!away) return db.write(statements)
+      if (wrapped.answersLost) await db.write(statements)
+      return gone()
+    },
+  })
+  return { wrap, put: (is: boolean) => (away = is) }
+}
+
+describe('a store that is away while a model answers', () => {
+  const leaseMs = 900
+  it.each([
+    ['for a moment', 300, {}],
+    ['and made what it did not answer', 300, { answersLost: true }],
+    ['for longer than the lease', 1500, {}],
+    ['for longer than the lease, and made what it did not answer', 1500, { answersLost: true }],
+  ])('gets the answer when it is back, and nothing is asked again: %s', async (_name, awayMs, how) => {
+    const store = storeAway(how)
+    const { promise: answer, resolve } = Promise.withResolvers<void>()
+    const asked = vi.fn(async () => {
+      await answer
+      return says('paid for')
+    })
+    const { create, until, engine, runs } = await fixture({
+      limits: { ...engineLimits, leaseMs },
+      wrap: store.wrap,
+      ask: asked,
+    })
+    const id = await create({ prompt: 'hello' })
+    engine.wake()
+    await expect.poll(() => asked.mock.calls.length).toBe(1)
+    store.put(true)
+    resolve()
+    await new Promise(go => setTimeout(go, awayMs))
+    store.put(false)
+    expect(await until(id)).toMatchObject({ status: 'succeeded' })
+    expect(asked).toHaveBeenCalledOnce()
+    const events = await runs.events(id, 1, 1000)
+    expect(checkJournal(id, events)).toMatchObject({ ok: true })
+    expect(events.map(({ kind }) => kind).filter(kind => kind === 'step_completed')).toHaveLength(1)
+    expect(JSON.stringify(events)).not.toContain('uncertain')
+    expect((await runs.get(id))?.tokensOut).toBe(says('').spent.tokensOut)
+  })
+
+  it('keeps no service from stopping', async () => {
+    const store = storeAway()
+    const { promise: answer, resolve } = Promise.withResolvers<void>()
+    const asked = vi.fn(async () => {
+      await answer
+      return says('paid for')
+    })
+    const { create, engine } = await fixture({ wrap: store.wrap, ask: asked })
+    await create({ prompt: 'hello' })
+    engine.wake()
+    await expect.poll(() => asked.mock.calls.length).toBe(1)
+    store.put(true)
+    resolve()
+    const began = performance.now()
+    await engine.close(200)
+    expect(performance.now() - began).toBeLessThan(5000)
+    store.put(false)
+  })
+})
+
 it('takes up a run that was made while the clock was ahead, once that is set back', async () => {
   const clock = manualClock(new Date('2026-01-02T03:04:05Z'))
   for (const running of [true, false]) {

@@ -56,7 +56,7 @@ export function createEngine(deps: EngineDeps) {
     start,
   })
   const { wake } = looks
-  const renew = leaseRenewal(deps, leases, executions)
+  const keepLeases = leaseRenewal(deps, leases, executions)
 
   /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
   function giveBackSoon(run: Claimed, counts: 0 | 1): void {
@@ -104,7 +104,7 @@ export function createEngine(deps: EngineDeps) {
     claimBeside: looks.beside,
     /** First sweep, then the timers. Without `sweeps` only what was claimed is renewed: the host decides when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
-      timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
+      timers.push(...keepLeases())
       if (!sweeps) return setAside(deps, leases)
       timers.push(setInterval(() => void leaveEnded(deps, leases, executions), LOOK_MS))
       await sweep(true)
@@ -135,9 +135,9 @@ export function createEngine(deps: EngineDeps) {
     async settled(ms: number): Promise<void> {
       this.drain()
       await looks.current
-      const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
+      const keeping = keepLeases()
       await whenDone(executions, ms)
-      clearInterval(renewing)
+      for (const timer of keeping) clearInterval(timer)
     },
 
     /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
@@ -145,6 +145,7 @@ export function createEngine(deps: EngineDeps) {
       await this.settled(ms)
       const left = [...executions.values()]
       for (const run of left) run.abandon()
+      writer.waitNoMore()
       await Promise.allSettled(left.map(run => run.done))
       await writer.close()
       watchers.close()
@@ -244,28 +245,32 @@ async function leaveEnded(
   }
 }
 
-/** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
+/** Renews leases for as long as the timers live that it gives. An owner that cannot stops before they end, and never works beside the next one. */
 function leaseRenewal(
   { clock, log, owner, limits }: EngineDeps,
   leases: LeaseStore,
   executions: ReadonlyMap<string, Execution>,
-): () => Promise<void> {
+): () => ReturnType<typeof setInterval>[] {
   let renewedAt = clock.monotonic()
-  return async () => {
-    if (executions.size === 0) {
-      renewedAt = clock.monotonic()
-      return
-    }
-    const ids = [...executions.keys()]
+
+  async function renew(): Promise<void> {
+    const beganAt = clock.monotonic()
     try {
-      const lost = await leases.renew({ owner, nowMs: clock.now().getTime(), ttlMs: limits.leaseMs }, ids)
-      renewedAt = clock.monotonic()
+      const terms = { owner, nowMs: clock.now().getTime(), ttlMs: limits.leaseMs }
+      const lost = executions.size === 0 ? [] : await leases.renew(terms, [...executions.keys()])
+      renewedAt = beganAt
       for (const id of lost) executions.get(id)?.abandon()
     } catch (error) {
       log.warn('leases could not be renewed', { error, fault: dbFault(error) })
-      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of executions.values()) run.abandon()
     }
   }
+
+  function stopInTime(): void {
+    const before = clock.monotonic() - limits.leaseMs * 0.8
+    for (const run of executions.values()) if (Math.max(renewedAt, run.claimedAt) < before) run.abandon()
+  }
+
+  return () => [setInterval(() => void renew(), limits.leaseMs / 3), setInterval(stopInTime, limits.leaseMs / 10)]
 }
 
 /** What processes held that are certainly gone is due at once. */

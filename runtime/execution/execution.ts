@@ -49,6 +49,8 @@ export interface Execution {
   abandon(): void
   readonly abandoned: boolean
   readonly epoch: number
+  /** On the clock that never jumps. */
+  readonly claimedAt: number
   /** What its calls in flight have used: stored by the process that takes the run away to end it. */
   readonly open: OpenCalls
 }
@@ -63,6 +65,7 @@ export function execution(
   return {
     open,
     epoch: run.epoch,
+    claimedAt: deps.clock.monotonic(),
     done: hold(deps, run, stop, open, reason),
     abandon: () => stop.abort(new LeaseLostError(`run ${run.id} was abandoned`)),
     get abandoned() {
@@ -90,13 +93,14 @@ async function hold(
   const rules = await rulesOf(deps, run)
   const end = (ending: Ending) => finish(deps, run, journal, history, { ...ending, drop: rules.drop })
   const park = (all: Parameters<typeof suspendUntil>[0]) => journal.release(() => suspendUntil(all))
-  try {
+  const goOn = async () => {
     await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
     const output = await within(deps, run, stop, () => work(deps, run, journal, history, open, stop.signal))
     const kept = rules.redact ? rules.redact.value(output) : output
     await end({ status: 'succeeded', output: canonicalize(kept) })
-  } catch (error) {
+  }
+  const stopFor = async (error: unknown) => {
     if (error instanceof LeaseLostError || journal.lost) throw error
     if (error instanceof Suspended) return park([error.until])
     if (error instanceof AllSuspended) return park(error.all)
@@ -116,6 +120,13 @@ async function hold(
       error: { code, message, ...(stepId && { stepId }) },
     })
   }
+  return goOn()
+    .catch(stopFor)
+    .catch(async (error: unknown) => {
+      // What its steps came to is kept all the same: it was paid for.
+      await journal.commit().catch(() => undefined)
+      throw error
+    })
 }
 
 /** Nothing goes on by what this service did not write. An operator ends the run, or brings back what it was and lets it go on. */

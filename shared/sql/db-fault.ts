@@ -46,6 +46,9 @@ function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
 }
 
+/** Whether the disk had no room: nothing was written, and the same may succeed when there is some. */
+export const isOutOfRoom = (error: unknown): boolean => errorCode(error) === 'SQLITE_FULL'
+
 /** A libSQL server answers with 10 MB at most. */
 export const isTooLarge = (error: unknown): boolean => errorCode(error) === 'RESPONSE_TOO_LARGE'
 

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
+import { type Api, api } from '../runtime/api.ts'
 import { cluster } from './cluster.ts'
 
 /** How long the primary is away; what has to hold for 20 s is tried for 3 s each time. */
@@ -101,4 +103,51 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
     // The leases are of a minute: a process that waited for their end would be late.
     expect(resumedMs).toBeLessThan(25_000)
   }, 120_000)
+})
+
+describe.runIf(here)('a primary that is killed while models answer', () => {
+  it.each([0, 1])(
+    'loses no answer: %d of two control planes has the calls',
+    async which => {
+      const sqld = await startSqld()
+      const { promise: answer, resolve } = Promise.withResolvers<void>()
+      const asked: string[] = []
+      const slow: FoundModel = {
+        id: 'test/slow',
+        prices: async () => () => 1,
+        async ask({ messages }) {
+          asked.push(messages.map(message => ('text' in message ? message.text : '')).join())
+          await answer
+          const spent = { tokensIn: 1, tokensOut: 1, costNano: 2 }
+          return { text: 'done', toolCalls: [], stop: 'end', provider: 'test', model: 'test/slow', spent }
+        },
+      }
+      const open: Api[] = []
+      for (const owner of ['plane-0', 'plane-1']) {
+        open.push(await api({ url: sqld.primaryUrl, owner, models: { find: async () => slow } }))
+      }
+      const on = open[which]!
+      await on.call('POST', '/v1/agents', { name: 'worker', manifest: {} })
+      const prompts = ['a', 'b', 'c', 'd']
+      const start = (prompt: string) =>
+        on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
+      const runs = await Promise.all(prompts.map(start))
+      await expect.poll(() => asked.length).toBe(prompts.length)
+      await sqld.down()
+      resolve()
+      await new Promise(again => setTimeout(again, AWAY_MS))
+      await sqld.back()
+      for (const { id } of runs) {
+        const read = () => on.json<Run>(200, 'GET', `/v1/runs/${id}`)
+        await expect
+          .poll(async () => (await read().catch(() => undefined))?.status, { timeout: 30_000 })
+          .toBe('succeeded')
+        expect(await read()).toMatchObject({ tokensOut: 1 })
+      }
+      expect(asked).toHaveLength(prompts.length)
+      for (const one of open) await one.close()
+      await sqld.stop()
+    },
+    60_000,
+  )
 })

@@ -1,6 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import { isOutOfRoom, isStoreUnavailable, pause } from '../../../shared/sql/db-fault.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
@@ -139,14 +140,23 @@ export interface JournalWriterDeps {
   firstDue: { statement: () => InStatement; seen: (dueMs: number | undefined) => void }
 }
 
-export type JournalWriter = GroupCommit<Unit, Committed>
+export interface JournalWriter extends Pick<GroupCommit<Unit, Committed>, 'append' | 'close'> {
+  /** From now on no store is waited for. */
+  waitNoMore(): void
+}
+
+/** A store that is waited for is asked again after so long. */
+const AGAIN_MS = 250
 
 /**
  * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
  * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
+ *
+ * A store that is away or has no room is waited for: what a unit says was paid for, and would be asked for again.
  */
 export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
-  return groupCommit<Unit, Committed>({
+  let waits = true
+  const group = groupCommit<Unit, Committed>({
     async write(units) {
       const began = deps.monotonic()
       const results = await commit(db, deps, units)
@@ -157,6 +167,37 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
   })
+  return {
+    async append(unit) {
+      for (let isAgain = false; ; isAgain = true) {
+        try {
+          // What it did not answer it may have done.
+          if (isAgain && (await isKept(db, deps, unit))) return 'kept'
+          return await group.append(unit)
+        } catch (error) {
+          if (!waits || !(isStoreUnavailable(error) || isOutOfRoom(error))) throw error
+          await pause(AGAIN_MS)
+        }
+      }
+    },
+    close: group.close,
+    waitNoMore() {
+      waits = false
+    },
+  }
+}
+
+/** One without an event changes nothing when it is written once more. */
+async function isKept(db: Db, { firstDue }: JournalWriterDeps, { runId, events }: Unit): Promise<boolean> {
+  const last = events.at(-1)?.entry
+  if (last === undefined) return false
+  const args = [runId, last.seq, last.hash]
+  const [found, due] = await db.read([
+    { sql: 'select 1 from events where run_id = ? and seq = ? and hash = ?', args },
+    firstDue.statement(),
+  ])
+  firstDue.seen(rowsOf<{ due_ms: number }>(due!)[0]?.due_ms)
+  return found!.rows.length > 0
 }
 
 async function commit(
