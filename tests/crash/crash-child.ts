@@ -43,6 +43,8 @@ function reached(what: string, key: string): void {
 
 /** A limit of pages is reached: the database refuses what needs a new one, as on a disk without room. */
 let full = false
+/** Commits under way. */
+let writing = 0
 async function fill(db: Db): Promise<void> {
   const { rows } = await db.execute('pragma page_count')
   await db.execute(`pragma max_page_count = ${Number(rows[0]?.[0])}`)
@@ -69,6 +71,8 @@ const needsRoom = 'create table filler as select zeroblob(1000000) as room'
 
 async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
   const nth = ++seen.commit
+  // A process that is paused in the middle of another commit would hold the lock until it goes on.
+  if (kind === 'pause-before-commit' && nth === Number(at)) while (writing > 0) await new Promise(setImmediate)
   moment('commit', 'before', nth)
   if (nth === Number(at)) {
     if (kind === 'disk-full') await fill(db)
@@ -77,7 +81,8 @@ async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
   }
   try {
     if (full) await db.execute(needsRoom)
-    const working = work()
+    writing++
+    const working = work().finally(() => writing--)
     // On a file a thread writes: before its commit, in the middle of it, or after it.
     if (kind === 'during-commit' && nth === Number(at)) setTimeout(() => process.kill(process.pid, 'SIGKILL'), nth % 3)
     const result = await working
