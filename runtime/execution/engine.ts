@@ -41,6 +41,7 @@ export function createEngine(deps: EngineDeps) {
   let draining = false
   let owned = false
   const timers: ReturnType<typeof setInterval>[] = []
+  let keeping: ReturnType<typeof keepLeases> | undefined
   const wasSetBack = setBacks(clock)
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
@@ -104,7 +105,7 @@ export function createEngine(deps: EngineDeps) {
     claimBeside: looks.beside,
     /** First sweep, then the timers. Without `sweeps` only what was claimed is renewed: the host decides when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
-      timers.push(...keepLeases())
+      keeping = keepLeases()
       if (!sweeps) return setAside(deps, leases)
       timers.push(setInterval(() => void leaveEnded(deps, leases, executions), LOOK_MS))
       await sweep(true)
@@ -128,6 +129,7 @@ export function createEngine(deps: EngineDeps) {
     drain(): void {
       draining = true
       looks.stop()
+      keeping?.stop()
       for (const timer of timers.splice(0)) clearInterval(timer)
     },
 
@@ -137,7 +139,7 @@ export function createEngine(deps: EngineDeps) {
       await looks.current
       const keeping = keepLeases()
       await whenDone(executions, ms)
-      for (const timer of keeping) clearInterval(timer)
+      keeping.stop()
     },
 
     /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
@@ -245,32 +247,54 @@ async function leaveEnded(
   }
 }
 
-/** Renews leases for as long as the timers live that it gives. An owner that cannot stops before they end, and never works beside the next one. */
+/** Renews leases until it is stopped. An owner that cannot stops its runs before their leases end, and never works beside the next one. */
 function leaseRenewal(
   { clock, log, owner, limits }: EngineDeps,
   leases: LeaseStore,
   executions: ReadonlyMap<string, Execution>,
-): () => ReturnType<typeof setInterval>[] {
+): () => { stop(): void } {
+  const { leaseMs } = limits
   let renewedAt = clock.monotonic()
+  let isWell = true
 
-  async function renew(): Promise<void> {
+  /** Whether it could. */
+  async function renew(): Promise<boolean> {
     const beganAt = clock.monotonic()
     try {
-      const terms = { owner, nowMs: clock.now().getTime(), ttlMs: limits.leaseMs }
+      const terms = { owner, nowMs: clock.now().getTime(), ttlMs: leaseMs }
       const lost = executions.size === 0 ? [] : await leases.renew(terms, [...executions.keys()])
       renewedAt = beganAt
       for (const id of lost) executions.get(id)?.abandon()
+      isWell = true
     } catch (error) {
-      log.warn('leases could not be renewed', { error, fault: dbFault(error) })
+      if (isWell) log.warn('leases cannot be renewed, which is tried again', { error, fault: dbFault(error) })
+      isWell = false
     }
+    return isWell
   }
 
   function stopInTime(): void {
-    const before = clock.monotonic() - limits.leaseMs * 0.8
+    const before = clock.monotonic() - leaseMs * 0.8
     for (const run of executions.values()) if (Math.max(renewedAt, run.claimedAt) < before) run.abandon()
   }
 
-  return () => [setInterval(() => void renew(), limits.leaseMs / 3), setInterval(stopInTime, limits.leaseMs / 10)]
+  return () => {
+    let soon: ReturnType<typeof setTimeout> | undefined
+    let stopped = false
+    /** A store that is back has runs that went on at once, and their leases are old. */
+    async function look(): Promise<void> {
+      clearTimeout(soon)
+      if (!(await renew()) && !stopped) soon = setTimeout(() => void look(), Math.min(GIVE_BACK_MS, leaseMs / 10))
+    }
+    const timers = [setInterval(() => void look(), leaseMs / 3), setInterval(stopInTime, leaseMs / 10)]
+    return {
+      stop() {
+        stopped = true
+        for (const timer of timers) clearInterval(timer)
+        clearTimeout(soon)
+      },
+    }
+  }
 }
 
 /** What processes held that are certainly gone is due at once. */
