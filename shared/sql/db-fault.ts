@@ -47,7 +47,7 @@ function errorCode(error: unknown): string | undefined {
 }
 
 /** Whether the disk had no room: nothing was written, and the same may succeed when there is some. */
-export const isOutOfRoom = (error: unknown): boolean => errorCode(error) === 'SQLITE_FULL'
+const isOutOfRoom = (error: unknown): boolean => errorCode(error) === 'SQLITE_FULL'
 
 /** A libSQL server answers with 10 MB at most. */
 export const isTooLarge = (error: unknown): boolean => errorCode(error) === 'RESPONSE_TOO_LARGE'
@@ -141,4 +141,18 @@ export async function markUnavailable<T>(act: () => Promise<T>): Promise<T> {
 export function isStoreUnavailable(error: unknown): boolean {
   for (let one = error; one instanceof Error; one = one.cause) if (away.has(one)) return true
   return false
+}
+
+const AGAIN_MS = 250
+
+/** Offers the store what cannot be had again, until it takes it: one that is away or has no room is waited for. */
+export async function untilTaken<T>(act: (isAgain: boolean) => Promise<T>, waits = () => true): Promise<T> {
+  for (let isAgain = false; ; isAgain = true) {
+    try {
+      return await act(isAgain)
+    } catch (error) {
+      if (!waits() || !(isStoreUnavailable(error) || isOutOfRoom(error))) throw error
+      await pause(AGAIN_MS)
+    }
+  }
 }

@@ -2,6 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { markUnavailable } from '../../shared/sql/db-fault.ts'
 import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import type { ConnectorDetail } from '../../shared/wire/runtime/connector.ts'
 import { api } from './api.ts'
@@ -161,6 +164,27 @@ describe('tokens', () => {
     const answers = await Promise.all(calls)
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
     expect(at.seen.refreshes).toBe(1)
+  })
+
+  it('that come while the store is away are kept once it is back: those before them are of no use any more', async () => {
+    const at = await authorizationServer()
+    open.push(at)
+    const db = await openDb(':memory:')
+    let tries = 0
+    const execute: Db['execute'] = statement => {
+      const isNew = typeof statement === 'object' && 'sql' in statement && statement.sql.includes('set sealed = ?1')
+      if (!isNew || at.seen.refreshes === 0 || ++tries > 2) return db.execute(statement)
+      return markUnavailable(() => Promise.reject(new TypeError('fetch failed')))
+    }
+    const on = await oauthFixture(at, { db: { ...db, execute } })
+    open.push(on)
+    await on.connect()
+    for (let refreshes = 1; refreshes <= 2; refreshes++) {
+      on.pass(HOUR)
+      expect((await on.list()).status).toBe(200)
+      expect(at.seen.refreshes).toBe(refreshes)
+    }
+    expect(tries).toBeGreaterThan(2)
   })
 
   it('that the vendor has taken back make the install expired, until somebody agrees again', async () => {

@@ -1,3 +1,4 @@
+import { untilTaken } from '../../../shared/sql/db-fault.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { Credential } from '../definition.ts'
 import type { Install } from '../install.ts'
@@ -91,7 +92,8 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       if (granted.refreshToken !== undefined) values.refreshToken = granted.refreshToken
       const expiresMs = granted.expiresInMs === undefined ? undefined : nowMs() + granted.expiresInMs
       // In the store before anything is done with it: what it replaces may be of no use any more.
-      const kept = await store.renew(install, { sealed: await seal(install, values), expiresMs, nowMs: nowMs() })
+      const tokens = { sealed: await seal(install, values), expiresMs, nowMs: nowMs() }
+      const kept = await untilTaken(() => store.renew(install, tokens))
       if (kept) return { install: kept, credential: await open(kept) }
     } catch (error) {
       await store.releaseRefresh(install)

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
-import { isOutOfRoom, isStoreUnavailable, pause } from '../../../shared/sql/db-fault.ts'
+import { untilTaken } from '../../../shared/sql/db-fault.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
@@ -145,9 +145,6 @@ export interface JournalWriter extends Pick<GroupCommit<Unit, Committed>, 'appen
   waitNoMore(): void
 }
 
-/** A store that is waited for is asked again after so long. */
-const AGAIN_MS = 250
-
 /**
  * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
  * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
@@ -168,18 +165,12 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
     maxWeight: 8 * 1024 * 1024,
   })
   return {
-    async append(unit) {
-      for (let isAgain = false; ; isAgain = true) {
-        try {
-          // What it did not answer it may have done.
-          if (isAgain && (await isKept(db, deps, unit))) return 'kept'
-          return await group.append(unit)
-        } catch (error) {
-          if (!waits || !(isStoreUnavailable(error) || isOutOfRoom(error))) throw error
-          await pause(AGAIN_MS)
-        }
-      }
-    },
+    append: unit =>
+      untilTaken(
+        // What it did not answer it may have done.
+        async isAgain => (isAgain && (await isKept(db, deps, unit)) ? 'kept' : group.append(unit)),
+        () => waits,
+      ),
     close: group.close,
     waitNoMore() {
       waits = false

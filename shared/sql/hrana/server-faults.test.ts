@@ -1,5 +1,7 @@
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import type { Client } from '@libsql/client/web'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Sqld, sqldAvailable, startSqld } from '../../../tests/backends/sqld.ts'
@@ -47,6 +49,7 @@ async function clientOf(url: string): Promise<Client> {
   return serverClient({ url: address.url, transport: await poolTransport(address) })
 }
 
+const JSON_TYPE = { 'content-type': 'application/json' }
 const failure = (written: Promise<unknown>) => written.then(() => undefined).catch((error: unknown) => error)
 const numbers = async (client: Client) =>
   (await client.execute('select n from facts order by n')).rows.map(({ n }) => Number(n))
@@ -73,6 +76,29 @@ if (await sqldAvailable()) {
       const [, read] = await Promise.all([client.execute('insert into facts values (2)'), numbers(client)])
       expect(read.length).toBeGreaterThan(0)
       expect(await numbers(client)).toEqual([1, 2])
+    })
+
+    it('behind a proxy that takes no large request: that is refused for good, and what was sent beside it is written', async () => {
+      const near = createHttpServer(async (request, response) => {
+        const body = await buffer(request)
+        const answer =
+          body.length > 100_000
+            ? new Response('too large', { status: 413 })
+            : await fetch(server.primaryUrl + request.url, { method: 'POST', body, headers: JSON_TYPE })
+        response.writeHead(answer.status, JSON_TYPE).end(await answer.text())
+      })
+      await once(near.listen(0, '127.0.0.1'), 'listening')
+      const before = await clientOf(`http://127.0.0.1:${(near.address() as AddressInfo).port}`)
+      await before.execute('create table texts (n integer primary key, body text not null) strict')
+      const put = (n: number, length: number) =>
+        before.batch([{ sql: 'insert into texts values (?, ?)', args: [n, 'x'.repeat(length)] }], 'write')
+      const written = await Promise.allSettled([put(1, 10), put(2, 200_000), put(3, 10), put(4, 10)])
+      expect(written.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+      const refused = await failure(put(2, 200_000))
+      expect([dbFault(refused), String(refused)]).toEqual(['statement', expect.stringContaining('status 413')])
+      expect((await before.execute('select n from texts order by n')).rows.map(({ n }) => n)).toEqual([1, 3, 4])
+      await before.close()
+      near.close()
     })
 
     it('is killed in the middle of groups: what was confirmed is there, and no unit is there in half', async () => {

@@ -96,6 +96,9 @@ function isAnswer(value: unknown): value is PipelineAnswer {
   return 'baton' in value && 'results' in value && Array.isArray(value.results)
 }
 
+const TOO_LARGE =
+  'the database server, or a proxy before it, takes no request of this size (status 413): allow it 16 MB'
+
 /** An answer that is not 200. A server tells its reason as JSON, or as plain text. */
 function refusalOf(status: number, text: string): StoreServerError {
   if (status === 401 || status === 403) {
@@ -104,6 +107,8 @@ function refusalOf(status: number, text: string): StoreServerError {
   if (status === 404 && !/namespace/i.test(text)) {
     return new StoreServerError('this is no libSQL server that speaks Hrana 3 (status 404)', 'SERVER_ERROR')
   }
+  // Nothing was done, and asking again is in vain.
+  if (status === 413) return new StoreServerError(TOO_LARGE, 'SQLITE_TOOBIG')
   const told = reasonIn(text)
   const message = told.message ?? `the database server answered with status ${status}`
   return new StoreServerError(message, told.code ?? (status === 429 ? 'SQLITE_BUSY' : 'SERVER_ERROR'))

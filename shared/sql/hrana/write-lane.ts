@@ -85,7 +85,8 @@ export function writeLane({
       const undone = error.code === 'RESPONSE_TOO_LARGE' && group.length > 1
       return group.map(() => (undone ? { type: 'again' } : { type: 'failed', error }))
     } catch (error) {
-      return group.map(() => ({ type: 'failed', error }))
+      const refused = group.length > 1 && isTooBig(error)
+      return group.map(() => (refused ? { type: 'again' } : { type: 'failed', error }))
     }
   }
 
@@ -182,6 +183,9 @@ function outcomeOf(result: StreamResult, rows: boolean): Outcome {
   if (result.type === 'error') return { type: 'failed', error: refusedBy(result.error) }
   return { type: 'done', results: rows ? [fromWire(result.response.result as WireRows)] : [] }
 }
+
+/** It was refused for its size before it was read. */
+const isTooBig = (error: unknown): boolean => error instanceof StoreServerError && error.code === 'SQLITE_TOOBIG'
 
 /** About the bytes of a statement on the wire; the numbers in it are small. */
 function bytesOf({ sql, args = [] }: WireStatement): number {
