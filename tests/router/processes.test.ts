@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Agent } from 'undici'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { eventually } from '../eventually.ts'
 import { programEnv } from '../program-env.ts'
@@ -30,11 +30,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-processes-'))
   provider = await slowProvider()
 })
-afterEach(async () => {
-  for (const { child } of started.splice(0))
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
-})
 afterAll(async () => {
+  // What a test that failed has left.
+  for (const { child } of started) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
   provider.close()
   await rm(folder, { recursive: true, force: true, maxRetries: 5 })
 })
@@ -174,7 +172,8 @@ it('the writer is killed: no call fails, no receipt is lost, and a budget is kep
   expect(await verified(db)).toContain(`valid: ${stored.size} records`)
 }, 240_000)
 
-it('calls that a budget could refuse are answered 503 while the writer does not answer, and pass when it does', async () => {
+// These two do nothing but wait for as long as a router waits for its writer: both at once.
+it.concurrent('calls that a budget could refuse are answered 503 while the writer does not answer, and pass when it does', async () => {
   const { origin, stop, pids } = await service('[budget]\nper_day_usd = 5\n')
   const agent = fresh()
   expect((await ask(origin, agent)).status).toBe(200)
@@ -194,7 +193,7 @@ it('calls that a budget could refuse are answered 503 while the writer does not 
   expect(await stop()).toBe(0)
 }, 120_000)
 
-it('is not ready while the process that writes is stopped, with its connections open, and holds no answer back for ever', async () => {
+it.concurrent('is not ready while the process that writes is stopped, with its connections open, and holds no answer back for ever', async () => {
   const { origin, stop, pids } = await service('', { ROUTER_RECEIPTS: 'durable' })
   const readiness = async () => (await fetch(`${origin}/readyz`)).json()
   const agent = fresh()
