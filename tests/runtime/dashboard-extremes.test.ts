@@ -35,10 +35,21 @@ if (hasChromium()) {
       return id
     }
 
-    /** What a page costs a browser that has seen nothing of it: the best of three, since other programs run on this machine. */
+    /** The least of so many times, since other programs run on this machine; one that is within its limit is enough. */
+    async function leastOf(
+      tries: number,
+      limitMs: number,
+      measure: (place: number) => Promise<number>,
+    ): Promise<number> {
+      let least = Number.POSITIVE_INFINITY
+      for (let i = 0; i < tries && least >= limitMs; i++) least = Math.min(least, await measure(i))
+      return least
+    }
+
+    /** What a page costs a browser that has seen nothing of it. */
     async function opened(path: string, ready: string): Promise<Opened> {
-      const best = { lcpMs: Number.POSITIVE_INFINITY, bytes: 0 }
-      for (let i = 0; i < 3; i++) {
+      let most = 0
+      const lcpMs = await leastOf(3, LCP_MS, async () => {
         let bytes = 0
         const add = ({ encodedDataLength }: { encodedDataLength: number }) => {
           bytes += encodedDataLength
@@ -51,16 +62,15 @@ if (hasChromium()) {
         await looked
         await page.waitForTimeout(100)
         protocol.off('Network.loadingFinished', add)
-        best.lcpMs = Math.min(best.lcpMs, lcpMs)
-        best.bytes = Math.max(best.bytes, bytes)
-      }
-      return best
+        most = Math.max(most, bytes)
+        return lcpMs
+      })
+      return { lcpMs, bytes: most }
     }
 
-    /** The longest time from an input to the next frame while something is done; the best of three. */
-    async function interaction(act: () => Promise<void>, before?: () => Promise<void>): Promise<number> {
-      let least = Number.POSITIVE_INFINITY
-      for (let i = 0; i < 3; i++) {
+    /** The longest time from an input to the next frame while something is done. */
+    function interaction(act: () => Promise<void>, before?: () => Promise<void>): Promise<number> {
+      return leastOf(3, INTERACTION_MS, async () => {
         await before?.()
         await page.evaluate(() => {
           const inputs = { longest: 0 }
@@ -71,12 +81,8 @@ if (hasChromium()) {
         })
         await act()
         await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn, 50))))
-        least = Math.min(
-          least,
-          await page.evaluate(() => (globalThis as unknown as { inputs: { longest: number } }).inputs.longest),
-        )
-      }
-      return least
+        return page.evaluate(() => (globalThis as unknown as { inputs: { longest: number } }).inputs.longest)
+      })
     }
 
     async function expectLight(what: string, path: string, ready: string): Promise<void> {
@@ -110,13 +116,12 @@ if (hasChromium()) {
       })
     }
 
-    /** From the commit of a run until its row stands on the page, by the clock of this machine; the best of five. */
+    /** From the commit of a run until its row stands on the page, by the clock of this machine. */
     async function updated(path: string): Promise<number> {
       await page.goto(at(path))
       await page.waitForSelector('text=● live')
-      await page.waitForTimeout(1500)
-      let least = Number.POSITIVE_INFINITY
-      for (let i = 0; i < 5; i++) {
+      const least = await leastOf(5, UPDATE_MS, async i => {
+        await page.waitForTimeout(1500)
         const words = `news ${path} ${i} ${performance.now()}`
         const shown = page.evaluate(async wanted => {
           while (!document.body.textContent?.includes(wanted)) await new Promise(requestAnimationFrame)
@@ -127,19 +132,17 @@ if (hasChromium()) {
           agentName: 'echo',
           input: { prompt: words },
         })
-        least = Math.min(least, (await shown) - Date.parse(createdAt))
-        await page.waitForTimeout(1500)
-      }
+        return (await shown) - Date.parse(createdAt)
+      })
       process.stderr.write(`dashboard: /${path} shows a run ${least} ms after its commit\n`)
       return least
     }
 
-    /** From the commit of a run until the overview counts it; the best of three, each when the figures before it are old. */
+    /** From the commit of a run until the overview counts it, each time when the figures before it are old. */
     async function counted(): Promise<number> {
       await page.goto(at(''))
       await page.waitForSelector('text=● live')
-      let least = Number.POSITIVE_INFINITY
-      for (let i = 0; i < 3; i++) {
+      const least = await leastOf(3, UPDATE_MS, async i => {
         await page.waitForTimeout(4000)
         const before = await page.textContent('.tile >> nth=1 >> .big')
         const shown = page.evaluate(async was => {
@@ -149,8 +152,8 @@ if (hasChromium()) {
         }, before)
         const id = await ended('echo', `counted ${i}`)
         const { finishedAt } = await fixture.call<Run>('GET', `/v1/runs/${id}?fields=summary`)
-        least = Math.min(least, (await shown) - Date.parse(finishedAt!))
-      }
+        return (await shown) - Date.parse(finishedAt!)
+      })
       process.stderr.write(`dashboard: the overview counts a run ${least} ms after its commit\n`)
       return least
     }
