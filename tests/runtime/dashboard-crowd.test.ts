@@ -33,7 +33,7 @@ describe('a thousand open pages', () => {
       .map(one => one.split(';')[0])
       .join('; ')
     await msOfCore(3)
-    without = await msOfCore(10)
+    without = await msOfCore(5)
   }, 60_000)
   afterAll(async () => {
     pages?.kill()
