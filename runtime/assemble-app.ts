@@ -68,6 +68,10 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       backendsOf: nodes.backendsOf,
       unsealed: nodes.unsealed,
       checkPriced: prices.ofManifest,
+      async hasKeptBudget({ id, createdMs }) {
+        const budget = await budgets.store.get(id)
+        return budget !== undefined && budget.createdMs < createdMs
+      },
       checkSecrets: manifestSecrets(async ({ tenantId, name, labels }, names) => {
         const { [POOL_LABEL]: pool } = labels ?? (await agents.getByName(tenantId, name))?.labels ?? {}
         const here = embeddedNode && (pool === undefined || pool === EMBEDDED_POOL)

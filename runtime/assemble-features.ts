@@ -5,6 +5,7 @@ import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import { assembleBudgets } from './budgets/assemble.ts'
 import { priceChecks } from './budgets/price-checks.ts'
+import { keptBudget } from './budgets/store.ts'
 import { assembleConnectors, CONNECTOR_HOLDINGS } from './connectors/assemble.ts'
 import type { Core } from './core.ts'
 import { lastingValue } from './lasting-value.ts'
@@ -43,6 +44,7 @@ export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, w
     newId,
     sealTexts: (...of) => nodes().sealTexts(...of),
     openTexts: worker && textsOpener(worker.poolKeys),
+    creating: keptBudget,
     deleting: [(agent, nowMs) => nodes().deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
     deleted: () => work().engine.wake(),
   })

@@ -29,6 +29,8 @@ export interface AgentsDeps {
   unsealed: (version: VersionRow) => Promise<VersionRow>
   /** Refuses a manifest for which a hard limit of cost could not be held. */
   checkPriced: (tenantId: string, name: string, manifest: Manifest) => Promise<void>
+  /** Whether the budget of an agent was made for one that had its name before. */
+  hasKeptBudget: (agent: AgentRow) => Promise<boolean>
   /** Refuses a manifest whose use of a secret the binding of that secret does not name. */
   checkSecrets: (agent: Publisher, manifest: Manifest) => Promise<void>
 }
@@ -57,9 +59,10 @@ function agentReads(deps: AgentsDeps) {
 
   async function created({ agent, version }: Saved): Promise<AgentCreated> {
     const { manifest, number } = version
-    const [connectors, nodes, known] = await Promise.all([
+    const [connectors, nodes, keptBudget, known] = await Promise.all([
       installedConnectors(agent.tenantId),
       backendsOf(agent.tenantId),
+      number === 1 && deps.hasKeptBudget(agent),
       agents.known(
         agent.tenantId,
         manifest.subAgents.map(({ name }) => name),
@@ -68,7 +71,13 @@ function agentReads(deps: AgentsDeps) {
     return {
       ...toAgentItem(agent),
       version: number,
-      warnings: warningsOf(manifest, { connectors, agents: known, nodes, unsealedFor: unsealedFor(agent, version) }),
+      warnings: warningsOf(manifest, {
+        connectors,
+        agents: known,
+        nodes,
+        keptBudget,
+        unsealedFor: unsealedFor(agent, version),
+      }),
     }
   }
 
@@ -184,10 +193,15 @@ interface Surroundings {
   nodes: readonly { backends: readonly Backend[] }[]
   /** The pool that its texts should have been sealed to, and were not. */
   unsealedFor: string | undefined
+  /** The agent is new, and has a budget from before. */
+  keptBudget: boolean
 }
 
 /** What the manifest names and the tenant does not have yet. Each may come before the first run, so none is an error. */
-function warningsOf(manifest: Manifest, { connectors, agents, nodes, unsealedFor }: Surroundings): string[] {
+function warningsOf(
+  manifest: Manifest,
+  { connectors, agents, nodes, unsealedFor, keptBudget }: Surroundings,
+): string[] {
   const named = manifest.connectors.flatMap(entry => connectorRef(entry)?.connectorId ?? [])
   const missing = [...new Set(named)].filter(id => !connectors.has(id))
   const away = manifest.subAgents.map(({ name }) => name).filter(name => !agents.has(name))
@@ -204,6 +218,9 @@ function warningsOf(manifest: Manifest, { connectors, agents, nodes, unsealedFor
       ? [
           'what it runs in a sandbox needs a microVM under isolation shared, and no node offers one: its runs end isolation_unavailable',
         ]
+      : []),
+    ...(keptBudget
+      ? ['the budget of the agent that had this name before applies, with what was used of it today']
       : []),
     ...(unsealedFor === undefined
       ? []

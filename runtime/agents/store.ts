@@ -24,9 +24,13 @@ import type { OpenTexts, SealTexts } from './texts.ts'
 /** What else ends with an agent, in the transaction that deletes it. */
 export type Deleting = (agent: Pick<AgentRow, 'id' | 'tenantId' | 'name'>, nowMs: number) => InStatement[]
 
+/** What a new agent has from the one that had its name before, in the transaction that makes it. */
+export type Creating = (agent: Pick<AgentRow, 'id' | 'tenantId' | 'name'>) => InStatement
+
 export interface AgentStoreDeps {
   now: () => Date
   newId: () => string
+  creating?: Creating
   deleting?: readonly Deleting[]
   /** An agent is deleted: what ends with it may be due. */
   deleted?: () => void
@@ -63,7 +67,7 @@ export interface CurrentVersion extends VersionRow {
 }
 
 /** What a new agent or version is made with. */
-type SavingDeps = Required<Pick<AgentStoreDeps, 'now' | 'newId' | 'sealTexts'>>
+type SavingDeps = Required<Pick<AgentStoreDeps, 'now' | 'newId' | 'sealTexts'>> & Pick<AgentStoreDeps, 'creating'>
 
 type StoredAgent = RowOf<typeof agents>
 
@@ -116,7 +120,7 @@ function versionReads(db: Db, openTexts?: OpenTexts) {
 
 export function agentStore(db: Db, options: AgentStoreDeps) {
   const { now, newId, deleting = [], deleted, sealTexts = async () => undefined } = options
-  const deps = { now, newId, sealTexts }
+  const deps = { now, newId, sealTexts, creating: options.creating }
   const { getVersion, current, newestEqual } = versionReads(db, options.openTexts)
 
   return {
@@ -219,6 +223,7 @@ values (?, ?, ?, ?, ?, ?, 1, ?)`,
       args: [agent.id, tenantId, name, json(description), json(labels), agent.currentVersionId, createdMs],
     },
     insertVersion(version, { sql: '1', args: [] }),
+    ...(deps.creating ? [deps.creating(agent)] : []),
     ...bound(by, version.versionId),
   ])
   return { agent, version: { ...version, number: 1 } }

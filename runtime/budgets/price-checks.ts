@@ -7,9 +7,9 @@ import { noPrice } from './refusal.ts'
 import type { BudgetStore } from './store.ts'
 
 export interface PriceChecksDeps {
-  store: Pick<BudgetStore, 'get'>
+  store: Pick<BudgetStore, 'ofName'>
   ledger: Pick<Ledger, 'unpricedModel'>
-  agents: Pick<AgentStore, 'getByName' | 'currentByName'>
+  agents: Pick<AgentStore, 'currentByName'>
 }
 
 /** Says at once, where it is still to be changed, that a hard limit of cost could not be held. */
@@ -25,8 +25,7 @@ export function priceChecks({ store, ledger, agents }: PriceChecksDeps) {
 
     /** A manifest that is to be published under a name which may have a budget. */
     async ofManifest(tenantId: string, agentName: string, manifest: Manifest): Promise<void> {
-      const agent = await agents.getByName(tenantId, agentName)
-      const budget = agent && (await store.get(agent.id))
+      const budget = await store.ofName(tenantId, agentName)
       const field = budget && costLimit(budget)
       const unpriced = field && (await ledger.unpricedModel(tenantId, manifest))
       if (unpriced) refuse('manifest.model', `the budget of ${agentName} has a hard ${field}: ${noPrice(unpriced)}`)

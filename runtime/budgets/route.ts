@@ -67,8 +67,10 @@ export function budgetOperations({ db, store, ledger, prices, agents, dayOf, now
       withToday(await budgetOf(principal.tenantId, params.name)),
     ),
     operation(endpoints.remove, async ({ principal, params }) => {
-      const { agentId, agentName } = await budgetOf(principal.tenantId, params.name)
-      if (!(await store.remove(agentId))) throw notFound('budget of agent', agentName)
+      const { tenantId } = principal
+      if (await store.remove(tenantId, params.name)) return
+      await agentOf(tenantId, params.name)
+      throw notFound('budget of agent', params.name)
     }),
     operation(endpoints.list, async call => {
       const page = pageOf(call)

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
-import { nanoPlus, nanoSum } from '../../shared/sql/sql-values.ts'
+import { nanoPlus, nanoSum, storableText } from '../../shared/sql/sql-values.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import { type TreeLimitRow, toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
 import type { budgets, reservations, runs } from '../schema/tables.ts'
@@ -39,14 +39,21 @@ export interface CallPlace extends OfRun {
   requestId?: string
 }
 
-const TODAY = `select
-  (select coalesce(sum(runs), 0) from usage_days where agent_id = ?1 and day = ?2) as runs,
-  (select coalesce(sum(tokens_in + tokens_out + uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as tokens,
-  (select ${nanoSum('cost_nano + uncertain_nano')} from usage_days where agent_id = ?1 and day = ?2) as cost_nano,
-  (select coalesce(sum(tokens), 0) from reservations where agent_id = ?1) as held_tokens,
-  (select ${nanoSum('cost_nano')} from reservations where agent_id = ?1) as held_nano,
-  (select coalesce(sum(uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as uncertain_tokens,
-  (select ${nanoSum('uncertain_nano')} from usage_days where agent_id = ?1 and day = ?2) as uncertain_nano`
+/** The agent, and those of its name that were deleted so late that they may have used something of the day. */
+const OF_THE_NAME = `(select ?1 union all select former.id from agents join agents as former indexed by agents_former
+  on former.tenant_id = agents.tenant_id and former.name = agents.name
+  and former.deleted_ms >= (unixepoch(?2) - 86400) * 1000 where agents.id = ?1)`
+
+const TODAY = `with days as (select * from usage_days where agent_id in ${OF_THE_NAME} and day = ?2),
+  held as (select tokens, cost_nano from reservations where agent_id in ${OF_THE_NAME})
+select
+  (select coalesce(sum(runs), 0) from days) as runs,
+  (select coalesce(sum(tokens_in + tokens_out + uncertain_tokens), 0) from days) as tokens,
+  (select ${nanoSum('cost_nano + uncertain_nano')} from days) as cost_nano,
+  (select coalesce(sum(tokens), 0) from held) as held_tokens,
+  (select ${nanoSum('cost_nano')} from held) as held_nano,
+  (select coalesce(sum(uncertain_tokens), 0) from days) as uncertain_tokens,
+  (select ${nanoSum('uncertain_nano')} from days) as uncertain_nano`
 
 /** Last of a transaction: fails it, by a null where none may be, when a hard limit does not hold any more. */
 const CHECK = `insert into reservations (run_id, step_id, agent_id, tokens, cost_nano)
@@ -104,15 +111,25 @@ export function budgetStore(db: Db) {
       })
     },
 
-    async remove(agentId: string): Promise<boolean> {
-      const { rowsAffected } = await db.execute({ sql: 'delete from budgets where agent_id = ?', args: [agentId] })
-      return rowsAffected === 1
+    /** That of a name, also where its agent is deleted. */
+    async remove(tenantId: string, agentName: string): Promise<boolean> {
+      const sql = 'delete from budgets where tenant_id = ? and agent_name = ?'
+      const { rowsAffected } = await db.execute({ sql, args: [tenantId, storableText(agentName)] })
+      return rowsAffected > 0
+    },
+
+    /** The one that an agent of this name has, or will have once it is made. */
+    async ofName(tenantId: string, agentName: string): Promise<BudgetRow | undefined> {
+      const found = await db.execute({ sql: OF_NAME, args: [tenantId, storableText(agentName)] })
+      const [row] = rowsOf<Row>(found)
+      return row && toBudget(row)
     },
 
     async list(tenantId: string, page: PageOf): Promise<BudgetRow[]> {
       const { where, order, args } = pageSql(page)
       const found = await db.execute({
-        sql: `select * from (select *, agent_id as id from budgets where tenant_id = ?) where true ${where} ${order}`,
+        sql: `select * from (select *, agent_id as id from budgets where tenant_id = ?
+            and agent_id in (select id from agents where deleted_ms is null)) where true ${where} ${order}`,
         args: [tenantId, ...args],
       })
       return readPage(page, rowsOf<Row>(found), toBudget)
@@ -151,6 +168,19 @@ export function budgetStore(db: Db) {
   }
 }
 
+const OF_NAME = 'select * from budgets where tenant_id = ? and agent_name = ? order by updated_ms desc limit 1'
+
+/** For the transaction that makes an agent: a budget is not shed by deleting the agent, which asks for another scope than the budget. */
+export function keptBudget({ id, tenantId, name }: { id: string; tenantId: string; name: string }): InStatement {
+  return {
+    sql: `insert into budgets (agent_id, tenant_id, agent_name, cost_nano_day, cost_nano_run, tokens_day, runs_day, hard_fail,
+        notify_pct, tool_limits, created_ms, updated_ms)
+      select ?, tenant_id, agent_name, cost_nano_day, cost_nano_run, tokens_day, runs_day, hard_fail, notify_pct, tool_limits,
+        created_ms, updated_ms from (${OF_NAME})`,
+    args: [id, tenantId, name],
+  }
+}
+
 /** What is held for runs and their calls until they have ended, and what is counted of them. */
 function callHolds(db: Db) {
   return {
@@ -164,8 +194,9 @@ function callHolds(db: Db) {
         {
           sql: `insert into tool_uses (agent_id, day, tool, n, run_id, step_id)
             select ?1, ?2, ?3, used.n + 1, ?4, ?5
-            from (select coalesce(max(n), 0) as n from tool_uses where agent_id = ?1 and day = ?2 and tool = ?3) as used
-            where used.n < ?6
+            from (select coalesce(max(iif(agent_id = ?1, n, 0)), 0) as n, count(*) as uses
+              from tool_uses where agent_id in ${OF_THE_NAME} and day = ?2 and tool = ?3) as used
+            where used.uses < ?6
             on conflict (run_id, step_id) do nothing`,
           args: [agentId, day, tool, runId, stepId, limit],
         },

@@ -8,8 +8,12 @@ create trigger run_labels_gone after delete on runs when old.labels <> '{}' begi
     (select old.tenant_id, label.key, label.value, old.created_ms, old.id from json_each(iif(json_valid(old.labels), old.labels, '{}')) as label);
 end;`
 
+/** Of a name, the agents that had it before: what they used today counts against the budget that stays with the name. */
+const FORMER_AGENTS = 'create index agents_former on agents (tenant_id, name, deleted_ms) where deleted_ms is not null;'
+
 /** The runtime's tables, step by step, from 0.3.0 on. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
   { id: 100, name: 'baseline of 0.3.0', sql: runtimeBaseline },
   { id: 101, name: 'labels that are no JSON', sql: DAMAGED_LABELS },
+  { id: 102, name: 'agents that had a name before', sql: FORMER_AGENTS },
 ]

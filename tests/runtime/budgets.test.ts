@@ -129,6 +129,34 @@ describe('a hard limit', () => {
     expect(await on.json<Run[]>(200, 'GET', '/v1/runs')).toHaveLength(10)
   })
 
+  it('stays with a name whose agent is deleted and made again, with what was used of it today', async () => {
+    const on = await started({ maxRunsPerDay: 2 })
+    await ended(on, ((await (await make(on)).json()) as Run).id)
+    await on.json(204, 'DELETE', '/v1/agents/spender')
+    expect(await on.json(200, 'GET', '/v1/budgets')).toEqual([])
+    const again = await on.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'spender' })
+    expect(again.warnings).toEqual([expect.stringContaining('the budget of the agent that had this name before')])
+    expect(await today(on)).toMatchObject({ maxRunsPerDay: 2, today: { runs: 1, tokens: 60, costUsd: 0.00011 } })
+    expect((await make(on)).status).toBe(201)
+    expect((await make(on)).status).toBe(402)
+    await on.json(204, 'DELETE', '/v1/agents/spender')
+    await on.json(201, 'POST', '/v1/agents', { name: 'spender' })
+    expect((await make(on)).status).toBe(402)
+    expect(await on.json<unknown[]>(200, 'GET', '/v1/budgets')).toHaveLength(1)
+  })
+
+  it('of a deleted agent is removed by its name, and left to no other one', async () => {
+    const on = await started({ maxRunsPerDay: 0 })
+    await on.json(204, 'DELETE', '/v1/agents/spender')
+    await on.json(201, 'POST', '/v1/agents', { name: 'other' })
+    expect((await on.call('GET', '/v1/agents/other/budget')).status).toBe(404)
+    await on.json(204, 'DELETE', '/v1/agents/spender/budget')
+    expect((await on.call('DELETE', '/v1/agents/spender/budget')).status).toBe(404)
+    const again = await on.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'spender' })
+    expect(again.warnings).toEqual([])
+    expect((await make(on)).status).toBe(201)
+  })
+
   it('does not keep a refused call under its idempotency key', async () => {
     const on = await started({ maxRunsPerDay: 1 })
     const body = { agentName: 'spender', input: {} }
