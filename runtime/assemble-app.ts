@@ -133,6 +133,7 @@ function assembleSessionRoutes(
       store: nodes.sessions,
       live: sessions.live,
       runs: work.service,
+      turnRuns: work.runs,
       summary: work.runs.summary,
       newId,
       findVersion: agents.findVersion,

@@ -82,7 +82,7 @@ export const AgentsPromoteCommand = verb('agents promote', {
 })
 
 export const AgentsDeleteCommand = verb('agents delete', {
-  about: 'Delete an agent. Its runs and their receipts stay.',
+  about: 'Delete an agent. Its runs stay, with what was said in them, and so do its versions and their prompts.',
   words: ['agent'],
   act: (client, { agent }) => client.agents.remove({ params: { name: agent } }),
   show: (_, { agent }) => `${agent} deleted`,

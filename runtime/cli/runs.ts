@@ -42,7 +42,7 @@ export const RunsListCommand = listVerb('runs list', {
     ['AGENT', run => run.agentName],
     ['STATUS', run => run.status],
     ['CREATED', run => timeText(run.createdAt)],
-    ['USD', run => usdText(run.treeCostUsd ?? run.costUsd)],
+    ['USD', run => usdText(run.treeCostUsd ?? run.costUsd) + unpricedText(run.unpricedCalls)],
     ['ERROR', run => run.error?.message ?? run.cancelReason],
   ],
   empty: 'No such run. `runtime run <agent> "…"` starts one.',

@@ -39,8 +39,14 @@ export const SessionsStopCommand = verb('sessions stop', {
 })
 
 export const SessionsDeleteCommand = verb('sessions delete', {
-  about: 'Delete a conversation. The runs of its turns stay, with what was said in them.',
+  about:
+    'Delete a conversation. The runs of its turns stay, with what was said in them, unless --runs deletes them too.',
   words: ['session'],
-  act: (client, { session }) => client.sessions.remove({ params: { id: session } }),
-  show: (_, { session }) => `${session} deleted`,
+  switches: { runs: 'Delete the runs of its turns as well, and those that they called. Their receipts stay.' },
+  act: (client, { session, runs }) =>
+    client.sessions.remove({ params: { id: session }, query: runs ? { runs: 'true' } : {} }),
+  show: (_, { session, runs }) =>
+    runs
+      ? `${session} deleted, with its runs`
+      : `${session} deleted. What was said is still in the runs of its turns; a deletion with --runs takes them too.`,
 })

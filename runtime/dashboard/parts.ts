@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { moment, money, usd } from '../../shared/browser/figures.ts'
+import { many, moment, money, usd } from '../../shared/browser/figures.ts'
 import { visible } from '../../shared/browser/foreign-text.ts'
 import { type IconName, icon } from '../../shared/browser/icons.ts'
 import type { Html, Shown } from './page.ts'
@@ -12,9 +12,11 @@ export function when(iso: string | undefined | null): Shown {
 /** A name that a person gave, with what is not seen in it made visible; `otherwise` where it says nothing. */
 export const nameShown = (name: string | undefined, otherwise = ''): string => visible(name?.trim() || otherwise)
 
-/** Dollars to be compared at a glance, with the exact amount where they are pointed at. */
-export function price(value: number): Html {
-  return html`<span title="${usd(value)}">${money(value)}</span>`
+/** Dollars to be compared at a glance, with the exact amount where they are pointed at, and the calls that they leave out. */
+export function price(value: number, unpriced = 0): Html {
+  if (unpriced === 0) return html`<span title="${usd(value)}">${money(value)}</span>`
+  const without = `${many(unpriced, 'call')} without a price`
+  return html`<span title="${usd(value)} and ${without}">${money(value)} <small>+ ${without}</small></span>`
 }
 
 const GOOD = new Set(['succeeded', 'approved', 'active', 'started', 'delivered', 'online', 'installed', 'granted'])

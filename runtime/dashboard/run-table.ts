@@ -66,7 +66,7 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
     [when(createdAt), ''],
     [tookOf(run), 'num'],
     [count(run.tokensIn + run.tokensOut), 'num'],
-    [price(run.costUsd), 'num'],
+    [price(run.costUsd, run.unpricedCalls), 'num'],
   ]
   const choice = html`<td class="choose needs-script"><input type="checkbox" class="above" data-choose="${id}" data-state="${isTerminal(status) ? (status === 'succeeded' ? 'done' : 'over') : 'open'}" aria-label="Choose the run ${id.slice(-12)}"></td>`
   return html`<tr data-run="${id}">${choosable ? choice : ''}${cells.map(([cell, look], at) => html`<td class="${look}" data-label="${COLUMNS[at]![0]}"><div>${cell}</div></td>`)}</tr>`

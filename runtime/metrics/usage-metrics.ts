@@ -5,6 +5,10 @@ import type { RunObserver } from '../execution/engine-deps.ts'
 export function usageMetrics(metrics: Metrics): RunObserver {
   const tokens = metrics.counter('waybill_tokens_total', 'Tokens that models read and wrote.')
   const cost = metrics.counter('waybill_cost_usd_total', 'What model calls cost, in US dollars.')
+  const unpriced = metrics.counter(
+    'waybill_unpriced_calls_total',
+    'Model calls that are no part of the cost, as their model has no price.',
+  )
   return {
     kept(_run, entries) {
       for (const { meta } of entries) {
@@ -15,6 +19,7 @@ export function usageMetrics(metrics: Metrics): RunObserver {
         tokens.add(tokensIn, { direction: 'in', ...by })
         tokens.add(tokensOut, { direction: 'out', ...by })
         cost.add(costUsd, by)
+        if (meta.unpriced === true) unpriced.add(1, by)
       }
     },
     ended: () => undefined,

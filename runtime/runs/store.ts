@@ -174,6 +174,18 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
       return rowsOf<{ runs: number }>(await db.execute(countStatement(tenantId, query)))[0]?.runs ?? 0
     },
 
+    /** The runs of a conversation and all below them, the lowest first. */
+    async ofSession(sessionId: string): Promise<readonly Pick<Run, 'id' | 'status'>[]> {
+      const found = await db.execute({
+        sql: `with recursive t (id, status, depth) as (
+            select id, status, depth from runs where session_id = ?
+            union select r.id, r.status, r.depth from t join runs as r on r.parent_run_id = t.id)
+          select id, status from t order by depth desc`,
+        args: [sessionId],
+      })
+      return rowsOf<Pick<RunRow, 'id' | 'status'>>(found)
+    },
+
     /** Removes a terminal run with its journal and texts; undefined when it is not terminal. */
     async remove(id: string): Promise<boolean> {
       const done = "(select id from runs where id = ?1 and status in ('succeeded', 'failed', 'cancelled'))"

@@ -1,6 +1,7 @@
 import { type SseEvent, sseResponse } from '../../shared/http/sse-write.ts'
 import { sessionEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/sessions.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
+import { refuseWithoutScope } from '../auth/gate.ts'
 import type { Principal } from '../http/http-env.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { own } from '../http/own-tenant.ts'
@@ -56,8 +57,10 @@ export function sessionOperations({ service, heartbeatMs, ...deps }: SessionsDep
       },
     ),
     operation(endpoints.stop, async ({ principal, params }) => service.stop(await find(principal, params))),
-    operation(endpoints.remove, async ({ principal, params }) => {
-      await service.remove(await find(principal, params))
+    operation(endpoints.remove, async ({ principal, params, query: { runs = false } }) => {
+      if (runs) refuseWithoutScope(principal, ['runs:write'])
+      const session = await find(principal, params)
+      await (runs ? service.removeWithRuns(session) : service.remove(session))
     }),
     operation(endpoints.events, async ({ principal, params, query: { replay }, context }) => {
       const { id, wire } = await find(principal, params)

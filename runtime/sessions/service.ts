@@ -1,6 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import type { MessageCreate, Session, sessionCreate, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { fromWords } from '../budgets/refusal.ts'
 import { canonicalBody } from '../http/idempotent.ts'
@@ -18,6 +19,8 @@ export interface SessionServiceDeps {
   store: SessionStore
   live: Live
   runs: Pick<RunService, 'begin' | 'end'>
+  /** The runs of its turns, where they are to be deleted with it. */
+  turnRuns: Pick<RunStore, 'ofSession' | 'remove'>
   summary: RunStore['summary']
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
@@ -100,6 +103,16 @@ export function sessionService(deps: SessionServiceDeps) {
       return (await findSession(deps, id)).wire
     },
 
+    /** First its runs, so that a deletion that was cut off can be called again. */
+    async removeWithRuns(session: SessionRow): Promise<void> {
+      const { id } = session
+      await deleteRuns(deps, id)
+      // No further turn begins.
+      await this.stop(session)
+      await deleteRuns(deps, id)
+      await this.remove(session)
+    },
+
     async remove({ id }: SessionRow): Promise<void> {
       const removed = await store.remove(id, now().getTime())
       if (!removed) throw notFound('session', id)
@@ -142,6 +155,21 @@ async function openSession(
     throw isAgentGone(error) ? notFound('agent', agentName) : error
   }
   return withVm(deps, (await findSession(deps, id)).wire)
+}
+
+/** So many deletions at once: each is a commit of its own. */
+const AT_ONCE = 8
+
+async function deleteRuns({ turnRuns }: SessionServiceDeps, sessionId: string): Promise<void> {
+  const runs = await turnRuns.ofSession(sessionId)
+  const open = runs.find(({ status }) => !isTerminal(status))
+  if (open) {
+    const message = `run ${open.id} of session ${sessionId} is ${open.status}: stop the session, and delete it when the run has ended`
+    throw new ApiError('run_not_terminal', message)
+  }
+  for (let at = 0; at < runs.length; at += AT_ONCE) {
+    await Promise.all(runs.slice(at, at + AT_ONCE).map(({ id }) => turnRuns.remove(id)))
+  }
 }
 
 async function findSession(deps: SessionServiceDeps, id: string): Promise<SessionRow> {

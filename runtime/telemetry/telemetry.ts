@@ -96,7 +96,8 @@ function stepSpan(
         'waybill.step.id': stepId,
         'waybill.step.kind': textOf(of.stepKind),
         'waybill.step.attempt': attempt,
-        [COST]: of.costUsd,
+        // Of a model without a price the cost is unknown, and not 0.
+        [COST]: of.unpriced === true ? undefined : of.costUsd,
         'error.type': error,
       },
       [COST],

@@ -3,6 +3,7 @@ import { StepFailure } from '../../runtime/execution/failure.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
+import { eventually } from '../eventually.ts'
 import {
   type Answer,
   answerOf,
@@ -366,6 +367,38 @@ describe('the end of a session', () => {
     expect(run).toMatchObject({ status: 'cancelled' })
     const left = await on.db.execute('select (select count(*) from turns) + (select count(*) from sessions) as n')
     expect(left.rows[0]?.n).toBe(0)
+  })
+
+  it('takes the runs of its turns along where they have ended, and what they called', async () => {
+    const slow = stepped()
+    const on = await fixture([saying('one'), slow.answer, saying('three')])
+    const { id } = await on.opened()
+    const other = await on.opened()
+    const { turnId } = (await (await send(on, id, 'a')).json()) as { turnId: string }
+    await on.db.execute({
+      sql: 'update runs set parent_run_id = ?, session_id = null where id = ?',
+      args: [turnId, (await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'friend', input: {} })).id],
+    })
+    await slow.asked
+    const path = `/v1/sessions/${id}?runs=true`
+    const early = await on.json<{ error: string; code: string }>(409, 'DELETE', path)
+    expect(early).toMatchObject({ code: 'run_not_terminal', error: expect.stringContaining('stop the session') })
+    expect((await get(on, id)).turnCount).toBe(1)
+    slow.end()
+    const said = (await (await send(on, other.id, 'b')).json()) as { turnId: string }
+    const { rawKey } = await on.json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', {
+      name: 'k',
+      scopes: ['sessions:write'],
+    })
+    const refused = await on.call('DELETE', path, undefined, { authorization: `Bearer ${rawKey}` })
+    expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'forbidden_scope' }])
+    await eventually(async () => expect((await on.call('DELETE', path)).status).toBe(204))
+    expect((await on.call('DELETE', path)).status).toBe(404)
+    expect(await on.json<Run[]>(200, 'GET', '/v1/runs')).toEqual([])
+    expect(await on.json<Run[]>(200, 'GET', '/v1/runs?trigger=session')).toMatchObject([{ id: said.turnId }])
+    const left = await on.db.execute('select count(distinct run_id) as n from events')
+    expect(left.rows[0]?.n).toBe(1)
+    expect((await on.call('GET', `/v1/runs/${turnId}/receipt`)).status).toBe(200)
   })
 
   it('comes with the end of its agent', async () => {

@@ -131,6 +131,11 @@ describe('a model that has no price', () => {
     }
     const [usage] = await on.json<UsageItem[]>(200, 'GET', '/v1/usage')
     expect(usage).toMatchObject({ costUsd: 0, unpricedCalls: 3 })
+    expect(await on.json<Run[]>(200, 'GET', '/v1/runs')).toMatchObject(
+      [1, 1, 1].map(unpricedCalls => ({ unpricedCalls })),
+    )
+    const metrics = await (await on.call('GET', '/metrics')).text()
+    expect(metrics).toMatch(/^waybill_unpriced_calls_total\{.*\} 3$/m)
     const made = await forecast(on)
     expect(made).toMatchObject({ estimatedCostUsd: null, unpriced: true, wouldExceedBudget: false, sampleSize: 3 })
     expect(made).not.toHaveProperty('p90CostUsd')

@@ -61,7 +61,7 @@ ${live('agent-versions', card('Versions', html`${versionRows(root, name, version
   ],
   query('tab') ?? (compared === undefined && cursor === undefined ? undefined : 'versions'),
 )}
-${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs and receipts stay.` })}`
+${action('Delete this agent', { send: `DELETE ${at}`, after: 'goto:agents', confirm: `Delete ${name}? Its open runs end as failed; its finished runs, their receipts, and its versions with their prompts stay.` })}`
     return { title: name, body }
   },
 }

@@ -32,7 +32,7 @@ export const agentsPage: Page = {
       description === '' ? '' : html`<span class="clamped" dir="auto">${nameShown(description)}</span>`,
       html`<a href="${root}runs?${new URLSearchParams({ agentName: name, since: '7d' })}">${count(used.get(name)?.runs ?? 0)}</a>`,
       count((used.get(name)?.tokensIn ?? 0) + (used.get(name)?.tokensOut ?? 0)),
-      price(used.get(name)?.costUsd ?? 0),
+      price(used.get(name)?.costUsd ?? 0, used.get(name)?.unpricedCalls),
       Object.entries(labels)
         .map(([key, value]) => `${nameShown(key)}=${nameShown(value)}`)
         .join(', '),

@@ -77,7 +77,12 @@ function heads(root: string, left: Run, right: Run): Html {
     ['Duration', took(tookOf(left)), took(tookOf(right)), delta(tookOf(left), tookOf(right), duration)],
     ['Tokens in', count(left.tokensIn), count(right.tokensIn), delta(left.tokensIn, right.tokensIn, count)],
     ['Tokens out', count(left.tokensOut), count(right.tokensOut), delta(left.tokensOut, right.tokensOut, count)],
-    ['Cost', price(left.costUsd), price(right.costUsd), delta(left.costUsd, right.costUsd, money)],
+    [
+      'Cost',
+      price(left.costUsd, left.unpricedCalls),
+      price(right.costUsd, right.unpricedCalls),
+      delta(left.costUsd, right.costUsd, money),
+    ],
   ]
   return table('Both runs', ['What', 'First', 'Second', 'Difference'], rows)
 }

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, many, money } from '../../../shared/browser/figures.ts'
+import { count, many } from '../../../shared/browser/figures.ts'
 import { prettyJson, visible } from '../../../shared/browser/foreign-text.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
@@ -8,7 +8,7 @@ import { approvalCard } from '../approval-card.ts'
 import type { Ask } from '../ask.ts'
 import { type Block, type Inline, markdownBlocks } from '../browser/text/markdown.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, live, nameShown, when } from '../parts.ts'
+import { action, badge, live, nameShown, price, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionPage: Page = {
@@ -24,14 +24,16 @@ export const sessionPage: Page = {
     const { agentName, title, status, turnCount, costUsd, messages = [] } = session
     const stopped = status === 'stopped'
     const runs = new Map(turns.items.map(run => [run.id, run]))
+    const unpriced = turns.items.reduce((sum, { unpricedCalls = 0 }) => sum + unpricedCalls, 0)
     const body = html`<div id="session" data-session="${session.id}"${stopped ? html` data-over` : ''}></div>
-${live('session-head', html`<h1>${nameShown(title, agentName)} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${money(costUsd)}</p>`)}
+${live('session-head', html`<h1>${nameShown(title, agentName)} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${price(costUsd, unpriced)}</p>`)}
 ${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, runs.get(one.turnId)))}</ol>`)}
 <ol id="pending" class="talk"></ol>
 ${live('turn', status === 'processing' ? await openTurn(ask, root, turns.items) : '')}
 ${
   stopped
-    ? html`<p class="notice">This session is stopped for good.</p>`
+    ? html`<p class="notice">This session is stopped for good.</p>
+<p>${action('Delete it with its runs', { send: `DELETE /v1/sessions/${session.id}?runs=true`, after: 'goto:sessions', confirm: 'Delete what was said and the runs of its turns? Their receipts stay.' })}</p>`
     : html`<form id="say" class="composer needs-script" method="post"><label>Message <textarea name="content" rows="3" maxlength="100000" required placeholder="Enter sends, Shift+Enter begins a line"></textarea></label>
 <button class="main">Send</button><output role="status"></output></form>
 <p>${action('Stop this session', { send: `POST /v1/sessions/${session.id}/stop`, after: `goto:sessions/${session.id}`, confirm: 'Stop it for good?' })}</p>`
@@ -66,7 +68,10 @@ function said(
 ): Html {
   if (role === 'user')
     return html`<li class="user" data-turn="${turnId}">${markdownHtml(content)}<small>${when(at)}</small></li>`
-  const cost = turn === undefined ? '' : `${money(turn.costUsd)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
+  const cost =
+    turn === undefined
+      ? ''
+      : html`${price(turn.costUsd, turn.unpricedCalls)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
   return html`<li class="assistant">${(toolCalls as Call[]).map(toolCard)}${content === '' ? '' : markdownHtml(content)}<small>${cost}<a href="${root}runs/${turnId}">run</a>, ${when(at)}</small></li>`
 }
 

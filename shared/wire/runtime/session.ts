@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fromText, query, withAliases } from '../aliases.ts'
+import { flag, fromText, query, withAliases } from '../aliases.ts'
 import { count, freeForm, int, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { agentName, agentNameAlias, filter, id, labels, listAliases, page, timestamp, usd } from './conventions.ts'
@@ -57,6 +57,11 @@ export const sessionCreate = withAliases(createFields, [agentNameAlias])
 export type SessionCreate = z.input<typeof createFields>
 
 export const sessionListQuery = query({ ...page, agentName: filter, status: sessionStatus.optional() }, listAliases)
+
+export const sessionDeleteQuery = query({
+  /** Deletes the runs of its turns as well, and those that they called. */
+  runs: flag.optional(),
+})
 
 const attachment = z.strictObject({
   name: text(1, 255),
