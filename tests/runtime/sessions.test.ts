@@ -371,7 +371,7 @@ describe('the end of a session', () => {
 
   it('takes the runs of its turns along where they have ended, and what they called', async () => {
     const slow = stepped()
-    const on = await fixture([saying('one'), slow.answer, saying('three')])
+    const on = await fixture([saying('one'), slow.answer, saying('three')], { receiptSeed: new Uint8Array(32).fill(3) })
     const { id } = await on.opened()
     const other = await on.opened()
     const { turnId } = (await (await send(on, id, 'a')).json()) as { turnId: string }
@@ -398,7 +398,7 @@ describe('the end of a session', () => {
     expect(await on.json<Run[]>(200, 'GET', '/v1/runs?trigger=session')).toMatchObject([{ id: said.turnId }])
     const left = await on.db.execute('select count(distinct run_id) as n from events')
     expect(left.rows[0]?.n).toBe(1)
-    expect((await on.call('GET', `/v1/runs/${turnId}/receipt`)).status).toBe(200)
+    expect((await on.json<Receipt>(200, 'GET', `/v1/runs/${turnId}/receipt`)).payload.runId).toBe(turnId)
   })
 
   it('comes with the end of its agent', async () => {
