@@ -78,7 +78,17 @@ export function exhausted(
     const refusedKey = all.find(hasSaid)
     return afterRest(all, last) ?? (refusedKey ? saidBefore(refusedKey, last) : unreached(last))
   }
-  return unreached(last)
+  return tried.some(isPaidInVain) ? brokenOff() : unreached(last)
+}
+
+/** The head of an answer came, and no answer behind it: what the provider made of it is billed. */
+const isPaidInVain = ({ call }: Tried) =>
+  call.kind === 'broken' && call.status !== null && call.status >= 200 && call.status < 300
+
+function brokenOff(): CascadeEnd {
+  const message =
+    'an upstream of this route began its answer, and broke it off or gave none that can be used; it may bill that, and a repeat'
+  return { kind: 'error', error: 'broken_off', message }
 }
 
 interface RestingRung extends Rest {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseKeys } from '../../router/auth/keys.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
-import { answer, reset, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { answer, reset, type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
 
 let upstream: ScriptedUpstream
@@ -55,6 +55,11 @@ const ASK = {
 }
 const error = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } })
 const NO_ADAPTIVE = error('invalid_request_error', 'adaptive thinking is not supported on this model')
+/** As much of an answer as comes before its connection breaks. */
+const halved: Script = response => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 })
+  response.write('{"id":', () => response.destroy())
+}
 const good = (text = 'good') => answer(200, JSON.stringify(messagesAnswer(text, 'm')), { 'request-id': 'req_up' })
 const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
 
@@ -191,6 +196,28 @@ describe('what the router refuses is not sent again by', () => {
     const call = anthropic(router).messages.create({ model: 'auto', ...SAY, tools: [TOOL] })
     await expect(call).rejects.toMatchObject({ status: 502 })
     expect([requests, upstream.seen.length]).toEqual([1, 1])
+  })
+
+  it.each([
+    ['breaks its answer off', 1, halved],
+    ['answers what is no JSON', 1, answer(200, '{"id":')],
+    ['is gone before its answer, and may not have billed it', 5, reset],
+  ])('either SDK where the provider %s, as often as it may be paid for', async (_, calls, script) => {
+    const { router } = await start('"other/chatty"')
+    upstream.always(script)
+    const code = calls === 1 ? 'upstream_broke_off' : 'upstream_unreachable'
+    await expect(openai(router).chat.completions.create({ model: 'auto', ...SAY })).rejects.toMatchObject({
+      status: 502,
+      code,
+    })
+    expect(requests).toBe(calls)
+  })
+
+  it('an answer that broke off where another rung has one', async () => {
+    const { router } = await start()
+    upstream.queue(halved, good())
+    expect(await anthropic(router).messages.create({ model: 'auto', ...SAY })).toMatchObject({ role: 'assistant' })
+    expect([requests, upstream.seen.length]).toEqual([1, 2])
   })
 
   it('openai where a budget is spent', async () => {

@@ -100,6 +100,14 @@ export const routerErrors = {
     code: 'upstream_unreachable',
     elsewhere: 'upstream',
   },
+  // A provider began its answer, and bills what it has made of it: sent again, the request is paid for again.
+  broken_off: {
+    status: 502,
+    messages: 'api_error',
+    chat: 'server_error',
+    code: 'upstream_broke_off',
+    elsewhere: null,
+  },
   // No provider can be called for want of a key.
   no_credential: {
     status: 502,
@@ -134,7 +142,7 @@ export const routerErrors = {
 
 export type RouterErrorCase = keyof typeof routerErrors
 
-/** What the same request meets again, however often it is sent. */
+/** What the same request meets again, however often it is sent, or pays for again. */
 const LASTING: ReadonlySet<RouterErrorCase> = new Set([
   'bad_request',
   'unauthorized',
@@ -148,6 +156,7 @@ const LASTING: ReadonlySet<RouterErrorCase> = new Set([
   'no_upgrade',
   'no_credential',
   'inexpressible',
+  'broken_off',
 ])
 
 /** What keeps the official SDKs from sending again what would be refused, or paid for, again. */
