@@ -46,10 +46,10 @@ describe('jsonBody', () => {
   it('names each field that does not fit, unknown ones too', async () => {
     expect(await (await post('{"nam":1}', 'application/json')).json()).toEqual({
       code: 'validation_failed',
-      message: 'name is required',
+      message: 'unknown key: nam; did you mean name?',
       details: [
         { path: 'name', message: 'Required' },
-        { path: 'nam', message: 'unknown key' },
+        { path: 'nam', message: 'unknown key; did you mean name?' },
       ],
     })
   })

@@ -76,7 +76,7 @@ describe('an operation that is mounted', () => {
   it.each([
     ['/things/toolong', '{"text":"x"}', 'name: expected at most 5 characters'],
     ['/things/a?times=x', '{"text":"x"}', 'times: expected a number'],
-    ['/things/a', '{"txt":"x"}', 'text is required'],
+    ['/things/a', '{"txt":"x"}', 'unknown key: txt; did you mean text?'],
     ['/things/a', '', 'a body is required'],
     ['/things/a', '{', 'the body is not JSON'],
   ])('refuses %s with the body %s', async (path, body, error) => {

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 
-type Complaint = (issue: { readonly input?: unknown }) => string
+type Complaint = (issue: { readonly input?: unknown; readonly code?: string }) => string | undefined
 
 /** One sentence per schema: what was expected, or that the value is missing. */
 export const expected =
   (what: string): Complaint =>
   issue =>
-    issue.input === undefined ? 'Required' : `expected ${what}`
+    // A key that is too many is named by itself.
+    issue.code === 'unrecognized_keys' ? undefined : issue.input === undefined ? 'Required' : `expected ${what}`
 
 export const int = (min: number, max: number = Number.MAX_SAFE_INTEGER) => {
   const error = expected(

@@ -30,6 +30,20 @@ describe('check', () => {
     ])
   })
 
+  it('gives the nearest known key for one that is mistyped, in a union as well', () => {
+    const inner = z.strictObject({ systemPrompt: z.string().optional(), model: z.string().optional() })
+    const schema = z.strictObject({ name: z.string(), manifest: z.union([z.string(), inner.prefault({})]) })
+    const found = complaints(schema, { nam: 'x', manifest: { systemPromt: '', zebra: 1 } })
+    expect(found).toEqual([
+      { path: 'name', message: 'Required' },
+      { path: 'manifest.systemPromt', message: 'unknown key; did you mean systemPrompt?' },
+      { path: 'manifest.zebra', message: 'unknown key' },
+      { path: 'nam', message: 'unknown key; did you mean name?' },
+    ])
+    expect(sentence(found)).toBe('unknown key: manifest.systemPromt; did you mean systemPrompt?')
+    expect(sentence(found.slice(3))).toBe('unknown key: nam; did you mean name?')
+  })
+
   it('says of a key that is not allowed what is', () => {
     const prices = z.record(
       z.string().refine(key => key.includes('/'), { error: 'expected <provider>/<model>' }),

@@ -1,5 +1,6 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { dotted } from './bounds.ts'
+import { nearest } from './nearest.ts'
 
 /** One line of an error answer's `details`. */
 export interface Detail {
@@ -37,11 +38,20 @@ export function wireMessage(issue: z.core.$ZodRawIssue): string | undefined {
       return issue.origin === 'array'
         ? `expected at most ${issue.maximum} items`
         : `expected at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
+    case 'unrecognized_keys':
+      return issue.keys.map(key => unknownKey(key, issue.inst)).join('\n')
     case 'invalid_key':
       return `this key is not allowed${issue.issues[0] === undefined ? '' : `: ${issue.issues[0].message}`}`
     default:
       return undefined
   }
+}
+
+const UNKNOWN = 'unknown key'
+
+function unknownKey(key: string, schema: unknown): string {
+  const near = schema instanceof z.ZodObject ? nearest(key, Object.keys(schema.shape)) : undefined
+  return near === undefined ? UNKNOWN : `${UNKNOWN}; did you mean ${near}?`
 }
 
 // In a union the branch that came closest explains best: the one with the fewest complaints, deepest first.
@@ -68,8 +78,11 @@ function closest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly z
 
 function lines(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): Detail[] {
   const path = [...at, ...issue.path]
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map(key => ({ path: dotted([...path, key]), message: 'unknown key' }))
+  if (issue.code === 'unrecognized_keys') {
+    // A line for each, as `wireMessage` wrote them.
+    const messages = issue.message.split('\n')
+    return issue.keys.map((key, at) => ({ path: dotted([...path, key]), message: messages[at] ?? UNKNOWN }))
+  }
   if (issue.code === 'invalid_union') {
     const branch = closest(issue.errors)
     if (branch.length > 0) return branch.flatMap(inner => lines(inner, path))
@@ -86,12 +99,12 @@ export function check<T extends z.ZodType>(schema: T, value: unknown): Checked<z
   return result.success ? { ok: true, value: result.data } : { ok: false, details: details(result.error) }
 }
 
-/** The `error` string of a validation error: the first complaint as a sentence that names the field. */
+/** The `error` string of a validation error: the first complaint as a sentence that names the field; a mistyped key may be why another is missing. */
 export function sentence(found: readonly Detail[]): string {
-  const first = found[0]
+  const first = found.find(({ message }) => message.startsWith(`${UNKNOWN};`)) ?? found[0]
   if (first === undefined) return 'the request is not valid'
   if (first.path === '') return first.message === 'Required' ? 'a body is required' : `body: ${first.message}`
   if (first.message === 'Required') return `${first.path} is required`
-  if (first.message === 'unknown key') return `unknown key: ${first.path}`
+  if (first.message.startsWith(UNKNOWN)) return `${UNKNOWN}: ${first.path}${first.message.slice(UNKNOWN.length)}`
   return `${first.path}: ${first.message}`
 }

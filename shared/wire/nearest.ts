@@ -1,7 +1,8 @@
 /** The known name that a mistyped one is most likely to mean; undefined where none is near. */
 export function nearest(given: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
-  let least = Math.max(2, Math.floor(given.length / 3)) + 1
+  // Of what was typed, one letter at least is right.
+  let least = Math.min(Math.max(2, Math.floor(given.length / 3)), given.length - 1) + 1
   for (const name of known) {
     const remote = distance(given.toLowerCase(), name.toLowerCase(), least)
     if (remote >= least) continue

@@ -103,7 +103,10 @@ describe('a member that the service alone writes', () => {
 
   it('leaves other unknown keys refused', async () => {
     const answer = await service.call('PUT', '/v1/agents/clerk/budget', { agentName: 'clerk', maxRunPerDay: 1 })
-    expect([answer.status, await answer.json()]).toMatchObject([400, { error: 'unknown key: maxRunPerDay' }])
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: 'unknown key: maxRunPerDay; did you mean maxRunsPerDay?' },
+    ])
   })
 
   it('leaves a schedule in the zone of the deployment', async () => {
