@@ -68,6 +68,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       backendsOf: nodes.backendsOf,
       unsealed: nodes.unsealed,
       checkPriced: prices.ofManifest,
+      outboundProblem: async url => (embeddedNode ? core.egress?.problem(url) : undefined),
       async hasKeptBudget({ id, createdMs }) {
         const budget = await budgets.store.get(id)
         return budget !== undefined && budget.createdMs < createdMs

@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type {
@@ -46,6 +48,26 @@ describe('creating an agent', () => {
     const [version] = await versionsOf('clerk')
     expect(version).toMatchObject({ number: 1, current: true, createdBy: 'bootstrap', id: created.currentVersionId })
     expect(version!.manifestHash).toBe(sha256Hex(canonicalize(found.manifest)))
+  })
+
+  it('warns of an MCP server that its runs may not call, when it is made and when it is published again', async () => {
+    await here.close()
+    const egress = nodeEgress({ rule: outboundRule() })
+    here = await fixture({ egress })
+    const server = (url: string) => ({ name: 'files', url, allow: ['*'] })
+    const inner = { mcpServers: [server('http://127.0.0.1:9/mcp')] }
+    const warning =
+      'MCP server files cannot be called: 127.0.0.1 is a loopback address; an operator can open it with the entry 127.0.0.1:9 in PLATFORM_OUTBOUND_ALLOW'
+    expect((await save({ name: 'clerk', manifest: inner })).warnings).toEqual([warning])
+    expect(await publish('clerk', { manifest: { ...inner, model: 'demo/echo' } })).toMatchObject({
+      warnings: [warning],
+    })
+    const outer = { mcpServers: [server('https://93.184.216.34/mcp')] }
+    expect(await publish('clerk', { manifest: outer })).toMatchObject({ warnings: [] })
+    expect((await save({ name: 'away', manifest: inner, labels: { 'waybill.pool': 'eu' } })).warnings).not.toContain(
+      warning,
+    )
+    await egress.close()
   })
 
   it('again publishes only what differs, and updates what is given', async () => {

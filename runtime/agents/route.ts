@@ -29,6 +29,8 @@ export interface AgentsDeps {
   unsealed: (version: VersionRow) => Promise<VersionRow>
   /** Refuses a manifest for which a hard limit of cost could not be held. */
   checkPriced: (tenantId: string, name: string, manifest: Manifest) => Promise<void>
+  /** Why the runs of an agent that are executed here may not call an address; undefined where they may. */
+  outboundProblem: (url: URL) => Promise<string | undefined>
   /** Whether the budget of an agent was made for one that had its name before. */
   hasKeptBudget: (agent: AgentRow) => Promise<boolean>
   /** Refuses a manifest whose use of a secret the binding of that secret does not name. */
@@ -57,29 +59,39 @@ function agentReads(deps: AgentsDeps) {
     return version
   }
 
-  async function created({ agent, version }: Saved): Promise<AgentCreated> {
+  async function warnings({ agent, version }: Saved): Promise<string[]> {
     const { manifest, number } = version
-    const [connectors, nodes, keptBudget, known] = await Promise.all([
+    const [connectors, nodes, keptBudget, unreached, known] = await Promise.all([
       installedConnectors(agent.tenantId),
       backendsOf(agent.tenantId),
       number === 1 && deps.hasKeptBudget(agent),
+      unreachedServers(agent, manifest),
       agents.known(
         agent.tenantId,
         manifest.subAgents.map(({ name }) => name),
       ),
     ])
-    return {
-      ...toAgentItem(agent),
-      version: number,
-      warnings: warningsOf(manifest, {
-        connectors,
-        agents: known,
-        nodes,
-        keptBudget,
-        unsealedFor: unsealedFor(agent, version),
-      }),
-    }
+    const around = { connectors, agents: known, nodes, keptBudget, unsealedFor: unsealedFor(agent, version) }
+    return [...warningsOf(manifest, around), ...unreached]
   }
+
+  /** What the nodes of a pool may call is decided by their operator, and not known here. */
+  async function unreachedServers({ labels }: AgentRow, { mcpServers }: Manifest): Promise<string[]> {
+    if ((labels[POOL_LABEL] ?? EMBEDDED_POOL) !== EMBEDDED_POOL) return []
+    const found = await Promise.all(
+      mcpServers.map(async ({ name, url }) => {
+        const problem = url === undefined ? undefined : await deps.outboundProblem(new URL(url))
+        return problem === undefined ? [] : [`MCP server ${name} cannot be called: ${problem}`]
+      }),
+    )
+    return found.flat()
+  }
+
+  const created = async (saved: Saved): Promise<AgentCreated> => ({
+    ...toAgentItem(saved.agent),
+    version: saved.version.number,
+    warnings: await warnings(saved),
+  })
 
   async function check(agent: Publisher, manifest: Manifest): Promise<void> {
     checkSchemas(manifest)
@@ -87,13 +99,13 @@ function agentReads(deps: AgentsDeps) {
     await deps.checkSecrets(agent, manifest)
   }
 
-  return { find, whole, findVersion, created, check }
+  return { find, whole, findVersion, created, check, warnings }
 }
 
 /** Agents, their versions, and where each isolation is to be had (docs/spec/runtime.md §3). */
 export function agentOperations(deps: AgentsDeps): Operation[] {
   const { agents, backendsOf, unsealed } = deps
-  const { find, whole, findVersion, created, check } = agentReads(deps)
+  const { find, whole, findVersion, created, check, warnings } = agentReads(deps)
 
   return [
     operation(endpoints.list, async call => {
@@ -147,7 +159,8 @@ export function agentOperations(deps: AgentsDeps): Operation[] {
       const saved = await agents.publish(tenantId, name, body, { createdBy: keyId, idempotency: withoutKey })
       if (saved === undefined) throw notFound('agent', name)
       // Equal to what was published, also where that was published before and is sealed.
-      return withManifest({ ...saved, version: { ...saved.version, manifest: body.manifest } })
+      const whole = { ...saved, version: { ...saved.version, manifest: body.manifest } }
+      return { ...withManifest(whole), warnings: await warnings(whole) }
     }),
     operation(endpoints.version, async ({ principal, params }) => {
       const agent = await find(principal.tenantId, params.name)

@@ -46,6 +46,11 @@ export const agentVersionWithManifest = named(
 )
 export type AgentVersionWithManifest = z.infer<typeof agentVersionWithManifest>
 
+export const agentVersionPublished = named(
+  'AgentVersionPublished',
+  agentVersionWithManifest.extend({ warnings: z.array(z.string()) }),
+)
+
 export const agentCreated = named('AgentCreated', agentItem.extend({ version: count, warnings: z.array(z.string()) }))
 export type AgentCreated = z.infer<typeof agentCreated>
 

@@ -60,7 +60,11 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
   const [verb = '', rest = ''] = what.split(/:(.*)/s)
   for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
   if (verb === 'goto') {
-    location.href = root + rest.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(answer?.[name])))
+    const to = root + rest.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(answer?.[name])))
+    const warnings = warningsIn(answer)
+    // They are nowhere else, so that the page waits until they are read.
+    if (warnings.length > 0) said?.replaceChildren(el('a', { href: to }, 'Saved. Go on'), ...warnings)
+    else location.href = to
     return
   }
   if (verb === 'away') {
@@ -90,14 +94,17 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
   }
   if (verb === 'gone') dealtWith(form.closest<HTMLElement>('[data-card]'))
   if (verb === 'saved') {
-    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
-    const warnings = answer?.warnings
-    if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
+    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'), ...warningsIn(answer))
   } else {
     if (form.dataset.reset !== undefined) form.reset()
     if (rest) toast(rest, undoOf(form))
   }
   await refresh()
+}
+
+function warningsIn(answer: Answer): Element[] {
+  const warnings = answer?.warnings
+  return Array.isArray(warnings) ? warnings.map(one => el('p', { class: 'warn' }, String(one))) : []
 }
 
 /** The operation that takes back what this form did, with the body that it needs. */

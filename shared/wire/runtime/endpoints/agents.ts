@@ -10,6 +10,7 @@ import {
   agentItem,
   agentPatch,
   agentVersion,
+  agentVersionPublished,
   agentVersionWithManifest,
   versionCreate,
 } from '../agent.ts'
@@ -107,7 +108,7 @@ export const agentEndpoints = {
     scopes: ['agents:write'],
     params: nameParams,
     body: versionCreate,
-    responses: created(agentVersionWithManifest),
+    responses: created(agentVersionPublished),
     errors: BODY_OF_ONE,
   }),
   version: endpoint({
