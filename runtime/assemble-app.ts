@@ -50,6 +50,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
     readiness,
     pages: {
       users: access.dashboard.users,
+      takesBootstrapKey: options.bootstrapKey !== undefined,
       live,
       now: clock.now,
       monotonic: clock.monotonic,

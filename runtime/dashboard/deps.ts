@@ -4,6 +4,8 @@ import type { UserStore } from '../auth/dashboard/user-store.ts'
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'isLoggedIn' | 'hasOwner' | 'hasAnybody'>
   live: Pick<ChangeFeed, 'follow' | 'mark' | 'isCrowded'>
+  /** A bootstrap key takes the place of a setup link, which is then not printed. */
+  takesBootstrapKey: boolean
   now: () => Date
   monotonic: () => number
   maxBodyBytes: number

@@ -41,7 +41,7 @@ export function invitePage(root: string): Html {
 }
 
 /** The page behind the setup link: the owner, the first key, and a first run to look at. */
-export function setupPage(root: string, hasOwner: boolean): Html {
+export function setupPage(root: string, { hasOwner, takesKey }: { hasOwner: boolean; takesKey: boolean }): Html {
   if (hasOwner) {
     return html`<div class="card before"><h1>Waybill is set up</h1>
 <p>This installation already has an owner.</p><p><a href="${root}login">Log in</a></p></div>`
@@ -53,11 +53,10 @@ export function setupPage(root: string, hasOwner: boolean): Html {
 <label>Name <input name="name" required maxlength="128" autocomplete="name"></label>
 <label>E-mail <input name="email" type="email" required autocomplete="username"></label>
 <label>Password, at least 12 characters <input name="password" type="password" required minlength="12" maxlength="256" autocomplete="new-password"></label>
-<label id="bootstrap" hidden>PLATFORM_BOOTSTRAP_KEY of the runtime <input name="bootstrapKey" type="password" autocomplete="off"></label>
+${takesKey ? html`<label id="bootstrap" hidden>PLATFORM_BOOTSTRAP_KEY of the runtime <input name="bootstrapKey" type="password" autocomplete="off"></label>` : ''}
 <button class="main">Create the owner</button>
-<p class="hint">While there is no owner, the runtime prints a setup link when it starts. It prints none while PLATFORM_BOOTSTRAP_KEY is set: that key
-takes its place here.</p>
 </form>
+<p id="no-link" class="notice" hidden>Open the setup link that the runtime printed when it started: it ends in <code>/setup#token=…</code> and is valid for an hour. Restart the runtime for a new one.</p>
 <p id="said" role="status"></p>
 <section id="done" hidden>
 <h2 tabindex="-1">You are the owner, and logged in</h2>

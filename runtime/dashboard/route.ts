@@ -118,7 +118,7 @@ export function pagesRoute({
           title: 'Set up',
           root,
           scripts: hasOwner ? [] : ['setup.js'],
-          body: setupPage(root, hasOwner),
+          body: setupPage(root, { hasOwner, takesKey: deps.takesBootstrapKey }),
         }),
       )
     })

@@ -68,8 +68,23 @@ if (hasChromium()) {
     }
 
     it('before there is anything: setup, login, invitation', async () => {
-      expect(await walk({ setup: 'setup#token=x', 'setup by key': 'setup', invite: 'invite#token=x' })).toEqual([])
+      expect(
+        await walk({ setup: 'setup#token=x', 'setup without its link': 'setup', invite: 'invite#token=x' }),
+      ).toEqual([])
       expect(seen.complaints()).toEqual([])
+    })
+
+    it('says where the setup link is, and asks for nothing, where the page was opened without it', async () => {
+      const tab = await seen.context.newPage()
+      try {
+        await tab.goto(at(''))
+        await tab.waitForSelector('#no-link:visible')
+        expect(await tab.textContent('#no-link')).toContain('Restart the runtime for a new one')
+        expect(await tab.isVisible('#setup')).toBe(false)
+        expect(await tab.content()).not.toContain('BOOTSTRAP')
+      } finally {
+        await tab.close()
+      }
     })
 
     it('makes the owner of a runtime that was started with a bootstrap key, for that key', async () => {

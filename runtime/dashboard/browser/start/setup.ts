@@ -7,9 +7,14 @@ const form = part<HTMLFormElement>('#setup')
 const said = part('#said')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
 if (!token) {
-  said.replaceChildren('Open the whole setup link that the runtime printed when it started, or give its bootstrap key.')
-  part('#bootstrap').hidden = false
-  part<HTMLInputElement>('#bootstrap input').required = true
+  const field = document.querySelector<HTMLElement>('#bootstrap')
+  if (field) {
+    field.hidden = false
+    part<HTMLInputElement>('input', field).required = true
+  } else {
+    form.hidden = true
+    part('#no-link').hidden = false
+  }
 }
 
 onSubmit(form, said, async () => {
