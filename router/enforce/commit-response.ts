@@ -5,6 +5,7 @@ import { outError } from '../../shared/dialects/translate/error.ts'
 import { errorOfBody } from '../../shared/dialects/upstream-error.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
+import { UNBUFFERED } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { RenderedAnswer } from './render-answer.ts'
 
@@ -110,7 +111,7 @@ function early(outcome: Promise<Outcome | Flowing>, options: CommitResponseOptio
   const head: HeaderList = [
     ['content-type', 'text/event-stream; charset=utf-8'],
     ['cache-control', 'no-cache'],
-    ['x-accel-buffering', 'no'],
+    UNBUFFERED,
   ]
   const kept = dialects[options.dialect].keepAlive
   return { status: 200, headers: [...head, ...options.earlyHeaders], ...framesOf(outcome, options, kept) }

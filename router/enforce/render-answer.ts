@@ -2,7 +2,7 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { translateAnswer } from '../../shared/dialects/translate/answer.ts'
 import { translateError } from '../../shared/dialects/translate/error.ts'
-import { toClient } from '../upstream/headers.ts'
+import { toClient, UNBUFFERED } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { AnsweredCall, RefusedCall } from './call-upstream.ts'
 
@@ -85,7 +85,7 @@ export function streamHeaders(upstream: HeaderList): HeaderList {
     ...ownOf(upstream).filter(([name]) => name.toLowerCase() !== 'cache-control'),
     ['content-type', 'text/event-stream; charset=utf-8'],
     ['cache-control', 'no-cache'],
-    ['x-accel-buffering', 'no'],
+    UNBUFFERED,
   ]
 }
 

@@ -7,7 +7,7 @@ import type { Limits } from '../config/routing-config.ts'
 import type { Exchange } from '../proxy/exchange.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import type { Receipts } from '../receipts.ts'
-import { toClient, toUpstream } from '../upstream/headers.ts'
+import { headerValue, toClient, toUpstream, UNBUFFERED } from '../upstream/headers.ts'
 import {
   type AnswerSink,
   type HeaderList,
@@ -116,7 +116,10 @@ function answerSink(
       track.takeHead(answer)
       if (deps.durable) tail = heldEnd(answer.headers)
       const head = toClient(answer.headers)
-      if (deps.outHeaders) head.push([responseHeaders.traceId, traceId], [responseHeaders.mode, 'observe'])
+      if (deps.outHeaders) {
+        head.push([responseHeaders.traceId, traceId], [responseHeaders.mode, 'observe'])
+        if (isUnsaidStream(answer.headers)) head.push(UNBUFFERED)
+      }
       exchange.head(answer.status, head)
       exchange.onDrain(resume)
     },
@@ -138,6 +141,11 @@ function answerSink(
     },
   }
 }
+
+/** Whether it is a stream of which its provider has not said whether a proxy may hold it back. */
+const isUnsaidStream = (headers: HeaderList): boolean =>
+  headerValue(headers, 'content-type')?.toLowerCase().startsWith('text/event-stream') === true &&
+  headerValue(headers, UNBUFFERED[0]) === undefined
 
 type Track = ReturnType<typeof trackCall>
 

@@ -13,6 +13,9 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 
+/** Tells a proxy such as nginx to pass a stream on as it comes. */
+export const UNBUFFERED: HeaderList[number] = ['x-accel-buffering', 'no']
+
 const all = () => true
 
 /** What goes to the upstream: everything end to end that `also` lets pass, in order; our own headers, `host` and `expect` are consumed. */

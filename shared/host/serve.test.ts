@@ -180,6 +180,18 @@ it('answers what the parser of HTTP refuses in words, and writes into no answer 
   go.resolve()
 })
 
+it('answers HTTP/1.0 without a Host, as balancers ask for health', async () => {
+  const fetch = ({ url }: Request) => new Response(new URL(url).pathname)
+  const server = await listen({ bind: { host: '127.0.0.1', port: 0 }, bodyMs: 10_000, fetch })
+  const socket = connect(Number(new URL(server.origin).port), '127.0.0.1')
+  let said = ''
+  socket.on('data', piece => (said += String(piece)))
+  socket.write('GET /readyz HTTP/1.0\r\n\r\n')
+  await once(socket, 'close')
+  expect(said).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\n\/readyz$/)
+  await server.close(0)
+})
+
 it('lets a caller that is still sending read the answer which ends its connection', async () => {
   const refuse = async ({ body }: Request) => {
     await body?.getReader().read()

@@ -75,7 +75,8 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       const answer = fetch(request)
       return answer instanceof Promise ? answer.then(send) : send(answer)
     },
-    { overrideGlobalObjects: false },
+    // The name where none is sent: HTTP/1.0 needs no Host, and balancers ask for health so.
+    { overrideGlobalObjects: false, hostname: 'localhost' },
   )
   let draining = false
   /** The latest of each connection. */

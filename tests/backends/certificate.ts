@@ -10,9 +10,10 @@ export const opensslAvailable = (): boolean =>
 export function selfSigned(folder: string, name: string): { cert: string; key: string } {
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const names = ['-addext', `subjectAltName=DNS:${name},IP:127.0.0.1`]
   execFileSync(
     'openssl',
-    ['req', '-x509', ...curve, '-days', '2', '-subj', `/CN=${name}`, '-keyout', key, '-out', cert],
+    ['req', '-x509', ...curve, '-days', '2', '-subj', `/CN=${name}`, ...names, '-keyout', key, '-out', cert],
     { stdio: 'ignore' },
   )
   return { cert, key }

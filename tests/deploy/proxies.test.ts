@@ -4,6 +4,8 @@ import { request as httpsRequest } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runNode } from '../../node-agent/run.ts'
+import { limitsTable } from '../../router/config/service-tables.ts'
 import { serveRouter } from '../../router/host/node.ts'
 import { serveRuntime } from '../../runtime/host/node.ts'
 import { freePort } from '../../scripts/bench/free-port.ts'
@@ -32,6 +34,8 @@ let folder: string
 let runtime: Service
 let router: Service
 let upstream: ScriptedUpstream
+/** Ports of the tunnel: that of the runtime, and that of the proxy in front of it. */
+let tunnel: { back: number; front: number }
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-proxy-'))
   upstream = await scriptedUpstream()
@@ -60,8 +64,10 @@ const atOurPorts = (config: string) =>
 async function startNginx(port: number): Promise<ChildProcess> {
   const config = atOurPorts(await readFile(join(docs, 'nginx.conf'), 'utf8'))
     .replace('listen 443 ssl http2', `listen 127.0.0.1:${port} ssl http2`)
-    .replace('/etc/waybill/tls/cert.pem', join(folder, 'cert.pem'))
-    .replace('/etc/waybill/tls/key.pem', join(folder, 'key.pem'))
+    .replace('listen 8443 ssl http2', `listen 127.0.0.1:${tunnel.front} ssl http2`)
+    .replace('grpc://127.0.0.1:8081', `grpc://127.0.0.1:${tunnel.back}`)
+    .replaceAll('/etc/waybill/tls/cert.pem', join(folder, 'cert.pem'))
+    .replaceAll('/etc/waybill/tls/key.pem', join(folder, 'key.pem'))
     .replace('/run/nginx.pid', join(folder, 'nginx.pid'))
   const path = join(folder, 'nginx.conf')
   await writeFile(path, config)
@@ -122,8 +128,10 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
 
   beforeAll(async () => {
     // Its own, since logins are counted by the minute.
+    tunnel = { back: await freePort(), front: await freePort() }
     runtime = await serveRuntime({
       PLATFORM_BIND: '127.0.0.1:0',
+      PLATFORM_TUNNEL_BIND: `127.0.0.1:${tunnel.back}`,
       PLATFORM_DATA_DIR: join(folder, name),
       PLATFORM_BOOTSTRAP_KEY: KEY,
       PLATFORM_LOG_LEVEL: 'off',
@@ -234,5 +242,43 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     for (let n = 0; n < 12; n++) told.push((await login(`6.6.6.${n}`)).status)
     expect(told.slice(0, 10)).not.toContain(429)
     expect(told.at(-1)).toBe(429)
+  })
+
+  it.runIf(name === 'nginx')('a node reports more by one tunnel than a proxy takes of one body', async () => {
+    const asked = async <T>(method: string, path: string, body?: object) =>
+      JSON.parse((await call(method, `/agents/v1/${path}`, body)).text) as T
+    const { enrolToken } = await asked<{ enrolToken: string }>('POST', 'nodes', { name: 'far', pool: 'far' })
+    const node = await runNode(
+      {
+        PLATFORM_CONTROL_URL: `https://127.0.0.1:${tunnel.front}`,
+        PLATFORM_CONTROL_CA: join(folder, 'cert.pem'),
+        PLATFORM_ENROL_TOKEN: enrolToken,
+        PLATFORM_DATA_DIR: join(folder, 'node'),
+        PLATFORM_LOG_LEVEL: 'off',
+        NODE_AGENT_BACKENDS: 'none',
+      },
+      { say: () => undefined },
+    )
+    await asked('POST', 'agents', {
+      name: 'far',
+      labels: { 'waybill.pool': 'far' },
+      manifest: { model: 'demo/echo' },
+    })
+    for (const mark of ['first', 'second', 'third']) {
+      const input = { prompt: `${mark}${'x'.repeat(400_000)}` }
+      const { id } = await asked<{ id: string }>('POST', 'runs', { agentName: 'far', input })
+      await expect
+        .poll(() => asked('GET', `runs/${id}?fields=summary`), { timeout: 10_000 })
+        .toMatchObject({ status: 'succeeded' })
+      // Each read of the whole is some 800 KB by the tunnel.
+      expect(await asked('GET', `runs/${id}`)).toMatchObject({ output: { result: expect.stringContaining(mark) } })
+    }
+    await node.close()
+  })
+
+  it.runIf(name === 'nginx')('waits longer for an answer than the router does', async () => {
+    const config = await readFile(join(docs, 'nginx.conf'), 'utf8')
+    const seconds = /location \/llm\/ \{[^}]*proxy_read_timeout (\d+)s/.exec(config)?.[1]
+    expect(Number(seconds) * 1000).toBeGreaterThan(limitsTable.parse({}).total_ms)
   })
 })

@@ -129,6 +129,16 @@ describe.each(Object.entries(HOSTS))('observe on %s', (host, start) => {
     expect(upstream.seen).toHaveLength(1)
   })
 
+  it('asks a proxy in front to hold no stream back, unless the provider has said what it may do', async () => {
+    const said = async (headers: Record<string, string>) => {
+      upstream.queue(answer(200, 'data: 1\n\n', headers))
+      return (await post('/v1/messages', '{"model":"m","stream":true}')).headers.get('x-accel-buffering')
+    }
+    expect(await said({ 'content-type': 'text/event-stream; charset=utf-8' })).toBe('no')
+    expect(await said({ 'content-type': 'text/event-stream', 'X-Accel-Buffering': 'yes' })).toBe('yes')
+    expect(await said({ 'content-type': 'application/json' })).toBeNull()
+  })
+
   it('passes each chunk of a stream on while the upstream holds the rest', async () => {
     const steps = steppedStream()
     upstream.queue(steps.script)
