@@ -12,31 +12,40 @@ export interface Deadlines {
 /** A model may think for minutes before it says a word. */
 export const DEADLINES: Deadlines = { firstByteMs: 300_000, idleMs: 120_000, contentMs: 600_000 }
 
+/** A timer that is so late says that this process itself stood still: it was suspended, or its machine was. */
+const STOOD_STILL_MS = 1000
+/** So long what arrived meanwhile has to be read. */
+const CATCH_UP_MS = 1000
+
 /** A signal that ends with the caller's, or when the other side is silent for too long or says nothing for even longer. */
 export function watchSilence(outer: AbortSignal, { firstByteMs, idleMs, contentMs }: Deadlines, who: string) {
   const stop = new AbortController()
   const onOuter = () => stop.abort(outer.reason)
   if (outer.aborted) onOuter()
   outer.addEventListener('abort', onOuter, { once: true })
-  const late = (what: string) => () => stop.abort(new StepFailure('timeout', `${who} ${what}`, { transient: true }))
-  let timer = setTimeout(late(`sent no answer in ${firstByteMs} ms`), firstByteMs)
-  let wordless: ReturnType<typeof setTimeout> | undefined
-  const said = () => {
-    clearTimeout(wordless)
-    wordless = setTimeout(late(`kept its answer open and said nothing for ${contentMs} ms`), contentMs)
+  const timers: Partial<Record<'silent' | 'wordless', ReturnType<typeof setTimeout>>> = {}
+  const after = (which: keyof typeof timers, ms: number, what: string) => {
+    clearTimeout(timers[which])
+    const due = performance.now() + ms
+    const giveUp = () => stop.abort(new StepFailure('timeout', `${who} ${what} ${ms} ms`, { transient: true }))
+    timers[which] = setTimeout(() => {
+      if (performance.now() - due < STOOD_STILL_MS) giveUp()
+      else timers[which] = setTimeout(giveUp, CATCH_UP_MS)
+    }, ms)
   }
+  const said = () => after('wordless', contentMs, 'kept its answer open and said nothing for')
+  after('silent', firstByteMs, 'sent no answer in')
   return {
     signal: stop.signal,
     alive(): void {
-      if (wordless === undefined) said()
-      clearTimeout(timer)
-      timer = setTimeout(late(`said nothing more for ${idleMs} ms`), idleMs)
+      if (timers.wordless === undefined) said()
+      after('silent', idleMs, 'said nothing more for')
     },
     said,
     /** The call is over, and whatever of it is still open is closed. */
     end(): void {
-      clearTimeout(timer)
-      clearTimeout(wordless)
+      clearTimeout(timers.silent)
+      clearTimeout(timers.wordless)
       outer.removeEventListener('abort', onOuter)
       stop.abort(new Error('the call is over'))
     },
