@@ -73,7 +73,13 @@ it('the compose file and the Kubernetes manifest are what their schemas ask for'
   z.object({
     services: z.object({
       runtime: z.object({ build, ports: z.tuple([port]), volumes: z.tuple([z.literal('runtime:/data')]) }),
-      router: z.object({ build, ports: z.tuple([port]), volumes: z.tuple([z.literal('router:/data')]) }),
+      router: z.object({
+        build,
+        // Node as process 1 waits for no process that a gate has left behind.
+        init: z.literal(true),
+        ports: z.tuple([port]),
+        volumes: z.tuple([z.literal('router:/data')]),
+      }),
     }),
     volumes: z.object({ runtime: z.object({}), router: z.object({}) }),
   }).parse(parse(await read('compose.yaml'), { merge: true }))

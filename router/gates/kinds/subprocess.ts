@@ -23,7 +23,7 @@ const encoder = new TextEncoder()
 export const subprocess = defineGate({
   kind: 'subprocess',
   about:
-    'A program of yours judges the answer. It gets the variables PATH, LANG, TZ, TMPDIR, HOME and `ROUTER_GATE_ID`.',
+    'A program of yours judges the answer. It gets the variables PATH, LANG, TZ, TMPDIR, HOME and `ROUTER_GATE_ID`. In a container, start the router under an init (`docker run --init`): what the program leaves running is waited for by process 1.',
   slow: true,
   scores: true,
   keys: {
