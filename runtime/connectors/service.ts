@@ -49,8 +49,9 @@ export type ConnectorService = ReturnType<typeof connectorService>
 
 /** Makes calls with credentials that are fresh, and keeps what they say about them. */
 function freshCalls(deps: ConnectorServiceDeps, connectorOf: (install: Install) => Promise<Connector>) {
-  const { store, clock, tokens, clients, homes } = deps
+  const { store, clock, tokens, clients, homes, log } = deps
   const nowMs = () => clock.now().getTime()
+  const failed = (error: unknown) => log.warn('what the vendor says of a credential could not be noted', { error })
   const refreshing = refresher<Install>({
     calls: tokens,
     clock,
@@ -83,21 +84,23 @@ function freshCalls(deps: ConnectorServiceDeps, connectorOf: (install: Install) 
     const held = await refreshing.fresh({ install, credential: await credentialOf(deps, install) })
     try {
       const made = await make(targetOf(held))
-      if (held.install.status === 'expired') await store.mark(held.install, 'installed', nowMs())
+      // What was done is not lost with the note about it, which the next call makes.
+      if (held.install.status === 'expired') await store.mark(held.install, 'installed', nowMs()).catch(failed)
       return made
     } catch (error) {
       if (!(error instanceof VendorFailure) || !error.refused) throw error
-      const renewed = await refreshing.renewed(held)
-      if (!renewed) {
-        await store.mark(held.install, 'expired', nowMs())
-        throw error
-      }
+      const isOnce = effect === 'once'
+      const renewed = await refreshing
+        .renewed(held)
+        .catch((problem: unknown) => Promise.reject(isOnce ? error : problem))
+      if (!renewed) await store.mark(held.install, 'expired', nowMs()).catch(failed)
       // Of several requests that change something, only the last may have been refused.
-      if (effect === 'once') throw error
+      if (!renewed || isOnce) throw error
       try {
         return await make(targetOf(renewed))
       } catch (again) {
-        if (again instanceof VendorFailure && again.refused) await store.mark(renewed.install, 'expired', nowMs())
+        if (again instanceof VendorFailure && again.refused)
+          await store.mark(renewed.install, 'expired', nowMs()).catch(failed)
         throw again
       }
     }

@@ -454,6 +454,36 @@ describe('a store that is away while a model answers', () => {
     expect((await runs.get(id))?.tokensOut).toBe(says('').spent.tokensOut)
   })
 
+  it('leaves no call beside the one that needs it, which is made once it is back', async () => {
+    const sent: string[] = []
+    let isAway = true
+    const { create, until, engine, runs } = await fixture({
+      manifest: { tools: ['http_request'], egress: [{ host: 'far.example' }] },
+      ask: script([
+        says('', [
+          { name: 'http_request', arguments: { url: 'https://far.example/slow', method: 'POST', body: 'x' } },
+          { name: 'http_request', arguments: { url: 'https://far.example/other', method: 'POST', body: 'y' } },
+        ]),
+        says('done'),
+      ]),
+      async outbound({ url }) {
+        if (url.pathname === '/other' && isAway)
+          return markUnavailable(() => Promise.reject(new TypeError('fetch failed')))
+        sent.push(url.pathname)
+        if (url.pathname === '/slow') await new Promise(go => setTimeout(go, 1800))
+        return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
+      },
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    await expect.poll(() => sent).toEqual(['/slow'])
+    await new Promise(go => setTimeout(go, 400))
+    isAway = false
+    expect(await until(id)).toMatchObject({ status: 'succeeded' })
+    expect(sent).toEqual(['/slow', '/other'])
+    expect(JSON.stringify(await runs.events(id, 1, 1000))).not.toContain('uncertain')
+  })
+
   it('keeps no service from stopping', async () => {
     const store = storeAway()
     const { promise: answer, resolve } = Promise.withResolvers<void>()

@@ -1,5 +1,5 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
+import { isStoreUnavailable, waitingForStore } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay, sleep } from '../../shared/time/sleep.ts'
 import { underDeadline, unlessAborted } from '../../shared/time/until-aborted.ts'
@@ -201,13 +201,18 @@ async function attempts(
     const before = deps.clock.monotonic()
     let result: StepResult
     try {
-      result = await act(deps, spec, attempt, { intent, repeated }, call)
+      const how = { intent, repeated }
+      // Where what it needs of the store was not there, it has not been made, and calls beside it go on.
+      result = await waitingForStore(
+        () => act(deps, spec, attempt, how, call),
+        () => !deps.signal.aborted && !deps.draining(),
+      )
       checkSize(spec.name, result.output)
     } catch (error) {
       // Parking, ending and being cancelled are not failures of this step.
       if (error instanceof Suspended || error instanceof AllSuspended || error instanceof RunFailure) throw error
       if (deps.signal.aborted) throw deps.signal.reason
-      // What the call needed of the store was not there: the run is claimed again when it is.
+      // This process stops: the next one makes the call.
       if (isStoreUnavailable(error)) throw error
       const cost = await deps.open.get(spec.stepId)?.()
       deps.open.delete(spec.stepId)

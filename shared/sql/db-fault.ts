@@ -145,8 +145,8 @@ export function isStoreUnavailable(error: unknown): boolean {
 
 const AGAIN_MS = 250
 
-/** Offers the store what cannot be had again, until it takes it: one that is away or has no room is waited for. */
-export async function untilTaken<T>(act: (isAgain: boolean) => Promise<T>, waits = () => true): Promise<T> {
+/** Does it again until the store is there for it: one that is away or has no room is waited for. */
+export async function waitingForStore<T>(act: (isAgain: boolean) => Promise<T>, waits = () => true): Promise<T> {
   for (let isAgain = false; ; isAgain = true) {
     try {
       return await act(isAgain)

@@ -1,4 +1,4 @@
-import { untilTaken } from '../../../shared/sql/db-fault.ts'
+import { waitingForStore } from '../../../shared/sql/db-fault.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { Credential } from '../definition.ts'
 import type { Install } from '../install.ts'
@@ -93,7 +93,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       const expiresMs = granted.expiresInMs === undefined ? undefined : nowMs() + granted.expiresInMs
       // In the store before anything is done with it: what it replaces may be of no use any more.
       const tokens = { sealed: await seal(install, values), expiresMs, nowMs: nowMs() }
-      const kept = await untilTaken(() => store.renew(install, tokens))
+      const kept = await waitingForStore(() => store.renew(install, tokens))
       if (kept) return { install: kept, credential: await open(kept) }
     } catch (error) {
       await store.releaseRefresh(install)

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
-import { untilTaken } from '../../../shared/sql/db-fault.ts'
+import { waitingForStore } from '../../../shared/sql/db-fault.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
@@ -166,7 +166,7 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   })
   return {
     append: unit =>
-      untilTaken(
+      waitingForStore(
         // What it did not answer it may have done.
         async isAgain => (isAgain && (await isKept(db, deps, unit)) ? 'kept' : group.append(unit)),
         () => waits,
