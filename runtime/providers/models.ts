@@ -41,14 +41,19 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
     if (provider === 'demo') return demoModel()
-    const { costOf, priceOf } = pricing(() => settings.get(tenantId), deps.listPrices, now)
-    // Opened for each call: a key that was replaced or taken away in the middle of a run counts from then on.
-    const open = () => opened(directory, tenantId, provider)
+    const pricesNow = async () => pricing(await settings.get(tenantId), deps.listPrices, now)
+    // For each call: a key that was replaced or taken away in the middle of a run counts from then on. All before it is sent: what was
+    // answered is not lost with a store that is away by then.
+    async function open() {
+      const [connection, { costOf }] = await Promise.all([opened(directory, tenantId, provider), pricesNow()])
+      return { connection, costOf }
+    }
     return {
       id: `${provider}/${model}`,
-      ask: askVendor({ fetch, now, deadlines, costOf, traceparent, uncounted }, model, open),
+      ask: askVendor({ fetch, now, deadlines, traceparent, uncounted }, model, open),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)
+        const { priceOf } = await pricesNow()
         const price = await priceOf({ provider, asked: model, answered: model, dialect })
         return price ? costOfTokens(price) : null
       },

@@ -3,11 +3,7 @@ import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
 import { pricing } from './price-of-call.ts'
 
-const { costOf } = pricing(
-  async () => ({ prices: {} }),
-  loadBuiltinPrices,
-  () => new Date('2026-11-26T00:00:00Z'),
-)
+const { costOf } = pricing({ prices: {} }, loadBuiltinPrices, () => new Date('2026-11-26T00:00:00Z'))
 const tokens = { uncached: 1_000_000, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 1_000_000 }
 const claude = {
   provider: 'anthropic',

@@ -25,13 +25,12 @@ export type PriceOf = (call: Omit<Priced, 'tokens' | 'billing'>) => Promise<Pric
 
 /** A tenant's own prices, then the list prices of the vendors, then none. */
 export function pricing(
-  settings: () => Promise<Pick<ModelSettings, 'prices'>>,
+  { prices: owns }: Pick<ModelSettings, 'prices'>,
   listPrices: () => Promise<BuiltinPrices>,
   now: () => Date,
 ): { priceOf: PriceOf; costOf: CostOf } {
   const priceOf: PriceOf = async ({ provider, asked, answered, dialect }) => {
-    const { prices } = await settings()
-    const own = prices[`${provider}/${asked}`] ?? prices[`${provider}/${answered}`]
+    const own = owns[`${provider}/${asked}`] ?? owns[`${provider}/${answered}`]
     if (own) {
       const base = classPrices({ input: own.inPerMTok, output: own.outPerMTok }, dialect)
       return { base, tiers: [], rates: { ...ratesOf(answered), ...ratesOf(asked) } }

@@ -1,5 +1,11 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { FoundModel } from '../../runtime/execution/models/model.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
+import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { type Api, api } from '../runtime/api.ts'
@@ -111,28 +117,33 @@ describe.runIf(here)('a primary that is killed while models answer', () => {
     async which => {
       const sqld = await startSqld()
       const { promise: answer, resolve } = Promise.withResolvers<void>()
-      const asked: string[] = []
-      const slow: FoundModel = {
-        id: 'test/slow',
-        prices: async () => () => 1,
-        async ask({ messages }) {
-          asked.push(messages.map(message => ('text' in message ? message.text : '')).join())
-          await answer
-          const spent = { tokensIn: 1, tokensOut: 1, costNano: 2 }
-          return { text: 'done', toolCalls: [], stop: 'end', provider: 'test', model: 'test/slow', spent }
-        },
-      }
+      let asked = 0
+      const provider = createServer(async (request, response) => {
+        await text(request)
+        asked++
+        await answer
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end(CHAT_STREAM)
+      })
+      await once(provider.listen(0, '127.0.0.1'), 'listening')
+      const host = `127.0.0.1:${(provider.address() as AddressInfo).port}`
       const open: Api[] = []
       for (const owner of ['plane-0', 'plane-1']) {
-        open.push(await api({ url: sqld.primaryUrl, owner, models: { find: async () => slow } }))
+        open.push(
+          await api({
+            ...{ url: sqld.primaryUrl, owner },
+            egress: nodeEgress({ rule: outboundRule([readAllowEntry(host)!]) }),
+            providers: [{ provider: 'openai', apiKey: 'sk-test', baseUrl: `http://${host}/v1` }],
+          }),
+        )
       }
       const on = open[which]!
-      await on.call('POST', '/v1/agents', { name: 'worker', manifest: {} })
-      const prompts = ['a', 'b', 'c', 'd']
-      const start = (prompt: string) =>
-        on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
-      const runs = await Promise.all(prompts.map(start))
-      await expect.poll(() => asked.length).toBe(prompts.length)
+      // One has a limit, whose keeper reads and writes for each call.
+      for (const name of ['free', 'limited'])
+        await on.json(201, 'POST', '/v1/agents', { name, manifest: { model: 'openai/gpt-4o-mini' } })
+      await on.json(200, 'PUT', '/v1/agents/limited/budget', { maxCostUsdPerDay: 1 })
+      const start = (agentName: string) => on.json<Run>(201, 'POST', '/v1/runs', { agentName, input: { prompt: 'hi' } })
+      const runs = await Promise.all(['free', 'free', 'limited', 'limited'].map(start))
+      await expect.poll(() => asked).toBe(runs.length)
       await sqld.down()
       resolve()
       await new Promise(again => setTimeout(again, AWAY_MS))
@@ -142,12 +153,23 @@ describe.runIf(here)('a primary that is killed while models answer', () => {
         await expect
           .poll(async () => (await read().catch(() => undefined))?.status, { timeout: 30_000 })
           .toBe('succeeded')
-        expect(await read()).toMatchObject({ tokensOut: 1 })
+        expect(await read()).toMatchObject({ tokensIn: 10, tokensOut: 5, output: { result: 'paid for' } })
       }
-      expect(asked).toHaveLength(prompts.length)
+      expect(asked).toBe(runs.length)
       for (const one of open) await one.close()
+      provider.closeAllConnections()
+      provider.close()
       await sqld.stop()
     },
     60_000,
   )
 })
+
+const chunk = (more: object) =>
+  `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-4o-mini', ...more })}\n\n`
+const CHAT_STREAM = [
+  chunk({ choices: [{ index: 0, delta: { role: 'assistant', content: 'paid for' }, finish_reason: null }] }),
+  chunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
+  chunk({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } }),
+  'data: [DONE]\n\n',
+].join('')

@@ -35,11 +35,16 @@ export interface AskDeps {
   fetch: EgressClient['fetch']
   now: () => Date
   deadlines: Deadlines
-  costOf: CostOf
   /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
   traceparent: ((key: string) => string) | undefined
   /** Addresses of hosts that refuse to be asked for a count of tokens; they give one unasked. */
   uncounted: Set<string>
+}
+
+/** What a call is made and priced by. */
+interface Opened {
+  connection: Connection
+  costOf: CostOf
 }
 
 const MAX_ERROR_BYTES = 64 * 1024
@@ -49,9 +54,9 @@ const MOST_UNCOUNTED = 1000
 const MOST_CALLS = 1000
 
 /** One model of one provider. Makes one HTTP call for each question, and repeats it only where its host knows no word for counting tokens. */
-export function askVendor(deps: AskDeps, model: string, open: () => Promise<Connection>): AskModel {
+export function askVendor(deps: AskDeps, model: string, open: () => Promise<Opened>): AskModel {
   return async (request, call) => {
-    const connection = await open()
+    const { connection, costOf } = await open()
     const { provider } = connection
     const vendor = vendorOf(provider)
     const dialect = dialectOf(vendor, model)
@@ -67,7 +72,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
       const { tokens, estimated } = meter.tokens()
       const answered = meter.model ?? model
       const { billing } = meter
-      const priced = await deps.costOf({ provider, asked: model, answered, dialect, tokens, billing })
+      const priced = await costOf({ provider, asked: model, answered, dialect, tokens, billing })
       return {
         spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
         provider,
@@ -90,7 +95,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const routed = provider === 'router' ? routerSays(headers) : {}
     const priced =
       routed.costNano === undefined
-        ? await deps.costOf({ provider, asked: model, answered, dialect, tokens, billing: candidate.billing })
+        ? await costOf({ provider, asked: model, answered, dialect, tokens, billing: candidate.billing })
         : { costNano: routed.costNano, parts: undefined }
     return {
       ...answer,
