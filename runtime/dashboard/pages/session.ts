@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, many } from '../../../shared/browser/figures.ts'
+import { count, many, money } from '../../../shared/browser/figures.ts'
 import { prettyJson, visible } from '../../../shared/browser/foreign-text.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
@@ -71,7 +71,7 @@ function said(
   const cost =
     turn === undefined
       ? ''
-      : html`${price(turn.costUsd, turn.unpricedCalls)}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
+      : `${money(turn.costUsd)}${turn.unpricedCalls === undefined ? '' : `, ${many(turn.unpricedCalls, 'call')} without a price`}, ${count(turn.tokensIn + turn.tokensOut)} tokens, `
   return html`<li class="assistant">${(toolCalls as Call[]).map(toolCard)}${content === '' ? '' : markdownHtml(content)}<small>${cost}<a href="${root}runs/${turnId}">run</a>, ${when(at)}</small></li>`
 }
 
