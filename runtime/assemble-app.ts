@@ -106,7 +106,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
     providers: provided.providers,
     secrets: { secrets: provided.secrets },
     budgets: { db, ...budgets, prices, agents, dayOf, now: clock.now },
-    overview: { overviews: overviewService({ store: overviewStore(db), clock }) },
+    overview: { overviews: overviewService({ store: overviewStore(db), clock, dayOf }) },
     sessions: assembleSessionRoutes(core, options, parts, { clients, heartbeatMs }),
     receipts: { service: receipts, keyAccess: access.keys.keyAccess },
     schedules,

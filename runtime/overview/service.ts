@@ -35,10 +35,17 @@ export interface OverviewAnswer {
   etag: string
 }
 
+export interface OverviewServiceDeps {
+  store: OverviewStore
+  clock: Pick<Clock, 'now' | 'monotonic'>
+  /** The calendar day that usage is counted on. */
+  dayOf: (ms: number) => string
+}
+
 export type OverviewService = ReturnType<typeof overviewService>
 
 /** How the runs of a tenant went lately, worked out once for all who ask. */
-export function overviewService({ store, clock }: { store: OverviewStore; clock: Pick<Clock, 'now' | 'monotonic'> }) {
+export function overviewService({ store, clock, dayOf }: OverviewServiceDeps) {
   const slots = new Map<string, { untilMs: number; figures: SlotFigures }>()
   const answers = new Map<string, { untilMs: number; answer: Promise<OverviewAnswer> }>()
 
@@ -74,7 +81,11 @@ export function overviewService({ store, clock }: { store: OverviewStore; clock:
     ]
     const found: SlotFigures[] = []
     for (const from of starts) found.push(await figuresOfTime('slot', tenantId, from, from + slotMs))
-    const overview = toOverview({ range, starts, slotMs, found, earlier, open: await store.open(tenantId) })
+    const unpricedCalls = await store.unpriced(tenantId, dayOf(starts[0]!), dayOf(nowMs))
+    const overview = toOverview({
+      ...{ range, starts, slotMs, found, earlier, unpricedCalls },
+      open: await store.open(tenantId),
+    })
     return { overview, etag: `"${sha256Hex(utf8(JSON.stringify(overview))).slice(0, 24)}"` }
   }
 
@@ -117,12 +128,13 @@ interface Found {
   slotMs: number
   found: readonly SlotFigures[]
   earlier: readonly SlotFigures[]
+  unpricedCalls: number
   open: OpenRuns
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
 
-function toOverview({ range, starts, slotMs, found, earlier, open }: Found): Overview {
+function toOverview({ range, starts, slotMs, found, earlier, unpricedCalls, open }: Found): Overview {
   const { oldestQueuedMs, ...openRuns } = open
   const causes = causesOf(found)
   return {
@@ -132,6 +144,7 @@ function toOverview({ range, starts, slotMs, found, earlier, open }: Found): Ove
     slotMs,
     open: { ...openRuns, ...(oldestQueuedMs !== null && { oldestQueuedAt: time(oldestQueuedMs) }) },
     total: figuresOf(found),
+    unpricedCalls,
     before: figuresOf(earlier),
     slots: found.map((slot, at) => ({ from: time(starts[at]!), ...figuresOf([slot]) })),
     agents: partsOf(found, ({ agentName }) => agentName, MOST_PARTS).map(({ name, ...part }) => ({

@@ -57,6 +57,11 @@ export function overviewStore(db: Db) {
       }
     },
 
+    async unpriced(tenantId: string, firstDay: string, lastDay: string): Promise<number> {
+      const found = await db.execute({ sql: UNPRICED_SQL, args: [tenantId, firstDay, lastDay] })
+      return rowsOf<{ calls: number }>(found)[0]?.calls ?? 0
+    },
+
     async open(tenantId: string): Promise<OpenRuns> {
       const [open, pending] = await db.read([
         { sql: OPEN_SQL, args: [tenantId] },
@@ -100,5 +105,8 @@ from (select max(0, finished_ms - started_ms) as ms ${ENDED} and status <> 'canc
 
 export const OPEN_SQL = `select status, count(*) as runs, min(created_ms) as oldest from runs indexed by runs_status
 where tenant_id = ?1 and status in ('queued', 'running', 'waiting') group by status`
+
+const UNPRICED_SQL = `select coalesce(sum(unpriced_calls), 0) as calls from usage_days indexed by usage_days_tenant
+where tenant_id = ?1 and day between ?2 and ?3`
 
 const PENDING_SQL = `select count(*) as pending from approvals indexed by approvals_pending where tenant_id = ?1 and status = 'pending'`

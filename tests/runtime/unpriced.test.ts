@@ -134,6 +134,7 @@ describe('a model that has no price', () => {
     expect(await on.json<Run[]>(200, 'GET', '/v1/runs')).toMatchObject(
       [1, 1, 1].map(unpricedCalls => ({ unpricedCalls })),
     )
+    expect(await on.json(200, 'GET', '/v1/overview')).toMatchObject({ total: { costUsd: 0 }, unpricedCalls: 3 })
     const metrics = await (await on.call('GET', '/metrics')).text()
     expect(metrics).toMatch(/^waybill_unpriced_calls_total\{.*\} 3$/m)
     const made = await forecast(on)

@@ -90,7 +90,7 @@ function successOf({ succeeded, failed }: Ended): number | undefined {
   return succeeded + failed === 0 ? undefined : succeeded / (succeeded + failed)
 }
 
-function tiles(root: string, { range, open, total, before }: Overview): Html {
+function tiles(root: string, { range, open, total, unpricedCalls, before }: Overview): Html {
   const [success, earlier] = [successOf(total), successOf(before)]
   const ago = `the ${WORDS[range]} before`
   const queue = open.oldestQueuedAt
@@ -101,7 +101,7 @@ ${tile('Success rate', success === undefined ? '–' : percent(success, 1), succ
 ${tile('Runs ended', count(ended(total)), change(ended(total), ended(before), ago))}
 ${tile('Median latency', took(total.p50Ms), change(total.p50Ms, before.p50Ms, ago, 'lower'))}
 ${tile('95 % within', took(total.p95Ms), change(total.p95Ms, before.p95Ms, ago, 'lower'))}
-${tile('Spend', price(total.costUsd), change(total.costUsd, before.costUsd, ago))}
+${tile('Spend', price(total.costUsd), html`${change(total.costUsd, before.costUsd, ago)}${unpricedCalls === 0 ? '' : `; without the ${many(unpricedCalls, 'call')} that had no price on these days`}`)}
 ${tile('Queue', count(open.queued), queue === undefined ? 'nothing waits for a free slot' : html`oldest from ${when(queue)}`)}
 ${tile('Running', html`<a href="${root}runs?status=running">${count(open.running)}</a>`, html`<a href="${root}runs?status=waiting">${count(open.waiting)} waiting</a>`)}
 </dl>`

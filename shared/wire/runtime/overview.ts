@@ -43,6 +43,8 @@ export const overview = named(
       oldestQueuedAt: timestamp.optional(),
     }),
     total: figures,
+    /** Calls without a price on the days that the range touches, which are part of no cost. */
+    unpricedCalls: count,
     /** The same length of time before the range. */
     before: figures,
     slots: z.array(figures.extend({ from: timestamp })),
