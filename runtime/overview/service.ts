@@ -82,10 +82,8 @@ export function overviewService({ store, clock, dayOf }: OverviewServiceDeps) {
     const found: SlotFigures[] = []
     for (const from of starts) found.push(await figuresOfTime('slot', tenantId, from, from + slotMs))
     const unpricedCalls = await store.unpriced(tenantId, dayOf(starts[0]!), dayOf(nowMs))
-    const overview = toOverview({
-      ...{ range, starts, slotMs, found, earlier, unpricedCalls },
-      open: await store.open(tenantId),
-    })
+    const open = await store.open(tenantId)
+    const overview = toOverview({ range, starts, slotMs, found, earlier, unpricedCalls, open })
     return { overview, etag: `"${sha256Hex(utf8(JSON.stringify(overview))).slice(0, 24)}"` }
   }
 
