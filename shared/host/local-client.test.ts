@@ -73,6 +73,18 @@ describe('a local client', () => {
     expect((await db.execute('select b from t')).rows).toHaveLength(1)
   })
 
+  it('writes nothing to a file that was replaced before its first write', async () => {
+    const path = join(folder, 'x.db')
+    const idle = open()
+    expect((await idle.execute('select b from t')).rows).toEqual([])
+    await copyFile(path, join(folder, 'copy.db'))
+    await rename(join(folder, 'copy.db'), path)
+    const insert = "insert into t (b) values ('one')"
+    await expect(idle.execute(insert)).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    await expect(idle.batch([insert], 'write')).rejects.toMatchObject({ code: 'STORE_MOVED' })
+    idle.close()
+  })
+
   it('leaves no read open behind a statement, so that a checkpoint can finish', async () => {
     for (let n = 0; n < 500; n++) await db.execute({ sql: 'insert into t (b) values (?)', args: ['x'.repeat(1000)] })
     await db.execute('select * from t')

@@ -283,9 +283,12 @@ function normal(stmt: InStatement | [string, InArgs?]): { sql: string; args: unk
 /** Before each commit it would cost a client that is alone 7 % of its steps (measured); what was written just before is lost with the files as well. */
 const LOOK_MS = 100
 
-/** Whether the files that a connection has open still have their paths: what is written to one that was moved or removed is lost to the next start. */
+/**
+ * Whether the files that a connection has open still have their paths: what is written to one that was moved or removed is lost to the next start.
+ * It is made once the connection is open, which gives the file its number also on a file system of layers.
+ */
 function filesInPlace(path: string, monotonic: () => number = () => performance.now()) {
-  let file: string | undefined
+  let file = identity('')
   let log: string | undefined
   let nextMs = Number.NEGATIVE_INFINITY
 
@@ -320,7 +323,7 @@ function filesInPlace(path: string, monotonic: () => number = () => performance.
       log = undefined
       look()
     },
-    /** Something was written to it: until then a file system of layers may give it another number. */
+    /** Something was written to it, so that its log is there. */
     remember(): void {
       file ??= identity('')
       log ??= identity('-wal', '-shm')
