@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../runtime/execution/models/model.ts'
+import { createLog } from '../shared/log/log.ts'
 import type { Run } from '../shared/wire/runtime/run.ts'
 import { api } from './runtime/api.ts'
 
@@ -140,4 +141,23 @@ describe.each([
     await looked()
     expect((await create()).status).toBe(503)
   })
+})
+
+it('a store that is moved away is said once in a while, not at every look for runs', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'full-disk-'))
+  ends.push(() => rm(folder, { recursive: true, force: true }))
+  const path = join(folder, 'x.db')
+  const lines: string[] = []
+  const log = createLog({ filter: { all: 'info', byTarget: new Map() }, write: line => lines.push(line) })
+  const on = await api({ url: path, log })
+  ends.push(on.close)
+  await on.json(201, 'POST', '/v1/agents', { name: 'waiter', manifest: { model: 'demo/echo', tools: ['wait'] } })
+  const input = { prompt: '/call wait {"seconds":2}' }
+  await on.json(201, 'POST', '/v1/runs', { agentName: 'waiter', input })
+  await wait(500)
+  await rename(path, `${path}.away`)
+  // It is due meanwhile, and a look follows a second after each that failed.
+  await wait(4500)
+  expect(lines.filter(line => line.includes('could not be claimed'))).toHaveLength(1)
+  await rename(`${path}.away`, path)
 })

@@ -1,4 +1,5 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
+import { ONCE, rateLimitedLog } from '../../shared/log/log.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import type { Claim, Claimed, ClaimOptions, LeaseStore, NewlyMade } from './lease-store.ts'
@@ -32,6 +33,7 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
   const { clock, log, owner, nodeId, limits } = deps
   const timer = dueTimer(deps, () => wake())
   const looks = oneAfterAnother(claim)
+  const once = rateLimitedLog(clock)
   let stopped = false
   /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
   let doubtful = false
@@ -76,7 +78,7 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
   }
 
   function fail(error: unknown): void {
-    log.error('runs could not be claimed', { error })
+    once('failed', () => log.error(`runs could not be claimed; ${ONCE}`, { error }))
     doubtful = true
     if (!stopped) timer.wakeBy(GIVE_BACK_MS)
   }
