@@ -47,7 +47,7 @@ beforeAll(async () => {
     ROUTER_UPSTREAM_CHAT: upstream.origin,
     ROUTER_ALLOWED_ORIGINS: 'https://agents.example.com',
   })
-  if (openssl) selfSigned(folder, 'agents.example.com')
+  if (openssl) selfSigned(folder, 'agents.example.com', '127.0.0.1')
 })
 afterAll(async () => {
   await router.close()

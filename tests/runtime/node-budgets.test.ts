@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { type Api, api } from './api.ts'
 import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
@@ -198,4 +199,26 @@ describe('a limit of a day', () => {
     await ended(id)
     expect(asked).toBe(0)
   })
+})
+
+it('calls of a model without a price, of runs on a node, are said beside their cost', async () => {
+  const unpriced: FoundModel = {
+    id: 'test/unpriced',
+    prices: async () => null,
+    async ask({ messages }) {
+      const isFirst = messages.every(({ role }) => role !== 'tool')
+      const toolCalls = isFirst ? [{ id: 'c1', name: 'wait', arguments: { seconds: 0 } }] : []
+      const spent = { tokensIn: 10, tokensOut: 5, costNano: 0 }
+      const stop = isFirst ? 'tools' : 'end'
+      return { text: 'done', stop, provider: 'test', model: 'test/unpriced', toolCalls, spent, unpriced: true }
+    },
+  }
+  await node('one', unpriced)
+  await agent({})
+  const runs = await Promise.all([start(), start()])
+  for (const { id } of runs) {
+    expect(await ended(id)).toMatchObject({ status: 'succeeded', tokensOut: 10, costUsd: 0, unpricedCalls: 2 })
+  }
+  const usage = await control.json<UsageItem[]>(200, 'GET', '/v1/usage?groupBy=model')
+  expect(usage).toMatchObject([{ model: 'test/unpriced', costUsd: 0, tokensOut: 20, unpricedCalls: 4 }])
 })

@@ -279,6 +279,7 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): 
     tokensIn: Number(told.tokensIn),
     tokensOut: Number(told.tokensOut),
     costNano: Number(told.costNanoUsd),
+    unpricedCalls: told.unpriced ? 1 : 0,
     model: told.model === '' ? undefined : plain(told.model),
   }
   const moved = movedBy(made, atMs, batch.moved.get(run.id))
@@ -305,6 +306,7 @@ function movedBy(made: RemoteEvent, atMs: number, before: Moved | undefined): Mo
     tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
     tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
     costNano: made.costNano + (before?.costNano ?? 0),
+    unpricedCalls: made.unpricedCalls + (before?.unpricedCalls ?? 0),
     model: made.model ?? before?.model,
   }
 }

@@ -37,13 +37,13 @@ export interface Closing {
   /** Absent where it had ended before. */
   end?: RemoteRunEnd | undefined
   /** What the events say that came with the end. */
-  began?: { atMs: number; model: string | undefined } | undefined
+  began?: { atMs: number; model: string | undefined; unpricedCalls: number } | undefined
   /** Absent where its node has still to seal the journal. */
   sealed?: SealedHead | undefined
 }
 
 // n of an end: run, time, status, error's code and step, reason, isolation used, tokens in and out, cost, error's message, day, start, model,
-// event count, head.
+// event count, head, calls without a price.
 
 /** Calls whose end was never told, as of a node that is lost, may have been billed. */
 const UNREPORTED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)
@@ -62,7 +62,7 @@ const ENDED = `update runs set status = n.value ->> 2, finished_ms = n.value ->>
     ending = null, parked = null, error_code = n.value ->> 3, error_step = n.value ->> 4, cancel_reason = n.value ->> 5,
     isolation_used = coalesce(n.value ->> 6, isolation_used), tokens_in = n.value ->> 7, tokens_out = n.value ->> 8, cost_nano = n.value ->> 9,
     started_ms = coalesce(started_ms, n.value ->> 12), model = coalesce(n.value ->> 13, model),
-    event_count = coalesce(n.value ->> 14, event_count), head = coalesce(n.value ->> 15, head),
+    event_count = coalesce(n.value ->> 14, event_count), head = coalesce(n.value ->> 15, head), unpriced_calls = unpriced_calls + (n.value ->> 16),
     uncertain_tokens = uncertain_tokens + (select coalesce(sum(tokens), 0) from ${HELD}),
     uncertain_nano = ${nanoPlus('uncertain_nano', `(select ${nanoSum('cost_nano')} from ${HELD})`)}
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
@@ -129,6 +129,7 @@ function endRow(run: RemoteRun, end: RemoteRunEnd, began?: Closing['began'], sea
     ...[run.id, end.finishedMs, end.status, end.errorCode ?? null, end.errorStep ?? null, end.reason ?? null],
     ...[end.isolationUsed ?? null, spent.tokensIn, spent.tokensOut, spent.costNano, end.errorMessage ?? null, end.day],
     ...[began?.atMs ?? null, began?.model ?? null, sealed ? run.eventSeq : null, sealed ? run.tip : null],
+    began?.unpricedCalls ?? 0,
   ]
 }
 

@@ -43,6 +43,7 @@ export interface RemoteEvent {
   tokensIn: number
   tokensOut: number
   costNano: number
+  unpricedCalls: number
   model: string | undefined
 }
 
@@ -57,7 +58,8 @@ const TOLD = `update remote_runs set event_seq = n.value ->> 1, tip = n.value ->
 
 const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
   updated_ms = n.value ->> 2, parked = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
-  cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 5)')}, model = coalesce(n.value ->> 6, model)
+  cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 5)')}, model = coalesce(n.value ->> 6, model),
+  unpriced_calls = unpriced_calls + (n.value ->> 7)
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
 
 const insertUsage = insertRows(
@@ -71,10 +73,12 @@ const insertUsage = insertRows(
     tokens_in: 'integer',
     tokens_out: 'integer',
     cost_nano: 'integer',
+    unpriced_calls: 'integer',
   },
   {
     after: `on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
-      tokens_out = tokens_out + excluded.tokens_out, cost_nano = ${nanoPlus('cost_nano', 'excluded.cost_nano')}`,
+      tokens_out = tokens_out + excluded.tokens_out, cost_nano = ${nanoPlus('cost_nano', 'excluded.cost_nano')},
+      unpriced_calls = unpriced_calls + excluded.unpriced_calls`,
   },
 )
 
@@ -85,6 +89,7 @@ export interface Moved {
   tokensIn: number
   tokensOut: number
   costNano: number
+  unpricedCalls: number
   model: string | undefined
 }
 
@@ -188,6 +193,7 @@ const remoteRunStatements = {
               JSON.stringify(
                 moved.map(one => [
                   ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
+                  one.unpricedCalls,
                 ]),
               ),
             ],
@@ -399,12 +405,12 @@ function reported(events: readonly RemoteEvent[]) {
 /** What these events used, by agent and model. */
 function usage(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
   const rows = new Map<string, Parameters<typeof insertUsage.statement>[0][number]>()
-  for (const { runId, model = '', tokensIn, tokensOut, costNano } of events) {
+  for (const { runId, model = '', tokensIn, tokensOut, costNano, unpricedCalls } of events) {
     const run = runs.get(runId)
     if (run === undefined || tokensIn + tokensOut + costNano === 0) continue
     const { agentId, agentName, tenantId } = run
     const key = `${agentId} ${model}`
-    const { tokens_in = 0, tokens_out = 0, cost_nano = 0 } = rows.get(key) ?? {}
+    const { tokens_in = 0, tokens_out = 0, cost_nano = 0, unpriced_calls = 0 } = rows.get(key) ?? {}
     rows.set(key, {
       agent_id: agentId,
       day,
@@ -414,6 +420,7 @@ function usage(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteR
       tokens_in: Number(tokens_in) + tokensIn,
       tokens_out: Number(tokens_out) + tokensOut,
       cost_nano: boundedSum(Number(cost_nano), costNano),
+      unpriced_calls: Number(unpriced_calls) + unpricedCalls,
     })
   }
   return insertUsage.statements([...rows.values()])

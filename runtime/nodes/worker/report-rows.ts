@@ -15,6 +15,8 @@ interface EventReport {
   out: number
   nano: number
   model: string
+  /** A call without a price. Absent in rows of older versions. */
+  unpriced?: boolean
 }
 export type Report =
   | EventReport
@@ -65,6 +67,7 @@ export function reportRows(by: string | null): (units: readonly Told[]) => InSta
           in: meta.tokensIn ?? 0,
           out: meta.tokensOut ?? 0,
           nano: Math.round((meta.costUsd ?? 0) * NO_NANO),
+          ...(meta.unpriced && { unpriced: true }),
         }
         told.push([runId, seq, hash, JSON.stringify(report)])
         const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)

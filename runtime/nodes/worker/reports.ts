@@ -68,6 +68,7 @@ async function frameOf(deps: WorkerReportsDeps, report: Report, epoch: number): 
         tokensIn: BigInt(report.in),
         tokensOut: BigInt(report.out),
         costNanoUsd: BigInt(report.nano),
+        unpriced: report.unpriced === true,
       }
       return create(NodeFrameSchema, { body: { case: 'event', value } })
     }
