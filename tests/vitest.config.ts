@@ -39,9 +39,6 @@ const LONG: Record<string, readonly string[]> = {
   installations: ['tests/package.test.ts', 'tests/router/onboard.test.ts', 'node-agent/wasm-agents.test.ts'],
 }
 
-/** Long because they wait for a time of the product to pass. */
-const WAITING = ['tests/runtime/node-processes.test.ts', 'tests/held-lock.test.ts']
-
 // Which cases of long enumerations a short run does; the closing lines print it.
 process.env.WAYBILL_TEST_SEED ??= String(randomInt(1_000_000))
 
@@ -67,15 +64,9 @@ const withFakedClock = UNIT_ROOMS.flatMap(room =>
     .filter(file => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes('vi.useFakeTimers')),
 )
 
-// Most tests wait for processes they started, or for a time to pass: vitest's own choice, one worker less than cores, leaves half of a
-// small machine idle. What keeps a core busy for minutes a full run does behind the others, one file for each core.
-const cores = Math.max(2, availableParallelism())
-const maxWorkers = cores + 1
-const busy = isFull
-  ? Object.values(LONG)
-      .flat()
-      .filter(file => !WAITING.includes(file))
-  : []
+// Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
+// idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
+const maxWorkers = Math.max(2, availableParallelism()) + (isFull ? 0 : 1)
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -93,7 +84,7 @@ export default defineConfig({
         test: {
           name: 'units',
           include: UNIT_ROOMS.map(room => `${room}/**/*.test.ts`),
-          exclude: [...ALONE, ...later, ...busy, ...withFakedClock],
+          exclude: [...ALONE, ...later, ...withFakedClock],
           // These hold no state of a process: one reads the modules of many.
           isolate: false,
           maxWorkers,
@@ -105,24 +96,14 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['tests/**/*.test.ts', ...withFakedClock],
-          exclude: [...ALONE, ...later, ...busy],
+          exclude: [...ALONE, ...later],
           maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: {
-          name: 'busy',
-          include: busy,
-          exclude: ALONE,
-          maxWorkers: cores,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
   },
