@@ -263,7 +263,8 @@ function leaseRenewal(
     try {
       const terms = { owner, nowMs: clock.now().getTime(), ttlMs: leaseMs }
       const lost = executions.size === 0 ? [] : await leases.renew(terms, [...executions.keys()])
-      renewedAt = beganAt
+      // One that is answered late says nothing newer than one after it.
+      renewedAt = Math.max(renewedAt, beganAt)
       for (const id of lost) executions.get(id)?.abandon()
       isWell = true
     } catch (error) {

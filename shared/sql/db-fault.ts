@@ -146,7 +146,7 @@ export function isStoreUnavailable(error: unknown): boolean {
 const AGAIN_MS = 250
 
 /** Does it again until the store is there for it: one that is away or has no room is waited for. */
-export async function waitingForStore<T>(act: (isAgain: boolean) => Promise<T>, waits = () => true): Promise<T> {
+export async function waitingForStore<T>(act: (isAgain: boolean) => Promise<T>, waits: () => boolean): Promise<T> {
   for (let isAgain = false; ; isAgain = true) {
     try {
       return await act(isAgain)

@@ -86,6 +86,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       }
       await wait(LOOK_MS, new AbortController().signal)
     }
+    const heldUntil = clock.monotonic() + CLAIM_MS
     try {
       const granted = await calls.refresh(vendor, client, refreshToken)
       const values: Record<string, string> = { ...credential.values, accessToken: granted.accessToken }
@@ -93,7 +94,10 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       const expiresMs = granted.expiresInMs === undefined ? undefined : nowMs() + granted.expiresInMs
       // In the store before anything is done with it: what it replaces may be of no use any more.
       const tokens = { sealed: await seal(install, values), expiresMs, nowMs: nowMs() }
-      const kept = await waitingForStore(() => store.renew(install, tokens))
+      const kept = await waitingForStore(
+        () => store.renew(install, tokens),
+        () => clock.monotonic() < heldUntil,
+      )
       if (kept) return { install: kept, credential: await open(kept) }
     } catch (error) {
       await store.releaseRefresh(install)
