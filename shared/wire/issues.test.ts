@@ -44,6 +44,18 @@ describe('check', () => {
     expect(sentence(found.slice(3))).toBe('unknown key: nam; did you mean name?')
   })
 
+  it('looks for the meaning of few keys only, in however many objects they stand', () => {
+    const schema = z.array(z.strictObject({ name: z.string().optional() }))
+    const found = complaints(
+      schema,
+      Array.from({ length: 40_000 }, () => ({ nam: 1, nome: 2 })),
+    )
+    expect(found).toHaveLength(80_000)
+    const meant = found.filter(({ message }) => message !== 'unknown key')
+    expect(meant).toHaveLength(20)
+    expect(meant.at(-1)).toEqual({ path: '9.nome', message: 'unknown key; did you mean name?' })
+  })
+
   it('says of a key that is not allowed what is', () => {
     const prices = z.record(
       z.string().refine(key => key.includes('/'), { error: 'expected <provider>/<model>' }),

@@ -38,8 +38,6 @@ export function wireMessage(issue: z.core.$ZodRawIssue): string | undefined {
       return issue.origin === 'array'
         ? `expected at most ${issue.maximum} items`
         : `expected at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
-    case 'unrecognized_keys':
-      return issue.keys.map(key => unknownKey(key, issue.inst)).join('\n')
     case 'invalid_key':
       return `this key is not allowed${issue.issues[0] === undefined ? '' : `: ${issue.issues[0].message}`}`
     default:
@@ -48,6 +46,20 @@ export function wireMessage(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 const UNKNOWN = 'unknown key'
+
+/** A person mistypes a few keys; what is looked for in vain for each of thousands holds others up. */
+const MOST_SUGGESTED = 20
+
+/** As `wireMessage`, for one parse, and with the key that was meant by a mistyped one: a line for each key, as long as there are few. */
+function suggesting(): typeof wireMessage {
+  let left = MOST_SUGGESTED
+  return issue => {
+    if (issue.code !== 'unrecognized_keys') return wireMessage(issue)
+    const few = issue.keys.slice(0, left)
+    left -= few.length
+    return few.map(key => unknownKey(key, issue.inst)).join('\n') || UNKNOWN
+  }
+}
 
 function unknownKey(key: string, schema: unknown): string {
   const near = schema instanceof z.ZodObject ? nearest(key, Object.keys(schema.shape)) : undefined
@@ -79,7 +91,7 @@ function closest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly z
 function lines(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): Detail[] {
   const path = [...at, ...issue.path]
   if (issue.code === 'unrecognized_keys') {
-    // A line for each, as `wireMessage` wrote them.
+    // As `suggesting` wrote them.
     const messages = issue.message.split('\n')
     return issue.keys.map((key, at) => ({ path: dotted([...path, key]), message: messages[at] ?? UNKNOWN }))
   }
@@ -95,7 +107,7 @@ export const details = (error: z.core.$ZodError): Detail[] => error.issues.flatM
 
 /** The one way in for anything that crosses a process boundary. */
 export function check<T extends z.ZodType>(schema: T, value: unknown): Checked<z.output<T>> {
-  const result = schema.safeParse(value, { error: wireMessage })
+  const result = schema.safeParse(value, { error: suggesting() })
   return result.success ? { ok: true, value: result.data } : { ok: false, details: details(result.error) }
 }
 
