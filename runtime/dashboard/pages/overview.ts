@@ -101,7 +101,7 @@ ${tile('Success rate', success === undefined ? '–' : percent(success, 1), succ
 ${tile('Runs ended', count(ended(total)), change(ended(total), ended(before), ago))}
 ${tile('Median latency', took(total.p50Ms), change(total.p50Ms, before.p50Ms, ago, 'lower'))}
 ${tile('95 % within', took(total.p95Ms), change(total.p95Ms, before.p95Ms, ago, 'lower'))}
-${tile('Spend', price(total.costUsd), html`${change(total.costUsd, before.costUsd, ago)}${unpricedCalls === 0 ? '' : `; without the ${many(unpricedCalls, 'call')} that had no price on these days`}`)}
+${tile('Spend', price(total.costUsd), html`${change(total.costUsd, before.costUsd, ago)}${unpricedCalls === 0 ? '' : `; ${many(unpricedCalls, 'call')} without a price`}`)}
 ${tile('Queue', count(open.queued), queue === undefined ? 'nothing waits for a free slot' : html`oldest from ${when(queue)}`)}
 ${tile('Running', html`<a href="${root}runs?status=running">${count(open.running)}</a>`, html`<a href="${root}runs?status=waiting">${count(open.waiting)} waiting</a>`)}
 </dl>`
