@@ -1,7 +1,7 @@
 import { dereference, type Schema, Validator } from '@cfworker/json-schema'
 import type { Json } from '../../shared/sign/jcs.ts'
 import type { Path } from './locate.ts'
-import { suggestion } from './nearest.ts'
+import { suggestion } from './suggestion.ts'
 
 export type SchemaDraft = '2020-12' | '7'
 

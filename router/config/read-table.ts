@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { wireMessage } from '../../shared/wire/issues.ts'
 import type { Path } from './locate.ts'
-import { suggestion } from './nearest.ts'
 import { inTable, type Problems } from './problem.ts'
+import { suggestion } from './suggestion.ts'
 
 export interface Read<T> {
   value: T

@@ -3,7 +3,6 @@ import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import { type Named, named } from './frozen.ts'
 import type { Path } from './locate.ts'
 import { type Model, type ModelPrice, modelIdentity } from './model.ts'
-import { suggestion } from './nearest.ts'
 import type { PriceTable } from './price-table.ts'
 import { findPrice, listedPrice } from './prices.ts'
 import type { Problems } from './problem.ts'
@@ -12,6 +11,7 @@ import { nameOf } from './read-table.ts'
 import type { Providers } from './resolve-providers.ts'
 import type { Pricing, Provider } from './routing-config.ts'
 import { type Row, type Rows, uniqueRows } from './schema.ts'
+import { suggestion } from './suggestion.ts'
 
 const DEFAULT_MAX_OUTPUT = 8192
 

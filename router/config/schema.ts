@@ -3,7 +3,6 @@ import { type GateTable, gateKinds, isGateKind } from '../gates/gate-kinds.ts'
 import { type BudgetTable, budgetTable, tenantTable } from './budget-table.ts'
 import { type CalibrationTable, calibrationTable, type LearningTable, learningTable } from './learning-tables.ts'
 import type { Path } from './locate.ts'
-import { suggestion } from './nearest.ts'
 import { type PriceTable, type PricingTable, priceTable, pricingTable } from './price-table.ts'
 import type { Problems } from './problem.ts'
 import { type ModelTable, modelTable, type ProviderTable, providerTable } from './provider-table.ts'
@@ -17,6 +16,7 @@ import {
   storeTable,
   streamTable,
 } from './service-tables.ts'
+import { suggestion } from './suggestion.ts'
 
 /** One entry of a list of tables; `read` is undefined when it does not hold together. */
 export interface Row<T> {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expected, shape } from '../../shared/wire/bounds.ts'
-import { suggestion } from './nearest.ts'
+import { suggestion } from './suggestion.ts'
 
 interface Complaint {
   readonly input?: unknown

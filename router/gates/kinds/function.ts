@@ -1,5 +1,5 @@
 import { text } from '../../../shared/wire/bounds.ts'
-import { suggestion } from '../../config/nearest.ts'
+import { suggestion } from '../../config/suggestion.ts'
 import { defineGate } from '../define-gate.ts'
 import { broken } from '../gate.ts'
 import { gateDocument } from '../gate-document.ts'
