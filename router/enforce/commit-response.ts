@@ -3,9 +3,10 @@ import { dialects } from '../../shared/dialects/dialects.ts'
 import { errorEvent } from '../../shared/dialects/router-errors.ts'
 import { outError } from '../../shared/dialects/translate/error.ts'
 import { errorOfBody } from '../../shared/dialects/upstream-error.ts'
-import { joined } from '../../shared/sign/bytes.ts'
+import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
-import { UNBUFFERED } from '../upstream/headers.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import { headerValue, UNBUFFERED } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { RenderedAnswer } from './render-answer.ts'
 
@@ -50,6 +51,8 @@ export interface CommitResponseOptions {
   keepAlive: { afterMs: number; everyMs: number } | undefined
   /** Headers of an answer whose head had to go out before the decision. */
   earlyHeaders: HeaderList
+  /** A comment says what the answer cost, where the head went out before that was known. */
+  costComment?: boolean
   /** Told when that head goes out: from then on the status is 200, whatever the decision. */
   committed: () => void
   /** The client went away. */
@@ -126,7 +129,7 @@ function flowing(first: Flowing, options: CommitResponseOptions): Answer {
 /** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
 function framesOf(
   outcome: Promise<Outcome | Flowing>,
-  { dialect, traceId, keepAlive, gone }: CommitResponseOptions,
+  { dialect, traceId, keepAlive, costComment, gone }: CommitResponseOptions,
   opening?: Uint8Array,
 ): Pick<FlowingAnswer, 'frames' | 'gone'> {
   const own = dialects[dialect]
@@ -144,6 +147,8 @@ function framesOf(
         const first = await outcome
         if (first.kind === 'flowing') first.flow.attach(send)
         const end = first.kind === 'flowing' ? await first.end : first
+        const cost = costComment && headerValue(end.headers, responseHeaders.costUsd)
+        if (cost) send(utf8(`: ${responseHeaders.costUsd} ${cost}\n\n`))
         if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
         else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
         else send(refusalEvent(end.served, dialect, traceId))

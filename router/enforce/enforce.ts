@@ -184,12 +184,13 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   }
 
   function toOutcome(result: CascadeResult, options: RenderOptions): { outcome: Outcome; result: CascadeResult } {
+    const cost = deps.outHeaders ? costHeader(result) : []
     const error = (
       name: RouterErrorCase,
       message: string,
       headers: HeaderList = [],
     ): { outcome: Outcome; result: CascadeResult } => ({
-      outcome: { kind: 'error', error: name, message, headers: [...own, ...headers] },
+      outcome: { kind: 'error', error: name, message, headers: [...own, ...cost, ...headers] },
       result: { ...result, end: { kind: 'error', error: name, message } },
     })
     const { end } = result
@@ -205,12 +206,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
     if (end.kind === 'refusal') {
       const served = renderRefusal(end.refused, end.from, options)
-      return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }
+      return { outcome: { kind: 'served', served, isAnswer: false, headers: [...own, ...cost] }, result }
     }
     const whole = renderAnswer(end.served.call, options)
     const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
     if (!served) return error('inexpressible', 'the answer holds what this dialect cannot express')
-    const headers = deps.outHeaders ? [...own, ...servedHeaders(result, end)] : own
+    const headers = deps.outHeaders ? [...own, ...servedHeaders(end), ...cost] : own
     return { outcome: { kind: 'served', served, isAnswer: true, headers }, result }
   }
 
@@ -251,6 +252,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     traceId,
     keepAlive: route.keepalive === 'off' ? undefined : { afterMs, everyMs },
     earlyHeaders: own,
+    costComment: headerValue(inbound.headers, requestHeaders.costComment) === 'true',
     committed: () => {
       committed = true
     },
@@ -280,14 +282,18 @@ function keepAnswer(answers: EnforceDeps['answers'], key: string, traceId: strin
   answers.keep(key, traceId, end.served, call.json.length + frames)
 }
 
-function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
+/** What all attempts cost together, where each has a price. */
+function costHeader({ tried }: CascadeResult): HeaderList {
   const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
-  const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
+  if (costs.includes(null)) return []
+  return [[responseHeaders.costUsd, formatUsd(sumNano(costs.map(cost => cost ?? 0)))]]
+}
+
+function servedHeaders({ served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
   const failed = (served.gates?.results ?? []).filter(({ verdict }) => verdict === 'fail').map(({ gate_id }) => gate_id)
   return [
     ...rungHeaders(served.rung),
     ...(failed.length === 0 ? [] : ([[responseHeaders.gates, `failed: ${failed.join(', ')}`]] as HeaderList)),
-    ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
   ]
 }
 

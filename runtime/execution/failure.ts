@@ -23,22 +23,29 @@ export class RunFailure extends Error {
 }
 
 /**
- * A call that did not work. `transient` says whether the same call may work a little later; what to do about it is the
- * engine's decision, so nothing that makes calls retries by itself.
+ * A call that did not work. `transient` says whether the same call may work a little later, `unbilled` that it cost nothing; what to
+ * do about it is the engine's decision, so nothing that makes calls retries by itself.
  */
 export class StepFailure extends Error {
   override name = 'StepFailure'
   readonly code: string
   readonly transient: boolean
+  readonly unbilled: boolean
   readonly retryAfterMs: number | undefined
   constructor(
     code: string,
     message: string,
-    { transient = false, retryAfterMs, cause }: { transient?: boolean; retryAfterMs?: number; cause?: unknown } = {},
+    {
+      transient = false,
+      unbilled = false,
+      retryAfterMs,
+      cause,
+    }: { transient?: boolean; unbilled?: boolean; retryAfterMs?: number; cause?: unknown } = {},
   ) {
     super(message, { cause })
     this.code = code
     this.transient = transient
+    this.unbilled = unbilled
     this.retryAfterMs = retryAfterMs
   }
 }

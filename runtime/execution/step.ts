@@ -10,7 +10,7 @@ import type { Approvals } from './approvals.ts'
 import { type CallCost, costExtras, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
-import { countLost, type History, UNCERTAIN } from './journal/history.ts'
+import { countLost, countUnbilled, type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import { checkSize, place } from './step-output.ts'
@@ -167,7 +167,8 @@ async function fail(
   const message = deps.redact?.text(plain) ?? plain
   const code = failure?.code ?? 'failed'
   const transient = failure?.transient ?? false
-  const of = spec.maxAttempts ?? deps.retry.maxAttempts
+  const unbilled = failure?.unbilled ?? false
+  const of = attemptsOf(deps, spec, unbilled)
   if (!transient || attempt >= of) {
     const payload = { error: message, code, transient }
     const entry = deps.journal.append(
@@ -182,12 +183,23 @@ async function fail(
   const drawn = backoffDelay({ baseMs: backoffMs, maxMs: maxBackoffMs, jitter }, attempt, deps.random)
   const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
   const nextAt = new Date(deps.clock.now().getTime() + delayMs).toISOString()
-  const payload = { attempt, of, error: message, code, delayMs, nextAt }
+  const payload = { attempt, of, error: message, code, delayMs, nextAt, ...(unbilled && { unbilled }) }
   deps.journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, extraStatements)
   deps.history.retries++
+  if (unbilled) countUnbilled(deps.history, spec.stepId)
   deps.history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
   return delayMs
 }
+
+/** How many attempts the step has in all, those before among them: patience costs nothing where the last one was not billed. */
+function attemptsOf({ retry, history }: StepsDeps, spec: StepSpec, unbilled: boolean): number {
+  const billable = spec.maxAttempts ?? retry.maxAttempts
+  if (unbilled) return Math.max(billable, retry.unbilledAttempts ?? (billable === 1 ? 1 : UNBILLED_ATTEMPTS))
+  return billable + (history.unbilled.get(spec.stepId) ?? 0)
+}
+
+/** About a minute with the pauses of a manifest that says nothing of them. */
+const UNBILLED_ATTEMPTS = 10
 
 async function attempts(
   deps: StepsDeps,

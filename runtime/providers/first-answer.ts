@@ -122,6 +122,7 @@ function together(failures: readonly StepFailure[]): StepFailure {
   const wait = Math.min(...waits)
   return new StepFailure(first.code, failures.map(({ message }) => message).join('; then '), {
     transient: waits.length > 0,
+    unbilled: failures.every(({ unbilled }) => unbilled),
     ...(wait > 0 && { retryAfterMs: wait }),
     cause: first,
   })

@@ -44,7 +44,7 @@ export async function providerFixture(
       })
     },
     async ran(model, manifest = {}, prompt = 'Say hello.') {
-      const retry = { maxAttempts: 2, backoffMs: 0, maxBackoffMs: 50, jitter: false }
+      const retry = { maxAttempts: 2, unbilledAttempts: 2, backoffMs: 0, maxBackoffMs: 50, jitter: false }
       await json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model, retry, ...manifest } })
       const { id } = await json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
       await (await made.events(`/v1/runs/${id}/events`)).all()

@@ -333,6 +333,44 @@ gates = ["non-empty"]
     })
     expect(run.costUsd).toBe(0.0013)
   })
+
+  it('is charged with all that the router paid for a call: rungs that failed, an error, an answer whose head went out early', async () => {
+    const upstream = await fixture()
+    const { remote } = upstream
+    const router = createRouter({
+      config: `
+price = [
+  { model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 },
+  { model = "small/large", input_per_mtok = 10, output_per_mtok = 20 },
+]
+provider = [{ id = "small", dialect = "chat", base_url = "${remote.origin}/v1", auth = "none" }]
+[stream]
+keepalive_after_ms = 1000
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["small/tiny", "small/large"]
+on_exhausted = "error"
+gates = ["json-valid"]
+`,
+    })
+    open.push(router)
+    const { ran, json } = await fixture({ routerFetch: router.fetch })
+    const both = 0.0013 + 0.013
+    const [bad, good] = ['no JSON', '{}'].map(text => JSON.stringify(chatAnswer(text)))
+
+    remote.queue(answer(200, bad!), answer(200, good!))
+    expect((await ran('auto')).run).toMatchObject({ status: 'succeeded', costUsd: both })
+
+    remote.always(answer(200, bad!))
+    const { run } = await ran('auto', { retry: { maxAttempts: 1 } })
+    expect(run).toMatchObject({ status: 'failed', costUsd: both })
+    const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    expect(events.at(-1)?.meta).toMatchObject({ costUsd: both, provider: 'router' })
+
+    remote.queue(answer(200, bad!), (...call) => void setTimeout(() => answer(200, good!)(...call), 1500))
+    expect((await ran('auto')).run).toMatchObject({ status: 'succeeded', costUsd: both })
+  })
 })
 
 describe('a provider that fails', () => {
@@ -352,6 +390,41 @@ describe('a provider that fails', () => {
       error: 'openai answered 429: slow down',
     })
     expect(remote.seen.map(seen => header(seen, 'idempotency-key'))).toEqual([1, 2].map(n => `${run.id}:model-1:${n}`))
+  })
+
+  it('is waited for where it cannot be reached or turns the call away, which costs nothing, and not for long where it may be billed', async () => {
+    const { remote, configure, ran, json } = await fixture()
+    const retry = { maxAttempts: 2, backoffMs: 1, maxBackoffMs: 50, jitter: false }
+    const busy = answer(529, JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'busy' } }))
+    const broken = answer(500, JSON.stringify({ type: 'error', error: { type: 'api_error', message: 'broken' } }))
+    await configure('anthropic')
+    remote.queue(busy, busy, broken, busy, stream(messagesFrames(['Hello.'])))
+    const { run } = await ran('anthropic/claude-haiku-4-5', { retry })
+    expect(run).toMatchObject({ status: 'succeeded', output: { result: 'Hello.' } })
+    const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    const retried = events.filter(({ kind }) => kind === 'step_retrying').map(({ payload }) => payload)
+    expect(retried.map(({ attempt, of, unbilled }) => [attempt, of, unbilled])).toEqual([
+      [1, 10, true],
+      [2, 10, true],
+      [3, 4, undefined],
+      [4, 10, true],
+    ])
+    expect(JSON.stringify(await json(200, 'GET', `/v1/runs/${run.id}/receipt`))).toContain(run.id)
+
+    remote.queue(busy)
+    remote.always(broken)
+    expect((await ran('anthropic/claude-haiku-4-5', { retry })).run).toMatchObject({ status: 'failed' })
+    expect(remote.seen).toHaveLength(8)
+
+    for (const [more, calls] of [
+      [{ maxAttempts: 1 }, 1],
+      [{ unbilledAttempts: 4 }, 4],
+    ] as const) {
+      const before = remote.seen.length
+      remote.always(busy)
+      expect((await ran('anthropic/claude-haiku-4-5', { retry: { ...retry, ...more } })).run.status).toBe('failed')
+      expect(remote.seen).toHaveLength(before + calls)
+    }
   })
 
   const TRANSIENT = [408, 409, 425, 429, 500, 502, 503, 504, 529]

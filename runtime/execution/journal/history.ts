@@ -15,6 +15,8 @@ export interface History {
   /** Kinds of anomaly already reported: each is reported once. */
   anomalies: Set<string>
   retries: number
+  /** By step, the attempts that a provider turned away or that never reached one. */
+  unbilled: Map<string, number>
   /** What calls used that came to no result. */
   lost: Spent
   /** How often each step has asked a human. */
@@ -31,9 +33,14 @@ export function emptyHistory(): History {
     steps: new Map(),
     anomalies: new Set(),
     retries: 0,
+    unbilled: new Map(),
     lost: { tokensIn: 0, tokensOut: 0, costNano: 0 },
     questions: new Map(),
   }
+}
+
+export function countUnbilled({ unbilled }: History, stepId: string): void {
+  unbilled.set(stepId, (unbilled.get(stepId) ?? 0) + 1)
 }
 
 /** Counts what a call used that failed. */
@@ -83,6 +90,7 @@ function follow(history: History, event: JournalEntry): void {
     case 'step_retrying':
       history.retries++
       countLost(history, meta)
+      if (payload.unbilled === true) countUnbilled(history, stepId)
       if (payload.code === UNCERTAIN) {
         const uncertain = before?.is === 'open' ? before.uncertain + 1 : 1
         steps.set(stepId, { is: 'open', attempt, meta: kept, at, uncertain })

@@ -9,7 +9,7 @@ import { fromUsd } from '../../../shared/money/money.ts'
 import { inputTokens } from '../../../shared/prices/price.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { VERSION } from '../../../shared/version.ts'
-import { responseHeaders } from '../../../shared/wire/router/headers.ts'
+import { requestHeaders, responseHeaders } from '../../../shared/wire/router/headers.ts'
 import {
   type AskModel,
   IMAGE_TOKENS,
@@ -68,11 +68,15 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     const body = bodyOf(!deps.uncounted.has(connection.baseUrl))
     const sentTokens = () => tokensSent(body, images)
     const meter = answerMeter(dialect, sentTokens)
+    let routed: RouterSays = {}
+    const routerSaid = (said: RouterSays) => {
+      routed = { ...routed, ...said }
+    }
     call.metered?.(async () => {
       const { tokens, estimated } = meter.tokens()
       const answered = meter.model ?? model
       const { billing } = meter
-      const priced = await costOf({ provider, asked: model, answered, dialect, tokens, billing })
+      const priced = priceBy(routed) ?? (await costOf({ provider, asked: model, answered, dialect, tokens, billing }))
       return {
         spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
         provider,
@@ -82,21 +86,18 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
         ...(priced === undefined && { unpriced: true }),
       }
     })
-    const { decoded, headers } = await exchange(
+    const decoded = await exchange(
       deps,
       connection,
-      { dialect, body, meter, uncounted: () => bodyOf(false) },
+      { dialect, body, meter, routerSaid, uncounted: () => bodyOf(false) },
       call,
     )
     const { candidate } = decoded
     const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
     const answered = candidate.model || model
     const tokens = candidate.tokens ?? estimated(sentTokens(), candidate)
-    const routed = provider === 'router' ? routerSays(headers) : {}
-    const priced =
-      routed.costNano === undefined
-        ? await costOf({ provider, asked: model, answered, dialect, tokens, billing: candidate.billing })
-        : { costNano: routed.costNano, parts: undefined }
+    const { billing } = candidate
+    const priced = priceBy(routed) ?? (await costOf({ provider, asked: model, answered, dialect, tokens, billing }))
     return {
       ...answer,
       provider,
@@ -114,6 +115,7 @@ interface Exchange {
   dialect: DialectName
   body: string
   meter: AnswerMeter
+  routerSaid: (said: RouterSays) => void
   /** The same without asking for the count of its tokens. */
   uncounted: () => string
 }
@@ -121,9 +123,9 @@ interface Exchange {
 async function exchange(
   deps: AskDeps,
   connection: Connection,
-  { dialect, body, meter, uncounted }: Exchange,
+  { dialect, body, meter, routerSaid, uncounted }: Exchange,
   call: ModelCall,
-): Promise<{ decoded: DecodedAnswer; headers: Headers }> {
+): Promise<DecodedAnswer> {
   const { fetch, now, deadlines, traceparent } = deps
   const { key, signal, onDelta, onResponseId } = call
   const who = connection.provider
@@ -131,17 +133,19 @@ async function exchange(
   const silence = watchSilence(signal, deadlines, who)
   try {
     const url = callUrl(connection.baseUrl, dialect)
-    const headers = { ...(who === 'router' && stepOf(key, traceparent)), ...callHeaders(connection, dialect, key) }
+    const isRouter = who === 'router'
+    const headers = { ...(isRouter && toRouter(key, traceparent)), ...callHeaders(connection, dialect, key) }
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
+    if (isRouter) routerSaid(routerSays(name => answer.headers.get(name)))
     if (!answer.ok) {
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
       if (body !== uncounted() && (await refusesToCount(answer.status, said))) {
         if (deps.uncounted.size >= MOST_UNCOUNTED) deps.uncounted.clear()
         deps.uncounted.add(connection.baseUrl)
-        return await exchange(deps, connection, { dialect, body: uncounted(), meter, uncounted }, call)
+        return await exchange(deps, connection, { dialect, body: uncounted(), meter, routerSaid, uncounted }, call)
       }
       throw refused(who, dialect, { status: answer.status, headers: answer.headers, body: said }, { plain, now: now() })
     }
@@ -152,6 +156,7 @@ async function exchange(
       meter,
       alive,
       said,
+      ...(isRouter && { onComment: text => routerSaid(routerSays(name => commentOf(text, name))) }),
       signal: silence.signal,
     })
     if (!read.ok) throw unusable(who, dialect, read, plain)
@@ -160,7 +165,7 @@ async function exchange(
       const detail = `it calls ${calls} tools at once, and at most ${MOST_CALLS} are taken`
       throw unusable(who, dialect, { ok: false, reason: 'not_an_answer', detail }, plain)
     }
-    return { decoded: read, headers: answer.headers }
+    return read
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (neverSent(error)) meter.is('unsent')
@@ -176,7 +181,11 @@ async function refusesToCount(status: number, said: Uint8Array): Promise<boolean
   return refusedSetting(status, said)?.setting === 'stream_options'
 }
 
-/** For the router beside this service: which step of which run calls, so that its trace leads back to it. */
+/** For the router beside this service: how it says a cost that it knows late, and the step that calls, so that its trace leads back to it. */
+function toRouter(key: string | undefined, traceparent: AskDeps['traceparent']): Record<string, string> {
+  return { [requestHeaders.costComment]: 'true', ...stepOf(key, traceparent) }
+}
+
 function stepOf(key: string | undefined, traceparent: AskDeps['traceparent']): Record<string, string> {
   const [runId, stepId] = key?.split(':') ?? []
   if (key === undefined || !runId || !stepId) return {}
@@ -287,14 +296,30 @@ function tokensSent(body: string, images: ReadonlySet<ResultImage>): number {
   return tokensOfBytes(utf8(body).length - ofImages) + images.size * IMAGE_TOKENS
 }
 
-function routerSays(headers: Headers): { costNano?: number; traceId?: string } {
-  const cost = headers.get(responseHeaders.costUsd)
-  const traceId = headers.get(responseHeaders.traceId)
+/** What the router beside this service says of a call: it may have asked several models, and paid for what it does not serve. */
+interface RouterSays {
+  costNano?: number
+  traceId?: string
+}
+
+function routerSays(said: (name: string) => string | null): RouterSays {
+  const cost = said(responseHeaders.costUsd)
+  const traceId = said(responseHeaders.traceId)
   return {
     // A million dollars and more is no cost of a call: the tokens are priced then.
     ...(cost !== null && /^\d{1,6}(\.\d+)?$/.test(cost) && { costNano: fromUsd(Number(cost)) }),
     ...(traceId !== null && { traceId }),
   }
+}
+
+/** A value that a comment of a stream names: `: x-router-cost-usd 0.0042`. */
+function commentOf(text: string, name: string): string | null {
+  const [, said, value] = /^: (\S+) (\S+)\s*$/.exec(text) ?? []
+  return said === name && value !== undefined ? value : null
+}
+
+function priceBy({ costNano }: RouterSays) {
+  return costNano === undefined ? undefined : { costNano, parts: undefined }
 }
 
 /** What a try of a provider asks: as little as can be asked. */

@@ -25,6 +25,8 @@ export interface Listener {
   alive: () => void
   /** Told at every piece that is more than a sign of life. */
   said: () => void
+  /** Hears the comments of a stream. */
+  onComment?: (text: string) => void
   /** A read that is under way ends with its reason. */
   signal: AbortSignal
 }
@@ -90,6 +92,7 @@ async function readStream(reader: Reader, dialect: DialectName, listener: Listen
     if (size > MAX_STREAM_BYTES) return tooLarge('the answer', MAX_STREAM_BYTES)
     for (const frame of frames.push(value)) {
       hear(frame)
+      if (frame.data === undefined) listener.onComment?.(new TextDecoder().decode(frame.raw))
       listener.meter.frame(frame)
       for (const one of mended(frame)) accumulator.push(one)
       if (isLast(frame)) over = true

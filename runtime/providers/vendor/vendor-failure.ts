@@ -9,6 +9,9 @@ const MOST_CHARACTERS = 500
 /** Statuses beside 5xx after which the same call may work a little later. */
 const PASSING = new Set([408, 409, 425, 429])
 
+/** A provider turns calls away with these before it works on them. */
+const TURNED_AWAY = new Set([429, 503, 529])
+
 /** Words of a provider for a person to read, without any of the secrets that were sent to it. */
 export type Plain = (text: string) => string
 
@@ -25,6 +28,8 @@ export function refused(
   const said = error?.message ? `: ${error.message}` : ''
   return new StepFailure(code, cut(plain(`${who} answered ${status}${said}`)), {
     transient: status >= 500 || PASSING.has(status),
+    unbilled:
+      TURNED_AWAY.has(status) && headers.get('x-should-retry') !== 'false' && error?.code !== 'insufficient_quota',
     ...(wait !== undefined && { retryAfterMs: wait }),
   })
 }
@@ -48,7 +53,8 @@ export function unreached(who: string, error: unknown, plain: Plain): StepFailur
   if (denial) return new StepFailure('outbound_denied', cut(plain(denial.message)), { cause: denial })
   const reason = plain(reasonOf(error))
   // The cause is left out: a client's own error may carry what was sent.
-  return new StepFailure('unreachable', cut(`${who} could not be reached: ${reason}`), { transient: true })
+  const unbilled = neverSent(error)
+  return new StepFailure('unreachable', cut(`${who} could not be reached: ${reason}`), { transient: true, unbilled })
 }
 
 /** Codes of a connection that never came about. */

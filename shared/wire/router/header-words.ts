@@ -27,6 +27,11 @@ export const requestHeaderWords: Readonly<Record<keyof typeof requestHeaders, He
     from: CALLER,
     about: 'What this request may cost at most, in USD, such as `0.05`. Caps of the config hold as well.',
   },
+  costComment: {
+    from: CALLER,
+    about:
+      '`true`: where the head of a stream goes out before the cost is known, a comment of the stream says it: `: x-router-cost-usd 0.0042`.',
+  },
 }
 
 export const responseHeaderWords: Readonly<Record<keyof typeof responseHeaders, HeaderWords>> = {
@@ -34,7 +39,10 @@ export const responseHeaderWords: Readonly<Record<keyof typeof responseHeaders, 
   mode: { from: ANSWER, about: '`observe`, or the profile that was used.' },
   servedRung: { from: ANSWER, about: 'The rung that answered. Enforce only, when it is known before the first byte.' },
   servedModel: { from: ANSWER, about: 'The model that answered, under the same conditions.' },
-  costUsd: { from: ANSWER, about: 'What the request cost, under the same conditions.' },
+  costUsd: {
+    from: ANSWER,
+    about: 'What the request cost, under the same conditions. On errors of a routed request too.',
+  },
   gates: { from: ANSWER, about: '`failed: a, b` where the answer that is served did not pass these gates.' },
 }
 

@@ -29,6 +29,8 @@ export const payloads = {
     code: z.string(),
     delayMs: z.number().min(0),
     nextAt: timestamp,
+    /** The provider was not reached, or turned the call away: nothing of it is billed. */
+    unbilled: z.literal(true).optional(),
   }),
   step_waiting: z.looseObject({
     approvalId: z.string(),

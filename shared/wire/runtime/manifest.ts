@@ -59,6 +59,8 @@ const objectSchema = (member: 'inputSchema' | 'outputSchema') =>
 
 const retry = z.strictObject({
   maxAttempts: int(1, 10).default(3),
+  /** Absent: 10, and 1 where `maxAttempts` is 1. */
+  unbilledAttempts: int(1, 100).optional(),
   backoffMs: int(0, 60_000).default(500),
   maxBackoffMs: int(0, 86_400_000).default(30_000),
   jitter: z.boolean().default(true),
