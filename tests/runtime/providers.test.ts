@@ -370,6 +370,11 @@ gates = ["json-valid"]
 
     remote.queue(answer(200, bad!), (...call) => void setTimeout(() => answer(200, good!)(...call), 1500))
     expect((await ran('auto')).run).toMatchObject({ status: 'succeeded', costUsd: both })
+
+    // Neither rung could be called, so the call was free, and is made again for longer than one that may be billed.
+    remote.queue(...Array.from({ length: 4 }, () => answer(503, '{}')), answer(200, good!))
+    const waited = await ran('auto', { retry: { maxAttempts: 2, backoffMs: 0, maxBackoffMs: 50 } })
+    expect(waited.run).toMatchObject({ status: 'succeeded', costUsd: 0.0013 })
   })
 })
 

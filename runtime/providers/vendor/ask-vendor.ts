@@ -138,7 +138,8 @@ async function exchange(
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
-    if (isRouter) routerSaid(routerSays(name => answer.headers.get(name)))
+    const routed = isRouter ? routerSays(name => answer.headers.get(name)) : {}
+    routerSaid(routed)
     if (!answer.ok) {
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
@@ -147,7 +148,10 @@ async function exchange(
         deps.uncounted.add(connection.baseUrl)
         return await exchange(deps, connection, { dialect, body: uncounted(), meter, routerSaid, uncounted }, call)
       }
-      throw refused(who, dialect, { status: answer.status, headers: answer.headers, body: said }, { plain, now: now() })
+      const { status, headers } = answer
+      // A router that could call no provider says that it cost nothing.
+      const isFree = routed.costNano === 0
+      throw refused(who, dialect, { status, headers, body: said, isFree }, { plain, now: now() })
     }
     const { alive, said } = silence
     const read = await readAnswer(answer, dialect, {

@@ -19,17 +19,17 @@ export type Plain = (text: string) => string
 export function refused(
   who: string,
   dialect: DialectName,
-  answer: { status: number; headers: Headers; body: Uint8Array },
+  answer: { status: number; headers: Headers; body: Uint8Array; isFree: boolean },
   { plain, now }: { plain: Plain; now: Date },
 ): StepFailure {
-  const { status, headers, body } = answer
+  const { status, headers, body, isFree } = answer
   const { class: code, error } = dialects[dialect].classifyFault(status, body)
   const wait = retryAfterMs(name => headers.get(name), now)
   const said = error?.message ? `: ${error.message}` : ''
+  const lasts = headers.get('x-should-retry') === 'false' || error?.code === 'insufficient_quota'
   return new StepFailure(code, cut(plain(`${who} answered ${status}${said}`)), {
     transient: status >= 500 || PASSING.has(status),
-    unbilled:
-      TURNED_AWAY.has(status) && headers.get('x-should-retry') !== 'false' && error?.code !== 'insufficient_quota',
+    unbilled: !lasts && (TURNED_AWAY.has(status) || (isFree && status >= 500)),
     ...(wait !== undefined && { retryAfterMs: wait }),
   })
 }
