@@ -56,6 +56,7 @@ export const runPage: Page = {
     const tall = long ? ' tall' : ''
     const timeline = html`<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
 ${long && all.length > FIRST_ROWS ? html`<noscript><p class="hint">Its first ${FIRST_ROWS} steps. <a href="${root}ui/api/v1/runs/${run.id}/steps">All as JSON</a></p></noscript>` : ''}
+<div id="pauses"></div>
 <div id="lanes" class="lanes${tall}" tabindex="0" role="region" aria-label="What went on at the same time">${lanes(all, span)}</div>
 <p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
 <div id="timeline" class="rows${tall}" tabindex="0" role="region" aria-label="Timeline">

@@ -12,6 +12,7 @@ import {
   BAR_WIDTH,
   barsOf,
   marksOf,
+  pausesOf,
   type Span,
   spanOf,
   stepName,
@@ -60,6 +61,8 @@ function draw(): void {
   journal.show({ count: events.length, row: at => eventRow(events[at]!) })
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
+  const pauses = isOver() ? [] : pausesOf(events, Date.now())
+  part('#pauses').replaceChildren(...pauses.map(words => el('p', { class: 'notice' }, visible(words))))
   part('#step-count').replaceChildren(count(all.length))
   drawFigures(all, span)
   showStep()
@@ -87,9 +90,14 @@ function unread(box: HTMLElement): HTMLElement {
   return el('button', { type: 'button', class: box === journalBox ? 'line event' : 'line' }, el('span', {}, '…'))
 }
 
+/** When the page was made, or since. */
+function isOver(): boolean {
+  return page.dataset.over !== undefined || document.querySelector('#run-over') !== null
+}
+
 /** The strip at the top goes on with the run. */
 function drawFigures(all: readonly TimelineStep[], span: Span): void {
-  if (page.dataset.over !== undefined || document.querySelector('#run-over') !== null || all.length === 0) return
+  if (isOver() || all.length === 0) return
   const sum = (of: (step: TimelineStep) => number) => all.reduce((total, step) => total + of(step), 0)
   const figures: Record<string, string> = {
     '#strip-time': duration(span.toMs - span.fromMs),
@@ -276,7 +284,7 @@ if (long !== undefined) drawFirst(long)
 if (long === undefined || chosen !== undefined) read()
 // A bar that still grows.
 setInterval(() => {
-  if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
+  if (!document.hidden && !isOver()) draw()
 }, 1000)
 verifyButtons()
 

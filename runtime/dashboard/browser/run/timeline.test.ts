@@ -6,6 +6,7 @@ import {
   barsOf,
   inputOf,
   marksOf,
+  pausesOf,
   spanOf,
   type TimelineEvent,
   timelineOf,
@@ -59,6 +60,24 @@ describe('a timeline', () => {
       ['ran', 600, 900],
     ])
     expect([tookMs(step!), marksOf(step!)]).toEqual([900, ['attempt 2']])
+  })
+
+  it('says what stands still because an attempt failed, why and for how long, and nothing of what goes on', () => {
+    const nextAt = new Date(START + 8400).toISOString()
+    const payload = { attempt: 6, of: 10, error: 'a could not be reached', code: 'unreachable', delayMs: 8000, nextAt }
+    const events = [
+      event(1, 'step_started', 'model-1', 0),
+      event(2, 'step_retrying', 'model-1', 400, { payload: { ...payload, unbilled: true } }),
+      event(3, 'step_started', 'tool-1', 0),
+      event(4, 'step_retrying', 'tool-1', 100, { payload }),
+    ]
+    expect(pausesOf(events, START + 1000)).toEqual([
+      'model-1 is tried again in 8 s. Attempt 6 of 10 failed: a could not be reached. Nothing of it is billed.',
+      'tool-1 is tried again in 8 s. Attempt 6 of 10 failed: a could not be reached.',
+    ])
+    expect(pausesOf([...events, event(5, 'step_started', 'tool-1', 9000)], START + 9000)).toEqual([
+      'model-1 is tried again now. Attempt 6 of 10 failed: a could not be reached. Nothing of it is billed.',
+    ])
   })
 
   it('shows an attempt that a recovery makes in the place of one that was cut off as an attempt, and no delay', () => {

@@ -86,6 +86,21 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
   return [...steps.values()]
 }
 
+/** What stands still because an attempt failed: a sentence for each step that waits for its next one. */
+export function pausesOf(events: readonly TimelineEvent[], nowMs: number): string[] {
+  const last = new Map<string, TimelineEvent>()
+  for (const event of events) last.set(event.stepId, event)
+  return [...last.values()].flatMap(({ kind, stepId, payload }) => {
+    if (kind !== 'step_retrying' || Number(payload.delayMs) === 0) return []
+    const left = Math.ceil((Date.parse(String(payload.nextAt)) - nowMs) / 1000)
+    const when = left > 0 ? `in ${left} s` : 'now'
+    const billed = payload.unbilled === true ? ' Nothing of it is billed.' : ''
+    return [
+      `${stepId} is tried again ${when}. Attempt ${payload.attempt} of ${payload.of} failed: ${payload.error}.${billed}`,
+    ]
+  })
+}
+
 function begun(stepId: string, meta: TimelineEvent['meta'], replayed: boolean): TimelineStep {
   return {
     stepId,
