@@ -38,25 +38,31 @@ export interface ModelPrice extends Price {
 
 export type CacheClass = 'cache_write_5m' | 'cache_write_1h' | 'cache_read'
 
+/** Dates and the marks of hosts: Bedrock's versions, Vertex AI's `@`, OpenRouter's variants. */
+const NAME_ENDS =
+  /(?:-v\d+(?::\d+)?|[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|default)|:(?:free|nitro|floor|exacto|extended|online|thinking|beta|latest))$/
+
 /**
- * What makes two names the same model: provider and vendor prefixes, a date, a host's version mark and `-latest` do
- * not count (docs/spec/router.md §5.5). Names that differ only there come from one maker's one model.
+ * What makes two names the same model: provider and vendor prefixes, a date, a host's mark and `-latest` do not
+ * count (docs/spec/router.md §5.5). Names that differ only there come from one maker's one model.
  */
 export function modelIdentity(name: string): string {
-  return name
+  let rest = name
     .toLowerCase()
     .slice(name.lastIndexOf('/') + 1)
-    .replace(/^(?:[a-z]+\.)+/, '')
-    .replace(/-v\d+(?::\d+)?$/, '')
-    .replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
-    .replace(/-latest$/, '')
+    .replace(/^(?:[a-z]+(?:-gov)?\.)+/, '')
+  while (NAME_ENDS.test(rest)) rest = rest.replace(NAME_ENDS, '')
+  return rest
 }
 
-/** One model under its name in the config, or under the one it has upstream. */
+/** One model under its name in the config, or under the one it has upstream; a host may write its version with points. */
 export function isSameModel(
   a: Pick<Model, 'model' | 'upstreamModel'>,
   b: Pick<Model, 'model' | 'upstreamModel'>,
 ): boolean {
-  const names = [a.model, a.upstreamModel].map(modelIdentity)
-  return [b.model, b.upstreamModel].some(name => names.includes(modelIdentity(name)))
+  const names = namesOf(a)
+  return namesOf(b).some(name => names.includes(name))
 }
+
+const namesOf = ({ model, upstreamModel }: Pick<Model, 'model' | 'upstreamModel'>) =>
+  [model, upstreamModel].map(name => modelIdentity(name).replaceAll('.', '-'))

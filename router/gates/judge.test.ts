@@ -151,6 +151,9 @@ describe('the judge', () => {
     ['-latest', 'court/judge-1-latest', undefined, null],
     ['an alias of the config', 'court/alias', 'judge-1', null],
     ['what the upstream calls itself', 'court/auto', undefined, 'judge-1-2026-01-01'],
+    ['a mark of its host', 'router/court/judge-1:free', undefined, null],
+    ['a region with a hyphen', 'bedrock/us-gov.court.judge-1-20260101-v1:0', undefined, null],
+    ['a version before a date', 'vertex/judge-1-v2@20260101', undefined, null],
   ])('never grades its own answer, known by %s', async (_, model, upstreamModel, named) => {
     const { models, asked } = fakeModels({ ask: strictJudge })
     const from = input({ text: 'total: 42' })
@@ -167,6 +170,21 @@ describe('the judge', () => {
     expect([fallen.verdict, asked[0]!.model]).toEqual(['pass', 'court/second'])
     const both = judgeGate({ ...CONFIG, fallbackModel: modelOf(model, upstreamModel) })
     if (named === null) expect((await both(own, never)).reason).toBe('maker_is_checker')
+  })
+
+  it('knows itself where a host writes its version with points', async () => {
+    const own = { ...input({ text: 'total: 42' }), model: 'host/court/judge-4.5', upstreamModel: 'court/judge-4.5' }
+    const graded = await judgeGate({ ...CONFIG, model: modelOf('court/judge-4-5') })(own, never)
+    expect(graded).toEqual({ verdict: 'abstain', reason: 'maker_is_checker' })
+  })
+
+  it('abstains where the model that answers turns out to be the one that wrote', async () => {
+    const models = fakeModels({ ask: () => answered({ text: '{"score":1}' }, 'judge-9-20260101') }).models
+    const from = input({ text: 'a' }, { models })
+    const own = { ...from, candidate: { ...from.candidate, model: 'judge-9' } }
+    const graded = await judgeGate({ ...CONFIG, model: modelOf('court/auto') })(own, never)
+    expect(graded).toMatchObject({ verdict: 'abstain', reason: 'maker_is_checker', costNano: COST })
+    expect(graded.score).toBeUndefined()
   })
 
   it('abstains when it cannot be asked, and that is its fault only when the call failed', async () => {

@@ -70,14 +70,23 @@ export const judge = defineGate({
           const { reason, isFault } = asked
           return { ...(isFault ? broken(reason) : { verdict: 'abstain', reason }), costNano, evidenceRef }
         }
+        const { model: named } = asked.candidate
+        if (named !== null && wrote({ model: named, upstreamModel: named }, input))
+          return { verdict: 'abstain', reason: 'maker_is_checker', costNano, evidenceRef }
         return { ...readGrade(asked.candidate.choices[0]?.text ?? '', threshold), costNano, evidenceRef }
       },
     }
   },
 })
 
-/** A model never grades its own answer: neither by its name in the ladder, nor upstream, nor as the upstream names itself. */
-function wrote(grader: Model, { model, upstreamModel, candidate }: GateInput): boolean {
+/**
+ * A model never grades its own answer: neither by its name in the ladder, nor upstream, nor as the upstream names itself.
+ * A name that stands for several models (`auto`) is known only once it has answered.
+ */
+function wrote(
+  grader: Pick<Model, 'model' | 'upstreamModel'>,
+  { model, upstreamModel, candidate }: GateInput,
+): boolean {
   const named = candidate.model ?? upstreamModel
   return isSameModel(grader, { model, upstreamModel }) || isSameModel(grader, { model: named, upstreamModel: named })
 }

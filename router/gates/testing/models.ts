@@ -21,9 +21,10 @@ export function modelOf(model: string, upstreamModel = model.slice(model.indexOf
   }
 }
 
-export const answered = (part: AnswerParts): ModelCall => ({
+/** `named` is what the model that answered calls itself. */
+export const answered = (part: AnswerParts, named: string | null = null): ModelCall => ({
   kind: 'answered',
-  candidate: subjectOf([part]).candidate,
+  candidate: { ...subjectOf([part]).candidate, model: named },
   costNano: COST,
 })
 
