@@ -103,7 +103,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       now: clock.now,
       wake: work.engine.wake,
     },
-    providers: provided.providers,
+    providers: { ...provided.providers, settingsToNodes: nodes.credentials.modelSettings },
     secrets: { secrets: provided.secrets },
     budgets: { db, ...budgets, prices, agents, dayOf, now: clock.now },
     overview: { overviews: overviewService({ store: overviewStore(db), clock, dayOf }) },

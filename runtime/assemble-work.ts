@@ -22,7 +22,7 @@ import type { RuntimeOptions } from './options.ts'
 export function assembleRemote(
   core: Core,
   options: RuntimeOptions,
-  { agents, budgets, receipts, runEvents, sessions, ownNode }: Features,
+  { agents, budgets, provided, receipts, runEvents, sessions, ownNode }: Features,
   { work }: Pick<Later, 'work'>,
 ): Nodes {
   const { sandboxes = noSandboxes, embeddedNode = true } = options
@@ -51,6 +51,7 @@ export function assembleRemote(
     admit: budgets.ledger.admit,
     currentByName: agents.currentByName,
     grant: budgets.ledger.grant,
+    modelSettings: provided.providers.settings.stored,
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
       on: embeddedNode,

@@ -202,7 +202,7 @@ function workerOf(
   { own, engine, approvals, ownRequests }: Execution,
   asks: BudgetRequests,
 ) {
-  const { directory, egress } = provided.providers
+  const { directory, settings, egress } = provided.providers
   return worker?.make(worker, {
     db,
     sha256,
@@ -219,6 +219,7 @@ function workerOf(
     keeping: {
       secrets: provided.secrets,
       providers: directory,
+      modelSettings: (tenantId, given) => settings.put(tenantId, given, clock.now().getTime()),
       connectors: connectors.service,
       checkProvider: given => checkProvider(given, egress),
     },

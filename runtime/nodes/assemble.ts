@@ -23,7 +23,7 @@ import type { RunStore } from '../runs/store.ts'
 import type { Sessions } from '../sessions/assemble.ts'
 import type { Held } from '../sessions/service.ts'
 import { assemblePeers, type PeerIdentity } from './assemble-peers.ts'
-import { poolCredentials } from './credentials/pool-credentials.ts'
+import { type PoolCredentialsDeps, poolCredentials } from './credentials/pool-credentials.ts'
 import type { GatewayDeps, NodeGateway } from './gateway/gateway.ts'
 import { type TunnelTimes, tunnelTimes } from './gateway/timeouts.ts'
 import type { TunnelEndpoint } from './gateway/well-known-route.ts'
@@ -71,6 +71,8 @@ export interface NodesOptions {
   ownSessions: Pick<Sessions, 'store' | 'live'>
   admit: Admit
   grant: Ledger['grant']
+  /** The aliases, prices and windows that a tenant has set. */
+  modelSettings: PoolCredentialsDeps['modelSettings']
   currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
@@ -111,7 +113,14 @@ export function assembleNodes(options: NodesOptions) {
   })
   const { reachableNodes } = among
   const data = remoteReads(reachableNodes, store)
-  const credentials = poolCredentials({ db, nodes: store, reachableNodes, now, redact: log.redact.opened })
+  const credentials = poolCredentials({
+    db,
+    nodes: store,
+    reachableNodes,
+    now,
+    redact: log.redact.opened,
+    modelSettings: options.modelSettings,
+  })
   const counts = nodeMetrics(metrics)
   const siblings = options.peer?.siblings
   const { engaged, engage, wanted, whenWanted, setKnown } = engagement(siblings)
@@ -216,7 +225,10 @@ export function assembleNodes(options: NodesOptions) {
     over: overRuns({ db, remote, nodes: store, end, log }),
     async arrived(link, held, fresh) {
       engage()
-      if (fresh) await endMissing(link.nodeId, held)
+      if (fresh) {
+        await credentials.arrived({ ...link, id: link.nodeId })
+        await endMissing(link.nodeId, held)
+      }
       offering.wake()
     },
     heard: () => offering.wake(),

@@ -15,6 +15,8 @@ export const scheduleInputAad = (scheduleId: string): string => `schedule-input/
 export const decisionAad = (approvalId: string): string => `decision/${approvalId}`
 export const signalAad = (runId: string): string => `signal/${runId}`
 export const credentialAad = (pool: string, ref: string): string => `credential/${pool}/${ref}`
+/** The ref under which nodes are given the aliases, prices and windows of their tenant. No credential has it. */
+export const MODEL_SETTINGS = 'settings/models'
 export const poolKeyAad = (tenantId: string, pool: string): string => `pool-key/${tenantId}/${pool}`
 
 /** What a node must know of an agent to run it. */

@@ -31,7 +31,7 @@ export interface ProvidingOptions {
 
 export interface Providing {
   models: ProviderModels
-  providers: ProvidersDeps
+  providers: Omit<ProvidersDeps, 'settingsToNodes'>
   secrets: SecretStore
 }
 

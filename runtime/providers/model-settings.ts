@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
 import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
@@ -8,25 +9,37 @@ import type { modelSettings } from '../schema/tables.ts'
 export type ModelSettingsStore = ReturnType<typeof modelSettingsStore>
 
 export function modelSettingsStore(db: Db) {
-  return {
-    /** What the tenant has set, or what holds until it does. */
-    async get(tenantId: string): Promise<ModelSettings> {
-      const sql = 'select settings from model_settings where tenant_id = ?'
-      const rows = rowsOf<Pick<RowOf<typeof modelSettings>, 'settings'>>(await db.execute({ sql, args: [tenantId] }))
-      const stored = rows[0]?.settings
-      if (stored === undefined) return DEFAULT_SETTINGS
-      return readRow('the settings of models', rows[0]!, () => ({
-        ...DEFAULT_SETTINGS,
-        ...objectIn<ModelSettings>(stored),
-      }))
-    },
+  async function stored(tenantId: string): Promise<ModelSettings | undefined> {
+    const sql = 'select settings from model_settings where tenant_id = ?'
+    const rows = rowsOf<Pick<RowOf<typeof modelSettings>, 'settings'>>(await db.execute({ sql, args: [tenantId] }))
+    const text = rows[0]?.settings
+    if (text === undefined) return undefined
+    return readRow('the settings of models', rows[0]!, () => ({
+      ...DEFAULT_SETTINGS,
+      ...objectIn<ModelSettings>(text),
+    }))
+  }
 
-    async put(tenantId: string, settings: ModelSettings, nowMs: number): Promise<void> {
-      await db.execute({
+  return {
+    /** What the tenant has set; undefined until it does. */
+    stored,
+
+    /** What the tenant has set, or what holds until it does. */
+    get: async (tenantId: string): Promise<ModelSettings> => (await stored(tenantId)) ?? DEFAULT_SETTINGS,
+
+    /** `also` are written in the same transaction. */
+    async put(
+      tenantId: string,
+      settings: ModelSettings,
+      nowMs: number,
+      also: readonly InStatement[] = [],
+    ): Promise<void> {
+      const put = {
         sql: `insert into model_settings (tenant_id, settings, updated_ms) values (?1, ?2, ?3)
 on conflict do update set settings = ?2, updated_ms = ?3`,
         args: [tenantId, JSON.stringify(settings), nowMs],
-      })
+      }
+      await db.write([put, ...also])
     },
   }
 }

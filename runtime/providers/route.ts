@@ -1,8 +1,9 @@
+import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { settingsEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/settings.ts'
 import { isProvider, modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
-import type { ProviderTested } from '../../shared/wire/runtime/provider.ts'
+import type { ModelSettings, ProviderTested } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { notFound } from '../http/own-tenant.ts'
@@ -17,13 +18,22 @@ import { vendorOf } from './vendors.ts'
 export interface ProvidersDeps {
   directory: ProviderDirectory
   settings: ModelSettingsStore
+  /** Hands settings of models to the nodes of a tenant: what to write with them, and what to do after that. */
+  settingsToNodes: (tenantId: string, settings: ModelSettings) => Promise<{ frames: InStatement[]; wake: () => void }>
   egress: Pick<EgressClient, 'problem'>
   trying: TryDeps
   now: () => Date
 }
 
 /** Model providers, aliases and prices (docs/spec/runtime.md §10). Keys go in and never come out. */
-export function providerOperations({ directory, settings, egress, trying, now }: ProvidersDeps): Operation[] {
+export function providerOperations({
+  directory,
+  settings,
+  settingsToNodes,
+  egress,
+  trying,
+  now,
+}: ProvidersDeps): Operation[] {
   return [
     operation(endpoints.saveProvider, async ({ principal, body }) => {
       await checkProvider(body, egress)
@@ -48,7 +58,9 @@ export function providerOperations({ directory, settings, egress, trying, now }:
     operation(endpoints.models, ({ principal }) => settings.get(principal.tenantId)),
     operation(endpoints.saveModels, async ({ principal, body }) => {
       checkPrices(body)
-      await settings.put(principal.tenantId, body, now().getTime())
+      const { frames, wake } = await settingsToNodes(principal.tenantId, body)
+      await settings.put(principal.tenantId, body, now().getTime(), frames)
+      wake()
       return body
     }),
   ]

@@ -221,3 +221,28 @@ it('hold a secret to its hosts on every node, and a change of them counts there 
     await thief.close()
   }
 })
+
+it('prices and aliases that the tenant sets hold for runs on nodes, of nodes that come later too', async () => {
+  const models = (inPerMTok: number) => ({
+    aliases: { 'chat-small': ['openai-compatible/own-model'] },
+    prices: { 'openai-compatible/own-model': { inPerMTok, outPerMTok: 0 } },
+    windows: {},
+  })
+  await control.json(200, 'PUT', '/v1/settings/models', models(10))
+  await node('one')
+  await put({ provider: { provider: 'openai-compatible', apiKey: KEY, baseUrl: remote.origin } })
+  await settled('provider/openai-compatible')
+  await control.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'chat-small' } })
+  await control.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerRun: 1, maxCostUsdPerDay: 5 })
+  const cost = async () => {
+    remote.queue(says({ content: 'done' }))
+    const { status, error, tokensIn, costUsd } = await ran('worker')
+    expect([status, error]).toEqual(['succeeded', undefined])
+    expect(JSON.parse(remote.seen.at(-1)!.body.toString())).toMatchObject({ model: 'own-model' })
+    return (costUsd / tokensIn) * 1e6
+  }
+  expect(await cost()).toBeCloseTo(10)
+  await control.json(200, 'PUT', '/v1/settings/models', models(30))
+  expect(await cost()).toBeCloseTo(30)
+  expect(await list()).toHaveLength(1)
+})

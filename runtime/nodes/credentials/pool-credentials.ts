@@ -4,15 +4,16 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { PoolCredential, PoolCredentialPut } from '../../../shared/wire/runtime/node.ts'
-import type { SecretBinding, SecretBindingChange } from '../../../shared/wire/runtime/provider.ts'
+import type { ModelSettings, SecretBinding, SecretBindingChange } from '../../../shared/wire/runtime/provider.ts'
 import { allows } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
 import type { nodeCredentials, poolCredentials as poolCredentialsTable } from '../../schema/tables.ts'
 import { bindingIn } from '../../secrets/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
+import type { NodeRow } from '../registry/node.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { credentialAad, refOf } from '../sealed-payloads.ts'
+import { credentialAad, MODEL_SETTINGS, refOf } from '../sealed-payloads.ts'
 
 export interface PoolCredentialsDeps {
   db: Db
@@ -21,6 +22,8 @@ export interface PoolCredentialsDeps {
   now: () => Date
   /** Takes a secret out of every log line from now on. */
   redact: (secret: string | undefined) => void
+  /** The aliases, prices and windows that a tenant has set. */
+  modelSettings: (tenantId: string) => Promise<ModelSettings | undefined>
 }
 
 type CredentialRow = RowOf<typeof poolCredentialsTable>
@@ -32,7 +35,14 @@ export type PoolCredentials = ReturnType<typeof poolCredentials>
  * which this side never has; each node gets it by a frame, keeps it under a key of its own, and says so.
  */
 export function poolCredentials(deps: PoolCredentialsDeps) {
-  const { db, nodes, now, redact } = deps
+  const { db, nodes, now, redact, reachableNodes } = deps
+
+  async function settingsFrame({ tenantId, pool }: Pick<NodeRow, 'tenantId' | 'pool'>, settings: ModelSettings) {
+    const poolKey = await nodes.poolKey(tenantId, pool)
+    if (poolKey === undefined) return undefined
+    const sealed = await sealTo(poolKey, utf8(JSON.stringify(settings)), credentialAad(pool, MODEL_SETTINGS))
+    return secretFrame(MODEL_SETTINGS, sealed, false)
+  }
 
   return {
     ...credentialReads(db),
@@ -89,6 +99,28 @@ export function poolCredentials(deps: PoolCredentialsDeps) {
           args: [ref, JSON.stringify(there)],
         },
       ])
+    },
+
+    /** What each node of a tenant is to be given in the transaction that sets these, in order with its runs. */
+    async modelSettings(tenantId: string, settings: ModelSettings) {
+      const there = await nodes.enrolled(tenantId)
+      const frames = await Promise.all(
+        there.map(async node => {
+          const frame = await settingsFrame(node, settings)
+          return frame ? [nodes.frame(node.id, frame)] : []
+        }),
+      )
+      const wake = () => {
+        for (const { id } of there) reachableNodes.wake(id)
+      }
+      return { frames: frames.flat(), wake }
+    },
+
+    /** A process of a node has come: its store may be new, or an older copy. */
+    async arrived(node: Pick<NodeRow, 'id' | 'tenantId' | 'pool'>): Promise<void> {
+      const settings = await deps.modelSettings(node.tenantId)
+      const frame = settings && (await settingsFrame(node, settings))
+      if (frame) await send(deps, [node.id], frame, [])
     },
 
     /** A node that has just enrolled is given what the others of its pool have. */

@@ -1,10 +1,11 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
 import type { SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
 import { poolCredentialPut } from '../../../shared/wire/runtime/node.ts'
+import { type ModelSettings, modelSettings } from '../../../shared/wire/runtime/provider.ts'
 import type { ConnectorService } from '../../connectors/service.ts'
 import type { ProviderDirectory } from '../../providers/directory.ts'
 import type { SecretStore } from '../../secrets/store.ts'
-import { credentialAad, refOf } from '../sealed-payloads.ts'
+import { credentialAad, MODEL_SETTINGS, refOf } from '../sealed-payloads.ts'
 
 export interface StoreCredentialsDeps {
   tenantId: string
@@ -16,7 +17,10 @@ export interface StoreCredentialsDeps {
   /** Throws an ApiError for an address or a header that cannot be. */
   checkProvider: (given: Parameters<ProviderDirectory['save']>[1]) => Promise<void>
   connectors: Pick<ConnectorService, 'install' | 'uninstall' | 'store'>
+  modelSettings: (tenantId: string, settings: ModelSettings) => Promise<void>
 }
+
+const UNKNOWN = 'it does not open, or is not what this version knows'
 
 /** Puts what a control plane sends into the stores that runs here look into. Answers why it could not, where that is for good. */
 export function storeCredentials({
@@ -29,10 +33,14 @@ export function storeCredentials({
   ...deps
 }: StoreCredentialsDeps) {
   async function put(ref: string, sealed: Uint8Array): Promise<void> {
-    const read = poolCredentialPut.safeParse(await opened(sealed, credentialAad(pool, ref)).catch(() => undefined))
-    if (!read.success || refOf(read.data) !== ref) {
-      throw new ApiError('validation_failed', 'it does not open, or is not what this version knows')
+    const sent = await opened(sealed, credentialAad(pool, ref)).catch(() => undefined)
+    if (ref === MODEL_SETTINGS) {
+      const settings = modelSettings.safeParse(sent)
+      if (!settings.success) throw new ApiError('validation_failed', UNKNOWN)
+      return deps.modelSettings(tenantId, settings.data)
     }
+    const read = poolCredentialPut.safeParse(sent)
+    if (!read.success || refOf(read.data) !== ref) throw new ApiError('validation_failed', UNKNOWN)
     const given = read.data
     if ('secret' in given) {
       // The box says all of the binding: what it does not name is lifted.

@@ -26,6 +26,7 @@ import {
   decisionAad,
   inputAad,
   type ManifestEnvelope,
+  MODEL_SETTINGS,
   manifestAad,
   scheduleInputAad,
   signalAad,
@@ -82,7 +83,7 @@ export interface WorkerDeps {
   /** Its questions whether a call may be made. */
   asks: BudgetRequests
   /** Where runs here look for what they are given beside their input. */
-  keeping: Pick<StoreCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
+  keeping: Pick<StoreCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors' | 'modelSettings'>
 }
 
 /** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
@@ -107,7 +108,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   async function credential(put: SecretPut): Promise<void> {
     const error = await keep(put)
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
-    if (put.remove) return
+    if (put.remove || put.ref === MODEL_SETTINGS) return
     const report: Report = { t: 'credential', ref: put.ref, error }
     await db.write([tell(side, report)])
     reportSoon(true)
