@@ -226,7 +226,7 @@ function warningsOf(
       ? []
       : [`no node offers isolation ${isolation} yet: runs end isolation_unavailable unless one does when they start`]),
     ...(isolation === 'shared' &&
-    needsSandbox(manifest) &&
+    (needsSandbox(manifest) || manifest.mcpServers.some(({ command }) => command !== undefined)) &&
     !nodes.some(({ backends }) => satisfies('microvm', backends))
       ? [
           'what it runs in a sandbox needs a microVM under isolation shared, and no node offers one: its runs end isolation_unavailable',

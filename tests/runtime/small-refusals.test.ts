@@ -67,12 +67,12 @@ it('a question of yes or no is approved without a word, and a webhook names what
   expect(JSON.stringify(run.output)).toContain('yes')
 })
 
-it('a sandbox that no node could give is told of when an agent is published', async () => {
+it.each([
+  ['a tool', { tools: ['exec'] }],
+  ['a server that is a command', { mcpServers: [{ name: 'files', command: 'server', allow: ['*'] }] }],
+])('a sandbox that no node could give is told of when an agent is published: %s', async (_for, manifest) => {
   on = await api()
-  const { warnings } = await on.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', {
-    name: 'coder',
-    manifest: { tools: ['exec'] },
-  })
+  const { warnings } = await on.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'coder', manifest })
   expect(warnings).toEqual([
     'what it runs in a sandbox needs a microVM under isolation shared, and no node offers one: its runs end isolation_unavailable',
   ])

@@ -71,13 +71,13 @@ export async function placed(
     command && `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
   // Of a manifest from before these were refused when it was published.
   const refused = isolation === 'wasm' ? refusedInWasm({ entrypoint, mcpServers: command ? [command] : [] }) : []
-  if (refused[0]) throw new RunFailure('isolation_unavailable', `${refused[0].message}; nothing was run`)
+  if (refused[0]) throw new RunFailure('isolation_unavailable', `${refused[0].message}; nothing is run`)
   const wanted = backendsFor(manifest, command !== undefined)
   if (wanted.length === 0) return undefined
   const offered = await sandboxes.offered(wanted, image)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
   if (found === undefined && image !== undefined && (await sandboxes.offered(wanted)).length > 0) {
-    const message = `the guest image ${image} is not on this node, or does not start there: nothing was run. "node-agent image --name ${image}" builds it`
+    const message = `the guest image ${image} is not on this node, or does not start there: nothing is run without it. "node-agent image --name ${image}" builds it`
     throw new RunFailure('isolation_unavailable', message)
   }
   if (found === undefined) {
@@ -91,13 +91,13 @@ export async function placed(
       throw new RunFailure('isolation_unavailable', message)
     }
     const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
-    const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing was run. "node-agent doctor" says what is missing`
+    const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing is run without it. "node-agent doctor" says what is missing`
     throw new RunFailure('isolation_unavailable', message)
   }
   for (const { name } of tools) {
     const program = PROGRAM[name]
     if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${found.backend === 'wasm' ? ELSEWHERE : name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing is run without it. ${found.backend === 'wasm' ? ELSEWHERE : name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
       throw new RunFailure('isolation_unavailable', message)
     }
   }
@@ -105,11 +105,11 @@ export async function placed(
     if (program === undefined || INTERPRETERS[program] === undefined || found.programs.has(INTERPRETERS[program]))
       continue
     const why = `the MCP server ${name} needs ${program}, which the root of ${found.backend} does not have`
-    throw new RunFailure('isolation_unavailable', `${why}: nothing was run. ${BUILD_ONE}`)
+    throw new RunFailure('isolation_unavailable', `${why}: nothing is run without it. ${BUILD_ONE}`)
   }
   const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
   if (interpreter !== undefined && !found.programs.has(interpreter)) {
-    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
+    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing is run without it. ${BUILD_ONE}`
     throw new RunFailure('isolation_unavailable', message)
   }
   return found
