@@ -34,6 +34,9 @@ export class RestoreCommand extends Command {
       Puts the backup into PLATFORM_DATA_DIR (./data), which must not hold a store. First it checks the signature of every receipt and
       every hash of the journal behind it; if one does not verify, nothing is restored. The master key of the time of the backup must be
       in the folder as master.key, or in PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE.
+
+      Runs that were under way at the time of the backup go on from there at the next start: what they did later is done and paid again.
+      With --hold they are set aside; POST /v1/runs/ID/signals/resume lets one go on, POST /v1/runs/ID/cancel ends it.
     `,
     examples: [
       ['After a lost disk', 'cp safe/master.key data/ && $0 restore backups/2026-01-02.db'],
@@ -46,19 +49,33 @@ export class RestoreCommand extends Command {
 
   file = Option.String({ name: 'file' })
   force = Option.Boolean('--force', false, { description: 'Even when receipts do not verify.' })
+  hold = Option.Boolean('--hold', false, {
+    description: 'Set runs aside that were under way, so that none goes on by itself.',
+  })
 
   override async execute(): Promise<number> {
     const { restore } = await import('../host/backup.ts')
-    const { receipts, hold, without, broken } = await restore(this.context.env, this.file, { force: this.force })
+    const restored = await restore(this.context.env, this.file, { force: this.force, hold: this.hold })
+    const { receipts, hold, without, broken } = restored
     for (const one of broken) this.context.stderr.write(visible(one) + '\n')
     if (broken.length > 0 && !this.force) {
       this.context.stderr.write('nothing was restored: receipts do not hold (--force restores it as it is)\n')
       return 1
     }
     const bare = without === 0 ? '' : `; ${counted(without, 'run')} that ended ${without === 1 ? 'has' : 'have'} none`
-    this.context.stdout.write(`restored; ${hold} of ${receipts} receipts hold${bare}\n`)
+    this.context.stdout.write(`restored; ${hold} of ${receipts} receipts hold${bare}\n${gapWords(restored, this.hold)}`)
     return 0
   }
+}
+
+function gapWords({ lastMs, underWay }: { lastMs: number | undefined; underWay: number }, held: boolean): string {
+  if (lastMs === undefined) return ''
+  const last = `its last change is of ${new Date(lastMs).toISOString()}; what came later is not in it\n`
+  if (underWay === 0) return last
+  const then = held
+    ? 'set aside, to be resumed or cancelled'
+    : 'under way: at the next start what they did later is done and paid again, unless you restore with --hold'
+  return `${last}${counted(underWay, 'run')} ${then}\n`
 }
 
 /** `runtime compact`: the room of what was deleted goes back to the disk. */

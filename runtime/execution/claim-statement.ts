@@ -47,6 +47,14 @@ export const ASIDE_DAMAGED = `update runs set status = 'waiting', parked = '${PO
   epoch = epoch + 1, due_ms = null, updated_ms = ?1
 where id = ?2 and epoch = ?3 and status = 'running'`
 
+/** Executed here, and would go on by itself. */
+export const GOES_ON = `status in ('queued', 'running') and ending is null and id not in (select run_id from remote_runs)`
+
+/** Sets all of those aside, in a store that was restored: what they did after the backup stands in no journal. Argument: now. */
+export const ASIDE_RESTORED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
+  epoch = epoch + 1, due_ms = null, updated_ms = ?1
+where ${GOES_ON}`
+
 const poisoned = (shared: SharedStore) =>
   `owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ${leaseNow(shared, '?1')} and ending is null
   and ${takenBy(shared.withNodes, '?2')} and ${STUCK}`

@@ -2,9 +2,8 @@ import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
 import { runtimeEnv } from '../env.ts'
-import type { Checked } from './check-receipts.ts'
 import { makeDataFolder, openStore } from './open.ts'
-import { restoreTo } from './store-files.ts'
+import { type Restored, type RestoreOptions, restoreTo } from './store-files.ts'
 
 type Vars = Record<string, string | undefined>
 
@@ -25,14 +24,14 @@ export async function backUp(vars: Vars, file: string): Promise<number> {
 }
 
 /** Puts a backup in the place of a store that is not there, after every receipt in it was checked. */
-export async function restore(vars: Vars, file: string, { force }: { force: boolean }): Promise<Checked> {
+export async function restore(vars: Vars, file: string, options: RestoreOptions): Promise<Restored> {
   const env = readEnv(runtimeEnv, vars)
   if (env.PLATFORM_DIRECTORY_URL !== undefined) {
-    return (await import('./shard-backup.ts')).restoreShards(vars, file, { force })
+    return (await import('./shard-backup.ts')).restoreShards(vars, file, options)
   }
   if (env.PLATFORM_DATABASE_URL !== undefined) {
     throw new EnvError('a backup is restored into PLATFORM_DATA_DIR: leave PLATFORM_DATABASE_URL out')
   }
   await makeDataFolder(env.PLATFORM_DATA_DIR)
-  return restoreTo(vars, file, { force, place: join(env.PLATFORM_DATA_DIR, 'waybill.db') })
+  return restoreTo(vars, file, { ...options, place: join(env.PLATFORM_DATA_DIR, 'waybill.db') })
 }

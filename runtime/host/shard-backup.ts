@@ -8,9 +8,8 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { filePath, isServer } from '../../shared/host/shard-file.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
-import type { Checked } from './check-receipts.ts'
 import { openDirectory, openShardStore } from './open-shards.ts'
-import { restoreTo } from './store-files.ts'
+import { type Restored, type RestoreOptions, restoreTo } from './store-files.ts'
 
 const DIRECTORY = 'directory.db'
 
@@ -57,8 +56,8 @@ export async function backUpShards(env: RuntimeEnv, folder: string): Promise<num
 export async function restoreShards(
   vars: Record<string, string | undefined>,
   folder: string,
-  { force }: { force: boolean },
-): Promise<Checked> {
+  options: RestoreOptions,
+): Promise<Restored> {
   const env = readEnv(runtimeEnv, vars)
   const place = filePath(env.PLATFORM_DIRECTORY_URL ?? '')
   if (isServer(place))
@@ -72,14 +71,16 @@ export async function restoreShards(
       throw new RefusedError(`${path} is there already: stop the services and move it away`)
     }
   }
-  const checked: Checked = { receipts: 0, hold: 0, without: 0, broken: [] }
+  const checked: Restored = { receipts: 0, hold: 0, without: 0, broken: [], lastMs: undefined, underWay: 0 }
   for (const { name, url } of all) {
-    const one = await restoreTo(vars, join(folder, `${name}.db`), { force, place: filePath(url) })
+    const one = await restoreTo(vars, join(folder, `${name}.db`), { ...options, place: filePath(url) })
     checked.receipts += one.receipts
     checked.hold += one.hold
     checked.without += one.without
+    checked.underWay += one.underWay
+    checked.lastMs = Math.max(checked.lastMs ?? 0, one.lastMs ?? 0) || undefined
     checked.broken.push(...one.broken.map(problem => `shard ${name}: ${problem}`))
-    if (one.broken.length > 0 && !force) return checked
+    if (one.broken.length > 0 && !options.force) return checked
   }
   await copyFile(join(folder, DIRECTORY), place)
   await chmod(place, 0o600)

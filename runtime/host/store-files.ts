@@ -1,19 +1,34 @@
-import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, copyFile, rm, stat } from 'node:fs/promises'
+import { putInPlace } from '../../shared/host/copy-file.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { ASIDE_RESTORED, GOES_ON } from '../execution/claim-statement.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
 
 type Vars = Record<string, string | undefined>
 
+export interface RestoreOptions {
+  force: boolean
+  /** Runs that would go on are set aside. */
+  hold: boolean
+}
+
+export interface Restored extends Checked {
+  /** When a run last changed in it; undefined where it has none. */
+  lastMs: number | undefined
+  /** Runs that go on at the next start, from where the backup has them. */
+  underWay: number
+}
+
 /** Puts one file in its place, once what is in it holds. */
 export async function restoreTo(
   vars: Vars,
   file: string,
-  { force, place }: { force: boolean; place: string },
-): Promise<Checked> {
+  { force, hold, place }: RestoreOptions & { place: string },
+): Promise<Restored> {
   for (const name of [place, `${place}-wal`]) {
     if (await stat(name).catch(() => undefined)) {
       throw new RefusedError(
@@ -39,24 +54,36 @@ export async function restoreTo(
   await copyFile(file, part)
   await chmod(part, 0o600)
   const db = await openDb(part)
-  let checked: Checked
+  let restored: Restored
   try {
     await migrate(db, 'runtime', runtimeSteps)
-    checked = await checkStore(db, await recordsOf(vars, db))
+    restored = { ...(await checkStore(db, await recordsOf(vars, db))), ...(await gapOf(db)) }
+    if (hold) await db.execute({ sql: ASIDE_RESTORED, args: [Date.now()] })
+    // A connection that is closed may leave its log behind, which is not taken along.
+    await db.execute('pragma wal_checkpoint(truncate)')
   } catch (error) {
     db.close()
     await remove(part)
     throw error
   }
   db.close()
-  if (checked.broken.length > 0 && !force) {
+  if (restored.broken.length > 0 && !force) {
     await remove(part)
-    return checked
+    return restored
   }
-  await rename(part, place)
+  await putInPlace(part, place)
   await rm(`${part}-wal`, { force: true })
   await rm(`${part}-shm`, { force: true })
-  return checked
+  return restored
+}
+
+/** What the backup cannot know: what happened after its last change, and what its open runs did then. */
+async function gapOf(db: Db): Promise<Pick<Restored, 'lastMs' | 'underWay'>> {
+  const found = await db.execute(
+    `select max(updated_ms) as last, (select count(*) from runs where ${GOES_ON}) as open from runs`,
+  )
+  const [row] = rowsOf<{ last: number | null; open: number }>(found)
+  return { lastMs: row?.last ?? undefined, underWay: row?.open ?? 0 }
 }
 
 /** An empty file is a database to SQLite, and of one that was cut off it reads what it is asked for. */

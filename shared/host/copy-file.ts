@@ -1,4 +1,4 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Db } from '../sql/db.ts'
 import { RefusedError } from './known-fault.ts'
@@ -16,7 +16,29 @@ export async function copyOf(db: Db, file: string): Promise<number> {
   await writeFile(part, '', { mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ENOENT' ? new RefusedError(`${dirname(file)} is not there: make the folder first`) : error
   })
-  await db.execute({ sql: 'vacuum into ?', args: [part] })
-  await rename(part, file)
+  try {
+    await db.execute({ sql: 'vacuum into ?', args: [part] })
+    await putInPlace(part, file)
+  } catch (error) {
+    // On a full disk it would take the room that the store needs.
+    await rm(part, { force: true })
+    throw error
+  }
   return (await stat(file)).size
+}
+
+/** Gives a file that is complete its name, and returns once both are on the disk. */
+export async function putInPlace(part: string, place: string): Promise<void> {
+  await sync(part)
+  await rename(part, place)
+  await sync(dirname(place))
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
 }

@@ -29,7 +29,7 @@ export function runHead(
     ['Created', html`${when(run.createdAt)}`],
   ]
   return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
-${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before the run made progress. Fix the cause and resume it, or cancel it.</p>` : ''}
+${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before it made progress, what is stored of it is damaged, or the store was restored with --hold. Fix the cause and resume it, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${visible(error.message)}</p>`}
 ${run.budgetExceeded ? html`<p class="notice">This run exceeded its budget, which is not a hard limit.</p>` : ''}

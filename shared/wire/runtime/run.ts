@@ -120,7 +120,7 @@ export const run = named(
     }),
     model: z.string().optional(),
     budgetExceeded: z.boolean(),
-    /** `poisoned`: its process ended whenever it was taken up. It waits for the signal `resume`. */
+    /** `poisoned`: it was set aside, for instance because its process ended whenever it was taken up. It waits for the signal `resume`. */
     parked: z
       .object({ reason: z.enum(['timer', 'signal', 'subagent', 'poisoned']), until: timestamp.optional() })
       .optional(),
