@@ -206,3 +206,32 @@ it('a backup that was cut off, or has a hole where no receipt is, is not restore
     expect(await readdir(env.PLATFORM_DATA_DIR)).toEqual([])
   }
 })
+
+it('an index that lost a run is found by doctor, and written again by a restore', async () => {
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  const id = await ran('one')
+  await fixture.stop()
+  const store = join(fixture.vars.PLATFORM_DATA_DIR, 'waybill.db')
+  const db = await openDb(store)
+  const { rows } = await db.execute("select rootpage from sqlite_master where name = 'sqlite_autoindex_runs_1'")
+  await db.execute('pragma wal_checkpoint(truncate)')
+  db.close()
+  const bytes = await readFile(store)
+  const page = bytes.readUInt16BE(16)
+  const at = bytes.indexOf(id, (Number(rows[0]?.rootpage) - 1) * page)
+  bytes.write('f', at + id.length - 1)
+  bytes.write('f', at + id.length - 2)
+  await writeFile(store, bytes)
+  const doctor = await fixture.run('doctor')
+  expect([doctor.code, doctor.out]).toEqual([
+    1,
+    expect.stringMatching(/fail\s+store .*missing from index.*restore that/),
+  ])
+  const file = join(fixture.folder, 'backup.db')
+  expect(await fixture.run('backup', file)).toMatchObject({ code: 0 })
+  for (const end of ['', '-wal', '-shm']) await rm(store + end, { force: true })
+  const restored = await fixture.run('restore', file)
+  expect([restored.code, restored.out]).toEqual([0, expect.stringMatching(/^restored; 1 of 1 receipts hold/)])
+  await fixture.again()
+  expect(await fixture.call<Run>('GET', `/v1/runs/${id}`)).toMatchObject({ status: 'succeeded' })
+})

@@ -20,6 +20,7 @@ import { clockOf, durability, namesServer, type Told, writesOf } from './examine
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore, refuseShards } from './open.ts'
+import { damageOf } from './store-files.ts'
 
 export interface Finding extends Told {
   about: string
@@ -136,13 +137,18 @@ async function store(env: RuntimeEnv): Promise<Told> {
       }
     }
     const { next } = await nextStep(db, 'runtime', runtimeSteps)
-    const check = await db.execute('pragma quick_check(1)')
-    const says = rowsOf<{ quick_check: string }>(check)[0]?.quick_check
-    if (db.kind !== 'remote' && says !== 'ok') return { is: 'fail', says: `it is damaged (${says}): restore a backup` }
+    const damage = db.kind === 'remote' ? undefined : await damageOf(db)
+    if (damage !== undefined) return { is: 'fail', says: `it is damaged (${damage}): ${damageWords(damage)}` }
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()
   }
+}
+
+function damageWords(damage: string): string {
+  return damage.includes(' index ')
+    ? 'make a `runtime backup` of it and restore that, which writes its indexes again'
+    : 'restore a backup'
 }
 
 /** Further behind than this is no delay of a network any more. */

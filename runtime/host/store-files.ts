@@ -56,6 +56,7 @@ export async function restoreTo(
   const db = await openDb(part)
   let restored: Restored
   try {
+    await mendIndexes(db, file)
     await migrate(db, 'runtime', runtimeSteps)
     restored = { ...(await checkStore(db, await recordsOf(vars, db))), ...(await gapOf(db)) }
     if (hold) await db.execute({ sql: ASIDE_RESTORED, args: [Date.now()] })
@@ -93,6 +94,20 @@ async function refuseOther(db: Db, file: string): Promise<void> {
   if (!ofRuntime || ofRuntime.rows.length === 0) throw new RefusedError(`${file} is no backup of a runtime`)
   const [whole] = rowsOf<{ quick_check: string }>(await db.execute('pragma quick_check(1)'))
   if (whole?.quick_check !== 'ok') throw new RefusedError(`${file} is damaged: ${whole?.quick_check}`)
+}
+
+/** Rows that are whole, with an index that is not: a copy of the store takes it along as it is. */
+async function mendIndexes(db: Db, file: string): Promise<void> {
+  if ((await damageOf(db)) === undefined) return
+  await db.execute('reindex')
+  const damage = await damageOf(db)
+  if (damage !== undefined) throw new RefusedError(`${file} is damaged: ${damage}`)
+}
+
+/** The first damage of a store, its indexes included: by one that is wrong, a run is not found, or a key is taken for new. */
+export async function damageOf(db: Db): Promise<string | undefined> {
+  const [first] = rowsOf<{ integrity_check: string }>(await db.execute('pragma integrity_check(1)'))
+  return first?.integrity_check === 'ok' ? undefined : first?.integrity_check
 }
 
 async function remove(path: string): Promise<void> {
