@@ -1,6 +1,7 @@
 import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
+import { fileProblem } from '../../shared/cli/file-problem.ts'
 import { EnvError, namesProxy, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
@@ -37,8 +38,9 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
     try {
       found.push({ about, ...(await work()) })
     } catch (error) {
-      if (!isKnownFault(error)) throw error
-      found.push({ about, is: 'fail', says: error.message })
+      const says = isKnownFault(error) ? error.message : fileProblem(error)
+      if (says === undefined) throw error
+      found.push({ about, is: 'fail', says })
     }
   }
   await look('node', nodeVersion)

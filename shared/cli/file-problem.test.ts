@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { ReadOnlyDbError } from '../sql/guarded-client.ts'
 import { fileProblem } from './file-problem.ts'
 
 const errorOf = (path: string) => readFile(path).catch((error: unknown) => error)
@@ -18,6 +19,9 @@ it('says what is to be done about a file, and nothing of a fault of the program'
   expect(fileProblem(Object.assign(new Error('write'), { code: 'ENOSPC' }))).toBe(
     'No room is left on the disk: make room, or name a path on another one (ENOSPC)',
   )
+  const readOnly = Object.assign(new Error('attempt to write a readonly database'), { code: 'SQLITE_READONLY' })
+  expect(fileProblem(readOnly)).toMatch(/^The disk of the store takes no writes: .* copy the store to another disk/)
+  expect(fileProblem(new ReadOnlyDbError('insert'))).toBeUndefined()
   expect(fileProblem(await errorOf(join(folder, 'absent')))).toBeUndefined()
   expect(fileProblem(new Error('a fault'))).toBeUndefined()
   expect(fileProblem(Object.assign(new Error('odd'), { code: 'constructor' }))).toBeUndefined()

@@ -6,12 +6,17 @@ const SAYS: Readonly<Record<string, string>> = {
   ENOTDIR: 'it lies below a file, not a folder: name another path',
   EROFS: 'its file system takes no writes: name another path',
   SQLITE_FULL: 'no room is left on the disk: make room, or name a path on another one',
+  SQLITE_READONLY:
+    'the disk of the store takes no writes: look at the log of the machine, and copy the store to another disk',
+  SQLITE_IOERR: 'the disk of the store fails: look at the log of the machine, and copy the store to another disk',
   ENOSPC: 'no room is left on the disk: make room, or name a path on another one',
 }
 
 /** The sentence for an error of the file system that is the operator's to mend; undefined for a fault of this program. */
 export function fileProblem(error: unknown, named?: string): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
+  // It has the code of a disk that takes no writes, and is a fault of the program.
+  if (error.name === 'ReadOnlyDbError') return undefined
   const says = Object.hasOwn(SAYS, String(error.code)) ? SAYS[String(error.code)] : undefined
   const path = 'path' in error && typeof error.path === 'string' ? error.path : named
   if (says === undefined) return undefined

@@ -167,11 +167,11 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
 
 async function need(target: string, mode: number, verb: string, path: string) {
   await access(target, mode).catch((error: unknown) => {
-    throw new DbOpenError(
-      'no_permission',
-      `This account may not ${verb} the database ${path}: change its owner or mode, or choose another path.`,
-      { cause: error },
-    )
+    const says =
+      errnoOf(error) === 'EROFS'
+        ? `The file system of the database ${path} is read-only: make it writable, or copy the file and its -wal to another one and use that.`
+        : `This account may not ${verb} the database ${path}: change its owner or mode, or choose another path.`
+    throw new DbOpenError('no_permission', says, { cause: error })
   })
 }
 
