@@ -306,7 +306,7 @@ async function modelFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest): 
   const found = await deps.models.find(run.tenantId, manifest.model, {
     tools: tools.length + connectors.length + mcpServers.length + subAgents.length > 0,
   })
-  if (found) return deps.withinBudget(run, found)
+  if (found) return deps.withinBudget(run, inSession(found, run.sessionId ?? run.id))
   const isNamed = manifest.model.includes('/')
   const how = isNamed
     ? `save the key of its provider under Settings or with \`runtime providers set ${manifest.model.split('/', 1)[0]}\`, or use demo/echo, which needs none`
@@ -315,6 +315,10 @@ async function modelFor(deps: ExecutionDeps, run: Claimed, manifest: Manifest): 
   // A program may have no need of a model.
   if (!manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
   return absentModel(manifest.model, unserved)
+}
+
+function inSession(model: FoundModel, session: string): FoundModel {
+  return { ...model, ask: (request, call) => model.ask(request, { ...call, session }) }
 }
 
 /** The sandbox of a run, where something of its manifest needs one; a session may have one machine for all of its turns. */

@@ -322,9 +322,19 @@ gates = ["non-empty"]
 `,
     })
     open.push(router)
-    const { ran, json } = await fixture({ routerFetch: router.fetch })
+    const sessions: (string | null)[] = []
+    const routerFetch = (request: Request) => {
+      sessions.push(request.headers.get('x-router-session'))
+      return router.fetch(request)
+    }
+    const { ran, json } = await fixture({ routerFetch })
     expect(await json(200, 'GET', PROVIDERS)).toMatchObject([{ provider: 'router', source: 'environment' }])
     const { run } = await ran('auto')
+    // Without a name of its own, each run with this prompt would be a turn of one session, and on the account of its cap.
+    const { run: other } = await ran('auto')
+    const { id } = await json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
+    for (const content of ['One.', 'Two.']) await json(200, 'POST', `/v1/sessions/${id}/messages`, { content })
+    expect(sessions).toEqual([run.id, other.id, id, id])
     expect(run).toMatchObject({ status: 'succeeded', output: { result: 'Routed.' } })
     const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
     expect(events.at(-1)?.meta).toMatchObject({

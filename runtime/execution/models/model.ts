@@ -57,6 +57,8 @@ export interface ModelCall {
   /** Sent as Idempotency-Key. */
   key: string
   signal: AbortSignal
+  /** What goes on as one conversation: the session of a turn, else the run. */
+  session?: string
   /** Text as it comes; only where there is a listener. */
   onDelta?: (text: string) => void
   /** Told once, at the first event that names the answer: what an interrupted call could be asked for again. */

@@ -134,7 +134,7 @@ async function exchange(
   try {
     const url = callUrl(connection.baseUrl, dialect)
     const isRouter = who === 'router'
-    const headers = { ...(isRouter && toRouter(key, traceparent)), ...callHeaders(connection, dialect, key) }
+    const headers = { ...(isRouter && toRouter(call, traceparent)), ...callHeaders(connection, dialect, key) }
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
@@ -185,9 +185,13 @@ async function refusesToCount(status: number, said: Uint8Array): Promise<boolean
   return refusedSetting(status, said)?.setting === 'stream_options'
 }
 
-/** For the router beside this service: how it says a cost that it knows late, and the step that calls, so that its trace leads back to it. */
-function toRouter(key: string | undefined, traceparent: AskDeps['traceparent']): Record<string, string> {
-  return { [requestHeaders.costComment]: 'true', ...stepOf(key, traceparent) }
+/** For the router beside this service: how it says a cost that it knows late, what is one session, and the step that its trace leads back to. */
+function toRouter({ key, session }: ModelCall, traceparent: AskDeps['traceparent']): Record<string, string> {
+  return {
+    [requestHeaders.costComment]: 'true',
+    ...(session !== undefined && { [requestHeaders.session]: session }),
+    ...stepOf(key, traceparent),
+  }
 }
 
 function stepOf(key: string | undefined, traceparent: AskDeps['traceparent']): Record<string, string> {
