@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { homeFolder } from '../../shared/host/make-folder.ts'
 import type { CredentialHost, Vars } from '../cloud/credential-request.ts'
 
 /** The files of this account, where programs of AWS and Google keep credentials. */
 export function credentialHost(vars: Vars): CredentialHost {
   return {
-    home: vars.HOME || homedir(),
+    home: homeFolder(vars),
     readFile: path => readFile(path, 'utf8'),
     async writeFile(path, text) {
       // Put in its place whole: another program may read it at any time.

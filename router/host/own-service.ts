@@ -1,11 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { makeFolder } from '../../shared/host/make-folder.ts'
+import { homeFolder, makeFolder } from '../../shared/host/make-folder.ts'
 import { probeRouter } from './probe-router.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
@@ -30,10 +29,16 @@ export interface ServiceAad {
   logFile: string
 }
 
+/** The home folder, for what cannot be done without one. */
+export function neededHome(vars: Vars): string {
+  const home = homeFolder(vars)
+  if (home === undefined) throw new OwnServiceError('This account has no home folder: set HOME.')
+  return home
+}
+
 /** Where the service of this account keeps what is its own. */
 export function serviceAad(vars: Vars): ServiceAad {
-  const home = vars.HOME || homedir()
-  const folder = join(vars.XDG_STATE_HOME || join(home, '.local', 'state'), 'waybill')
+  const folder = join(vars.XDG_STATE_HOME || join(neededHome(vars), '.local', 'state'), 'waybill')
   return { folder, pidFile: join(folder, 'router.pid'), logFile: join(folder, 'router.log') }
 }
 

@@ -1,9 +1,10 @@
 import { constants } from 'node:fs'
 import { access, chmod, chown, lstat, open, readFile, readlink, rename, rm, rmdir, stat } from 'node:fs/promises'
-import { homedir, userInfo } from 'node:os'
+import { userInfo } from 'node:os'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { SHELLS, type Shell } from '../onboard/shell-lines.ts'
+import { neededHome } from './own-service.ts'
 
 /** A start-up file cannot be changed as it should be. The message is one sentence for the person at the terminal. */
 export class StartUpFileError extends Error {
@@ -134,13 +135,22 @@ type Vars = Readonly<Record<string, string | undefined>>
 
 /** The shell of this account by the name of its program; undefined for one that we cannot write lines for. */
 export function detectShell(vars: Vars): { path: string; shell: Shell | undefined } {
-  const path = vars.SHELL || userInfo().shell || ''
+  const path = vars.SHELL || shellOfAccount() || ''
   return { path, shell: SHELLS.find(name => name === basename(path)) }
+}
+
+function shellOfAccount(): string | null {
+  try {
+    return userInfo().shell
+  } catch {
+    // This account is in no list of accounts.
+    return null
+  }
 }
 
 /** The file that each interactive shell reads when it starts. */
 export function startUpPath(shell: Shell, vars: Vars): string {
-  const home = vars.HOME || homedir()
+  const home = neededHome(vars)
   switch (shell) {
     case 'bash':
       // Terminals of macOS open login shells, which read no .bashrc.

@@ -1,9 +1,8 @@
 import { chmod, readFile, rename, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { UsageError } from 'clipanion'
 import { z } from 'zod'
-import { makeFolder } from '../../shared/host/make-folder.ts'
+import { homeFolder, makeFolder } from '../../shared/host/make-folder.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 
 const fileOfContexts = z.object({
@@ -14,14 +13,16 @@ export type Contexts = z.infer<typeof fileOfContexts>
 type Vars = Readonly<Record<string, string | undefined>>
 
 /** Where a person's own settings stand; the folder that the XDG base directory specification names. */
-function pathOf(env: Vars): string {
-  const home = env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config')
-  return join(home, 'waybill', 'contexts.json')
+function pathOf(env: Vars): string | undefined {
+  const home = homeFolder(env)
+  const folder = env.XDG_CONFIG_HOME || (home && join(home, '.config'))
+  return folder && join(folder, 'waybill', 'contexts.json')
 }
 
 /** The services that `runtime login` kept, by name. */
 export async function readContexts(env: Vars): Promise<Contexts> {
   const path = pathOf(env)
+  if (path === undefined) return { contexts: {} }
   let text: string
   try {
     text = await readFile(path, 'utf8')
@@ -37,6 +38,7 @@ export async function readContexts(env: Vars): Promise<Contexts> {
 /** The file holds keys, so that no other account may read it. */
 export async function writeContexts(env: Vars, contexts: Contexts): Promise<void> {
   const path = pathOf(env)
+  if (path === undefined) throw new UsageError('this account has no home folder: set HOME or XDG_CONFIG_HOME')
   await makeFolder(dirname(path), 0o700)
   await writeFile(`${path}.part`, JSON.stringify(contexts, null, 2) + '\n', { mode: 0o600 })
   await chmod(`${path}.part`, 0o600)
