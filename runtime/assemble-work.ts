@@ -147,6 +147,7 @@ function movedUnit({ runId, epoch, status, atMs }: Moved): Unit {
     runId,
     epoch,
     seq: 0,
+    after: { seq: 0, hash: '' },
     atMs,
     ranMs: 0,
     events: [],

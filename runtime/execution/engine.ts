@@ -28,6 +28,7 @@ export function createEngine(deps: EngineDeps) {
     records: deps.records,
     monotonic: clock.monotonic,
     appendSeconds: metrics.appendSeconds,
+    torn: runIds => setAsideTorn(deps, runIds),
     firstDue: {
       statement: () => leases.firstDue(nodeId()),
       seen(dueMs) {
@@ -322,6 +323,20 @@ async function setAside(deps: EngineDeps, leases: LeaseStore): Promise<void> {
     )
     deps.kept?.(true)
   }
+}
+
+/** The commit that found it set them aside. What their steps did since is known here alone, and would be done and paid again. */
+function setAsideTorn(deps: EngineDeps, runIds: readonly string[]): void {
+  const { db, log, metrics, extraWhenSetAside = () => [] } = deps
+  metrics.setAside.add(runIds.length)
+  log.error(
+    'the store has lost what it had confirmed: it was restored, or its server lost its last commits; runs that it cuts short are set aside: send each the signal "resume" to do again what was lost, or cancel it',
+    { runIds },
+  )
+  const report = extraWhenSetAside(runIds)
+  if (report.length > 0)
+    void db.write(report).catch((error: unknown) => log.warn('runs were set aside and not reported', { error }))
+  deps.kept?.(true)
 }
 
 /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { RunErrorCode, RunStatus } from '../../../shared/wire/runtime/run.ts'
-import type { SealedEvent } from './event.ts'
+import type { ChainHead, SealedEvent } from './event.ts'
 
 /** What a step used; added to the run's counters in the transaction that records its result. */
 export interface Spent {
@@ -90,6 +90,8 @@ export interface Unit {
   epoch: number
   /** Of the last event of the run, in this unit or before it. */
   seq: number
+  /** The last event before this unit, which was kept. */
+  after: ChainHead
   atMs: number
   ranMs: number
   events: readonly SealedEvent[]

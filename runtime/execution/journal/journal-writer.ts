@@ -6,6 +6,7 @@ import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
+import { POISONED } from '../claim-statement.ts'
 import type { Committed, ExtraStatements, Unit } from './commit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
@@ -47,6 +48,19 @@ const insertReceipts = insertRows(
   { run_id: 'text', tenant_id: 'text', issued_ms: 'integer', envelope: 'text' },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
+
+/**
+ * Sets runs aside that this process is ahead of: a server that was restored, or that lost its last commits, lacks events which it had confirmed, or knows an
+ * older epoch. What comes behind them would leave a hole in the journal, and a receipt over it that does not verify.
+ */
+const TORN = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
+  epoch = max(epoch, n.value ->> 1) + 1, due_ms = null, updated_ms = n.value ->> 2
+from json_each(?) as n
+where runs.id = n.value ->> 0 and (
+  (runs.epoch < n.value ->> 1 and runs.status in ('queued', 'running', 'waiting'))
+  or (runs.epoch = n.value ->> 1 and runs.status = 'running' and n.value ->> 3 > 0
+    and not exists (select 1 from events where run_id = runs.id and seq = n.value ->> 3 and hash = n.value ->> 4)))
+returning runs.id`
 
 const FENCED = `select value ->> 0 as place from json_each(?) as unit
 where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
@@ -136,6 +150,8 @@ export interface JournalWriterDeps {
   records: Records
   monotonic: () => number
   appendSeconds: Pick<Histogram, 'observe'>
+  /** These were set aside: the store has lost what it had confirmed of them. */
+  torn?: ((runIds: readonly string[]) => void) | undefined
   /** Looked at by every commit that lets runs go: when the first of all runs is due. */
   firstDue: { statement: () => InStatement; seen: (dueMs: number | undefined) => void }
 }
@@ -193,7 +209,7 @@ async function isKept(db: Db, { firstDue }: JournalWriterDeps, { runId, events }
 
 async function commit(
   db: Db,
-  { dayOf, records, extraStatements = () => [], firstDue }: JournalWriterDeps,
+  { dayOf, records, extraStatements = () => [], firstDue, torn = () => {} }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
@@ -319,7 +335,15 @@ async function commit(
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...extraStatements(units))
   if (moved.length > 0) statements.push(firstDue.statement())
-  const [fenced, ...others] = await db.write(statements)
+  // A file cannot go back under a process: its guard refuses one that was replaced.
+  if (db.kind === 'remote') {
+    const held = json(units, ({ runId, epoch, atMs, after }) => [runId, epoch, atMs, after.seq, after.hash])
+    statements.unshift({ sql: TORN, args: [held] })
+  }
+  const written = await db.write(statements)
+  const lost = db.kind === 'remote' ? rowsOf<{ id: string }>(written.shift()!) : []
+  if (lost.length > 0) torn(lost.map(({ id }) => id))
+  const [fenced, ...others] = written
   if (moved.length > 0) firstDue.seen(rowsOf<{ due_ms: number }>(others.at(-1)!)[0]?.due_ms)
   const results = units.map((): Committed => 'kept')
   for (const { place } of rowsOf<{ place: number }>(fenced!)) results[place] = 'fenced'

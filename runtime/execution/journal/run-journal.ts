@@ -89,6 +89,7 @@ export function runJournal(
   { runId, epoch, head: from }: { runId: string; epoch: number; head: ChainHead },
 ): RunJournal {
   let head = from
+  let after = from
   let next = nothing()
   let flight: Promise<void> | undefined
   let failure: unknown
@@ -116,6 +117,7 @@ export function runJournal(
       runId,
       epoch,
       seq: head.seq,
+      after,
       events,
       ...rest,
       atMs,
@@ -123,6 +125,7 @@ export function runJournal(
       ...(transition && { transition }),
     }
     ranFrom = ran
+    after = head
     const result = await writer.append(unit)
     if (result === 'fenced') throw new LeaseLostError(`run ${runId} has a newer owner`)
     kept(
