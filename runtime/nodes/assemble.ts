@@ -64,6 +64,7 @@ export interface NodesOptions {
   maxBodyBytes: number
   signRemoteRun: ApplyReportsDeps['signRemoteRun']
   enqueueStatusEvents: ApplyReportsDeps['enqueueEvent']
+  enqueueFarEvents: ApplyReportsDeps['enqueueFarEvents']
   watched: ApplyReportsDeps['watched']
   ended: ApplyReportsDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
@@ -184,6 +185,7 @@ export function assembleNodes(options: NodesOptions) {
     log,
     dropped: counts.dropped,
     freed: loads.ended,
+    enqueueFarEvents: options.enqueueFarEvents,
     setAside(runId, nodeId) {
       counts.setAside.add(1)
       log.error(

@@ -31,6 +31,48 @@ join runs as r on r.id = e.run_id
 join webhooks as w on w.tenant_id = r.tenant_id
 where ${wants("'anomaly.detected'")}`
 
+// n: run, event's place, event's id, time. Of a run on a node, of which what the control plane has is before the event.
+const FAR_ANOMALIES = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
+select w.id, n.value ->> 2, 'anomaly.detected', n.value ->> 3, json_object('runId', r.id, 'agentName', r.agent_name),
+  'pending', n.value ->> 3, n.value ->> 3
+from json_each(?) as n
+join remote_runs as f on f.run_id = n.value ->> 0 and f.event_seq < n.value ->> 1
+join runs as r on r.id = f.run_id
+join webhooks as w on w.tenant_id = r.tenant_id
+where ${wants("'anomaly.detected'")}`
+
+// n: run, step, time. A question has one end, and so one event, whose id is its own.
+const FAR_EXPIRED = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
+select w.id, a.id, 'approval.expired', n.value ->> 2,
+  json_object('approvalId', a.id, 'runId', a.run_id, 'agentName', a.agent_name, 'stepId', a.step_id),
+  'pending', n.value ->> 2, n.value ->> 2
+from json_each(?) as n
+join approvals as a on a.run_id = n.value ->> 0 and a.step_id = n.value ->> 1 and a.status = 'pending'
+  and a.expires_ms <= n.value ->> 2
+join webhooks as w on w.tenant_id = a.tenant_id
+where ${wants("'approval.expired'")}`
+
+/** The deliveries of what nodes report. Each stands before the statements that store the report. */
+export type FarEvents = ReturnType<typeof farEvents>
+
+export const farEvents = (newId: () => string) => ({
+  anomalies: (found: readonly { runId: string; seq: number; atMs: number }[]) =>
+    ofEach(
+      FAR_ANOMALIES,
+      found.map(({ runId, seq, atMs }) => [runId, seq, newId(), atMs]),
+    ),
+
+  /** Of steps that asked a human and are over: nothing where a decision had come. */
+  expired: (answered: readonly { runId: string; stepId: string; atMs: number }[]) =>
+    ofEach(
+      FAR_EXPIRED,
+      answered.map(({ runId, stepId, atMs }) => [runId, stepId, atMs]),
+    ),
+})
+
+const ofEach = (sql: string, rows: readonly unknown[][]): InStatement[] =>
+  rows.length === 0 ? [] : [{ sql, args: [JSON.stringify(rows)] }]
+
 /** The webhook deliveries of runs, committed with the very change that they report. */
 export function runEvents(newId: () => string): { extraStatements: ExtraStatements; approvalExpired: ApprovalExpired } {
   return {

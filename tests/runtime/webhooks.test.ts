@@ -1,7 +1,10 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -11,7 +14,7 @@ import { createLog } from '../../shared/log/log.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
-import type { Run } from '../../shared/wire/runtime/run.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import {
   type Delivery,
@@ -22,6 +25,7 @@ import {
   webhookBody,
 } from '../../shared/wire/runtime/webhook.ts'
 import { api } from './api.ts'
+import { nodeFixture, until } from './node-fixture.ts'
 
 interface Received {
   headers: IncomingMessage['headers']
@@ -178,6 +182,65 @@ describe('a webhook', () => {
     )
     expect(new Set(fixture.received.map(one => one.body.id)).size).toBe(types.length)
     await fixture.close()
+  })
+
+  it('is told the same of runs on a node, and of each thing once', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-webhooks-'))
+    const moved = manualClock(new Date(0))
+    const clock = { ...systemClock, now: () => new Date(Date.now() + moved.monotonic()) }
+    const fixture = await hookFixture({ clock, embeddedNode: false })
+    await fixture.create()
+    const node = await nodeFixture(fixture, folder, { clock, limits: { recoveryMs: 50 } })
+    const odd = await fixture.run('/call*4 wait {"seconds":0}', { tools: ['wait'], anomalies: { loopIterations: 2 } })
+    // What was observed is an event's payload, which stays on the node.
+    const anomaly = await fixture.told('anomaly.detected')
+    expect(webhookBody.parse(anomaly.body).data).toEqual({ runId: odd.id, agentName: 'worker' })
+    await fixture.told('run.succeeded')
+
+    const cancelled = await fixture.run('/call wait {"seconds":900}', { tools: ['wait'] })
+    await until(
+      async () => (await fixture.json<unknown[]>(200, 'GET', `/v1/runs/${cancelled.id}/steps`)).length > 1,
+      'it waits',
+    )
+    await fixture.json(200, 'POST', `/v1/runs/${cancelled.id}/cancel`, {})
+    await until(
+      async () => (await fixture.call('GET', `/v1/runs/${cancelled.id}/receipt`)).status === 200,
+      'its node has sealed it',
+    )
+
+    const asked = async (onExpire: string) => {
+      const approvals = { tools: ['wait'], expiresMinutes: 5, onExpire }
+      const { id } = await fixture.run('/call wait {"seconds":0}', { tools: ['wait'], approvals })
+      const [approval] = await until(async () => {
+        const found = await fixture.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`)
+        return found.length > 0 && found
+      }, 'it asks')
+      moved.advance(6 * 60_000)
+      await until(
+        async () => isTerminal((await fixture.json<Run>(200, 'GET', `/v1/runs/${id}?fields=summary`)).status),
+        'it ends',
+      )
+      const expired = () =>
+        fixture.received.find(({ body: { data } }) => data.approvalId === approval!.id && data.stepId)
+      const told = await until(async () => expired(), 'it is told')
+      expect(told.body).toMatchObject({ type: 'approval.expired', data: { runId: id, agentName: 'worker' } })
+      expect(await fixture.json<Approval>(200, 'GET', `/v1/approvals/${approval!.id}`)).toMatchObject({
+        status: 'expired',
+      })
+    }
+    await asked('fail')
+    await asked('reject')
+    const ended = ['run.succeeded', 'run.cancelled', 'run.failed', 'run.succeeded']
+    await until(
+      async () => fixture.received.filter(one => ended.includes(one.body.type)).length >= ended.length,
+      'all is told',
+    )
+    const types = fixture.received.map(one => one.body.type)
+    const questions = ['run.waiting', 'approval.expired', 'run.waiting', 'approval.expired']
+    expect(types.toSorted()).toEqual(['anomaly.detected', ...ended, ...questions].toSorted())
+    await node.close()
+    await fixture.close()
+    await rm(folder, { recursive: true, force: true })
   })
 
   it('is told of a window that got no run', async () => {

@@ -11,6 +11,7 @@ import { backends } from '../../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
+import type { FarEvents } from '../../webhooks/run-events.ts'
 import type { NodeRow } from '../registry/node.ts'
 import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
 import type { RemoteRun } from './remote-run.ts'
@@ -32,6 +33,8 @@ export interface ApplyReportsDeps {
   verifySignature: CurveKeys['verifySignature']
   /** The webhook deliveries of runs that moved; last in the commit. */
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
+  /** Those of what its events say. */
+  enqueueFarEvents: FarEvents
   /** A node has so many runs less to do. */
   freed: (nodeId: string, runs: number) => void
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
@@ -155,14 +158,20 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
   const nowMs = deps.now().getTime()
   const { runs, as, accepted, events, parked, closings } = batch
   const closed = new Set(closings.map(({ run }) => run.id))
+  // One that had ended before was told of then.
+  const ended = new Set(closings.flatMap(({ run, end }) => (end ? [run.id] : [])))
   const open = (id: string) => !closed.has(id) && runs.get(id)?.state !== 'ending'
   const told = [...runs.values()].flatMap(({ id, epoch, status }) => {
-    const now = batch.sealing.some(one => one.run.id === id) ? status : batch.moved.get(id)?.status
+    const now = ended.has(id) ? status : batch.moved.get(id)?.status
     return now === undefined || now === 'running' ? [] : [{ runId: id, epoch, status: now, atMs: nowMs }]
   })
+  const answered = events.filter(isAnswered).map(({ runId, stepId, at }) => ({ runId, stepId, atMs: Date.parse(at) }))
   const taken = accepted.filter(id => !closed.has(id))
   return [
     ...(as.length === 0 ? [] : [store.asOpen(as)]),
+    ...deps.enqueueFarEvents.anomalies(
+      events.flatMap(({ kind, runId, seq }) => (kind === 'anomaly_detected' ? [{ runId, seq, atMs: nowMs }] : [])),
+    ),
     ...store.told(events, runs, deps.dayOf(nowMs)),
     ...store.moved(
       [...batch.tips].filter(({ id }) => !closed.has(id)),
@@ -171,10 +180,16 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
     ...[...parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
     ...(taken.length === 0 ? [] : [store.accepted(taken)]),
     ...batch.statements,
+    ...deps.enqueueFarEvents.expired(answered),
+    ...store.expired(answered),
     ...closeRemoteRuns(closings),
     ...deps.enqueueEvent(told),
   ]
 }
+
+/** A step that asked a human is over; where no decision had come, its time was. */
+const isAnswered = ({ kind, stepId }: RemoteEvent) =>
+  (kind === 'step_completed' || kind === 'step_failed') && stepId.startsWith('approval-')
 
 async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame): Promise<void> {
   const { body } = frame

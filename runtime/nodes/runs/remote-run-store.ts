@@ -213,6 +213,18 @@ const remoteRunStatements = {
           args: [reason, atMs, id],
         },
 
+  /** Questions whose steps are over, and whose time was when they ended. */
+  expired: (answered: readonly { runId: string; stepId: string; atMs: number }[]): InStatement[] =>
+    answered.length === 0
+      ? []
+      : [
+          {
+            sql: `update approvals set status = 'expired', decided_ms = n.value ->> 'atMs' from json_each(?) as n
+              where run_id = n.value ->> 'runId' and step_id = n.value ->> 'stepId' and status = 'pending' and expires_ms <= n.value ->> 'atMs'`,
+            args: [JSON.stringify(answered)],
+          },
+        ],
+
   ask: (run: RemoteRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
     sql: `insert into approvals
         (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
