@@ -5,7 +5,7 @@ import { outError } from '../../shared/dialects/translate/error.ts'
 import { errorOfBody } from '../../shared/dialects/upstream-error.ts'
 import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
-import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import { ROUTER_HEADER_PREFIX } from '../../shared/wire/router/headers.ts'
 import { headerValue, UNBUFFERED } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { RenderedAnswer } from './render-answer.ts'
@@ -51,8 +51,8 @@ export interface CommitResponseOptions {
   keepAlive: { afterMs: number; everyMs: number } | undefined
   /** Headers of an answer whose head had to go out before the decision. */
   earlyHeaders: HeaderList
-  /** A comment says what the answer cost, where the head went out before that was known. */
-  costComment?: boolean
+  /** Comments say our headers that were not known when the head went out. */
+  lateHeaders?: boolean
   /** Told when that head goes out: from then on the status is 200, whatever the decision. */
   committed: () => void
   /** The client went away. */
@@ -117,19 +117,21 @@ function early(outcome: Promise<Outcome | Flowing>, options: CommitResponseOptio
     UNBUFFERED,
   ]
   const kept = dialects[options.dialect].keepAlive
-  return { status: 200, headers: [...head, ...options.earlyHeaders], ...framesOf(outcome, options, kept) }
+  const headers = [...head, ...options.earlyHeaders]
+  return { status: 200, headers, ...framesOf(outcome, headers, options, kept) }
 }
 
 /** The head of an answer that has started. */
 function flowing(first: Flowing, options: CommitResponseOptions): Answer {
   const { status, headers } = first
-  return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), options) }
+  return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), headers, options) }
 }
 
 /** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
 function framesOf(
   outcome: Promise<Outcome | Flowing>,
-  { dialect, traceId, keepAlive, costComment, gone }: CommitResponseOptions,
+  sent: HeaderList,
+  { dialect, traceId, keepAlive, lateHeaders, gone }: CommitResponseOptions,
   opening?: Uint8Array,
 ): Pick<FlowingAnswer, 'frames' | 'gone'> {
   const own = dialects[dialect]
@@ -147,8 +149,7 @@ function framesOf(
         const first = await outcome
         if (first.kind === 'flowing') first.flow.attach(send)
         const end = first.kind === 'flowing' ? await first.end : first
-        const cost = costComment && headerValue(end.headers, responseHeaders.costUsd)
-        if (cost) send(utf8(`: ${responseHeaders.costUsd} ${cost}\n\n`))
+        if (lateHeaders) for (const comment of lateComments(end.headers, sent)) send(comment)
         if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
         else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
         else send(refusalEvent(end.served, dialect, traceId))
@@ -162,6 +163,14 @@ function framesOf(
       gone()
     },
   }
+}
+
+/** Our own headers that the head did not have. */
+function lateComments(headers: HeaderList, sent: HeaderList): Uint8Array[] {
+  const late = headers.filter(
+    ([name]) => name.startsWith(ROUTER_HEADER_PREFIX) && headerValue(sent, name) === undefined,
+  )
+  return late.map(([name, value]) => utf8(`: ${name} ${value}\n\n`))
 }
 
 /** A refusal for a stream whose head is out: what stood in its body, or for its status. */

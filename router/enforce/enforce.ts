@@ -252,7 +252,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     traceId,
     keepAlive: route.keepalive === 'off' ? undefined : { afterMs, everyMs },
     earlyHeaders: own,
-    costComment: headerValue(inbound.headers, requestHeaders.costComment) === 'true',
+    lateHeaders: headerValue(inbound.headers, requestHeaders.lateHeaders) === 'true',
     committed: () => {
       committed = true
     },

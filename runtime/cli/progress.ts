@@ -26,6 +26,7 @@ export function progress({ green, red, yellow, dim }: Style = style(false)) {
           const took = `  ${seconds(Math.max(meta.durationMs ?? 0, passed))}`
           return [
             `${green('ok')}    ${name(stepId)}${dim(`${took}  ${dollars(spent)}${unpricedText(unpriced)}`)}`,
+            ...(meta.gatesFailed ? [yellow(`      gates failed: ${firstLine(meta.gatesFailed.join(', '))}`)] : []),
             ...(meta.egress ?? []).map(one => dim(`      ${reachedText(one)}`)),
           ]
         }

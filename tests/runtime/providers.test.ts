@@ -344,6 +344,37 @@ gates = ["non-empty"]
     expect(run.costUsd).toBe(0.0013)
   })
 
+  it('says which gates of the router an answer did not pass, also where its head went out early', async () => {
+    const { remote } = await fixture()
+    const router = createRouter({
+      config: `
+price = [{ model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 }]
+provider = [{ id = "small", dialect = "chat", base_url = "${remote.origin}/v1", auth = "none" }]
+[stream]
+keepalive_after_ms = 1000
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["small/tiny"]
+gates = ["json-valid", "non-empty"]
+`,
+    })
+    open.push(router)
+    const { ran, json } = await fixture({ routerFetch: router.fetch })
+    const bad = answer(200, JSON.stringify(chatAnswer('no JSON')))
+    for (const lateMs of [0, 1500]) {
+      remote.queue((...call) => void setTimeout(() => bad(...call), lateMs))
+      const { run } = await ran('auto')
+      expect(run).toMatchObject({ status: 'succeeded', costUsd: 0.0013 })
+      const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+      expect(events.at(-1)?.meta.gatesFailed).toEqual(['json-valid'])
+    }
+    remote.queue(answer(200, JSON.stringify(chatAnswer('{}'))))
+    const { run } = await ran('auto')
+    const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    expect(events.at(-1)?.meta).not.toHaveProperty('gatesFailed')
+  })
+
   it('is charged with all that the router paid for a call: rungs that failed, an error, an answer whose head went out early', async () => {
     const upstream = await fixture()
     const { remote } = upstream

@@ -120,7 +120,7 @@ export function recorded(answer: ModelAnswer): StepResult {
     routerTraceId,
     extraStatements,
   } = answer
-  const { blocks, cappedByBudget, parts, thinking } = answer
+  const { blocks, cappedByBudget, gatesFailed, parts, thinking } = answer
   // Members in the order of the canonical text, which spares its maker the sorting.
   return {
     output: {
@@ -137,6 +137,7 @@ export function recorded(answer: ModelAnswer): StepResult {
     ...(extraStatements && { extra: extraStatements }),
     meta: {
       ...cacheMeta(parts),
+      ...(gatesFailed && { gatesFailed }),
       model,
       provider,
       ...(responseId !== undefined && { responseId }),

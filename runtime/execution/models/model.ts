@@ -99,6 +99,8 @@ export interface ModelAnswer {
   responseId?: string
   /** The router's receipt of this call. */
   routerTraceId?: string
+  /** Gates of the router that the answer did not pass: it was served because none passed them. */
+  gatesFailed?: string[]
   /** Statements that belong to the commit of this answer; each holds its own condition on the run's epoch. */
   extraStatements?: readonly InStatement[]
 }

@@ -50,6 +50,8 @@ interface Opened {
 const MAX_ERROR_BYTES = 64 * 1024
 /** A tenant may have any number of addresses. */
 const MOST_UNCOUNTED = 1000
+/** A route has a few; a router that is not ours may say anything. */
+const MOST_GATES = 20
 /** Models call a handful of tools at once. */
 const MOST_CALLS = 1000
 
@@ -107,6 +109,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
       ...(priced === undefined && { unpriced: true }),
       ...(candidate.id && { responseId: candidate.id }),
       ...(routed.traceId && { routerTraceId: routed.traceId }),
+      ...(routed.gatesFailed && { gatesFailed: routed.gatesFailed }),
     }
   }
 }
@@ -185,10 +188,10 @@ async function refusesToCount(status: number, said: Uint8Array): Promise<boolean
   return refusedSetting(status, said)?.setting === 'stream_options'
 }
 
-/** For the router beside this service: how it says a cost that it knows late, what is one session, and the step that its trace leads back to. */
+/** For the router beside this service: how it says what it knows late, what is one session, and the step that its trace leads back to. */
 function toRouter({ key, session }: ModelCall, traceparent: AskDeps['traceparent']): Record<string, string> {
   return {
-    [requestHeaders.costComment]: 'true',
+    [requestHeaders.lateHeaders]: 'true',
     ...(session !== undefined && { [requestHeaders.session]: session }),
     ...stepOf(key, traceparent),
   }
@@ -308,21 +311,25 @@ function tokensSent(body: string, images: ReadonlySet<ResultImage>): number {
 interface RouterSays {
   costNano?: number
   traceId?: string
+  /** Gates that the answer did not pass. */
+  gatesFailed?: string[]
 }
 
 function routerSays(said: (name: string) => string | null): RouterSays {
   const cost = said(responseHeaders.costUsd)
   const traceId = said(responseHeaders.traceId)
+  const failed = /^failed: (.+)$/.exec(said(responseHeaders.gates) ?? '')?.[1]
   return {
     // A million dollars and more is no cost of a call: the tokens are priced then.
     ...(cost !== null && /^\d{1,6}(\.\d+)?$/.test(cost) && { costNano: fromUsd(Number(cost)) }),
     ...(traceId !== null && { traceId }),
+    ...(failed !== undefined && { gatesFailed: failed.split(', ', MOST_GATES) }),
   }
 }
 
 /** A value that a comment of a stream names: `: x-router-cost-usd 0.0042`. */
 function commentOf(text: string, name: string): string | null {
-  const [, said, value] = /^: (\S+) (\S+)\s*$/.exec(text) ?? []
+  const [, said, value] = /^: (\S+) (\S.*?)\s*$/.exec(text) ?? []
   return said === name && value !== undefined ? value : null
 }
 

@@ -27,10 +27,10 @@ export const requestHeaderWords: Readonly<Record<keyof typeof requestHeaders, He
     from: CALLER,
     about: 'What this request may cost at most, in USD, such as `0.05`. Caps of the config hold as well.',
   },
-  costComment: {
+  lateHeaders: {
     from: CALLER,
     about:
-      '`true`: where the head of a stream goes out before the cost is known, a comment of the stream says it: `: x-router-cost-usd 0.0042`.',
+      '`true`: where the head of a stream goes out before these headers are known, comments of the stream say them, such as `: x-router-cost-usd 0.0042`.',
   },
 }
 

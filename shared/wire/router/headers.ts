@@ -12,7 +12,7 @@ export const requestHeaders = {
   task: 'x-router-task',
   language: 'x-router-language',
   maxCostUsd: 'x-router-max-cost-usd',
-  costComment: 'x-router-cost-comment',
+  lateHeaders: 'x-router-late-headers',
 } as const
 
 export const responseHeaders = {

@@ -98,6 +98,8 @@ export const eventMeta = named(
     estimated: z.boolean().optional(),
     /** Where the programs of its sandbox have been, for up to a hundred places; the others are one row named `(more)`. */
     egress: z.array(reachedPlace).optional(),
+    /** Gates of the router that the answer did not pass: it was served because none passed them. */
+    gatesFailed: z.array(z.string()).optional(),
     /** Of `tokensIn`: read from the provider's cache, and written to it. */
     cacheReadTokens: count.optional(),
     cacheWriteTokens: count.optional(),

@@ -20,6 +20,8 @@ export interface TimelineStep {
   costUsd: number
   model?: string
   error?: string
+  /** Gates of the router that its answer did not pass. */
+  gatesFailed?: readonly string[]
   copied: boolean
   replayed: boolean
   inputHash?: string
@@ -62,6 +64,7 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
         delete known.error
         known.output = payload.output
         if (meta.model !== undefined) known.model = meta.model
+        if (meta.gatesFailed !== undefined) known.gatesFailed = meta.gatesFailed
         break
       case 'step_failed':
         begunAnew(known)
@@ -210,10 +213,11 @@ export function tookMs({ pieces, status }: TimelineStep): number | undefined {
 }
 
 /** What is to be known of a step besides its bar, in words. */
-export function marksOf({ status, attempt, replayed, copied }: TimelineStep): string[] {
+export function marksOf({ status, attempt, gatesFailed = [], replayed, copied }: TimelineStep): string[] {
   return [
     ...(status === 'completed' ? [] : [status]),
     ...(attempt > 1 ? [`attempt ${attempt}`] : []),
+    ...(gatesFailed.length > 0 ? [`gates failed: ${gatesFailed.join(', ')}`] : []),
     ...(replayed ? ['replayed'] : []),
     ...(copied ? ['copied'] : []),
   ]
