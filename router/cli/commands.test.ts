@@ -237,6 +237,23 @@ gates = ["tests"]`,
     expect(await stat(join(folder, 'none.db')).catch(() => 'absent')).toBe('absent')
   })
 
+  it('doctor says that the program of a gate has no folder to run in', async () => {
+    const config = join(folder, 'gate.toml')
+    await writeFile(
+      config,
+      `gate = [{ id = "tests", kind = "subprocess", cmd = ["/bin/true"] }]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["openai/gpt-4.1-mini"]
+gates = ["tests"]`,
+    )
+    const vars = { TMPDIR: '/nonexistent' }
+    const { out } = await router(['doctor', '--json', '--config', config, '--db', 'none.db'], vars)
+    const { checks } = JSON.parse(out) as { checks: { name: string; ok: boolean; detail: string }[] }
+    expect(checks.find(({ name }) => name === 'gate tests')).toMatchObject({ ok: false })
+  })
+
   it('explains itself in a pipe without colours, and answers what does not read with 2', async () => {
     const { out } = await router(['serve', '--help'])
     expect(out).toContain('--bind <bind>')

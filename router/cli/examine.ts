@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
@@ -122,7 +123,7 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
     ...(await Promise.all(
       Object.values(config.gates).flatMap(gate =>
         gate.kind === 'subprocess'
-          ? [outcome(`gate ${gate.id}`, () => findProgram(gate.cmd[0] ?? '', vars.PATH ?? ''))]
+          ? [outcome(`gate ${gate.id}`, () => findGateProgram(gate.cmd[0] ?? '', vars.PATH ?? ''))]
           : [],
       ),
     )),
@@ -138,6 +139,15 @@ function ofRoutes(config: RoutingConfig): Check {
 function usedProviders(config: RoutingConfig) {
   const used = new Set(config.routes.flatMap(route => route.ladder.map(({ provider }) => provider)))
   return Object.values(config.providers).filter(({ id }) => used.has(id))
+}
+
+/** A gate's program, and whether there is room for the private folder that each of its runs gets. */
+async function findGateProgram(program: string, path: string): Promise<string> {
+  const found = await findProgram(program, path)
+  await access(tmpdir(), constants.W_OK).catch(() => {
+    throw new Error(`${tmpdir()} cannot be written, so it would abstain: set TMPDIR to a folder that can be`)
+  })
+  return found
 }
 
 async function findProgram(program: string, path: string): Promise<string> {

@@ -60,7 +60,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   if (!among) await sayAnchorFault(env, log)
   const transport = await networkTransport({ connectMs: 10_000 }, network)
   const regexRunner = regexWorkers()
-  const runProcess = processRunner({ vars })
+  const runProcess = processRunner({ vars, log: log.target('router.gates') })
   const calls = nodeCalls(among?.count)
   const options: Omit<RouterOptions, 'db' | 'receiptStorage'> = {
     ...(config !== undefined && { config }),

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { createLog } from '../../shared/log/log.ts'
 import type { ProcessJob, ProcessOutcome } from '../gates/gate-host.ts'
 import { processRunner } from './run-process.ts'
 
@@ -144,6 +145,22 @@ describe('running a program', () => {
     expect([outcome, left]).toEqual([{ kind: 'aborted' }, []])
     expect(ms).toBeGreaterThan(450)
     expect(ms).toBeLessThan(5000)
+  })
+
+  it('says once where no folder can be made for a program, and the program did not start', async () => {
+    const lines: string[] = []
+    const log = createLog({ filter: { all: 'info', byTarget: new Map() }, write: line => lines.push(line) })
+    const runner = processRunner({ vars, log })
+    const { TMPDIR } = process.env
+    process.env.TMPDIR = '/nonexistent'
+    try {
+      for (const one of [job('true'), job('true')]) expect(await runner(one, never)).toEqual({ kind: 'spawn_failed' })
+    } finally {
+      if (TMPDIR === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = TMPDIR
+    }
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain('/nonexistent')
   })
 
   it('starts nothing when it is aborted before', async () => {

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Log } from '../../shared/log/log.ts'
 import type { ProcessJob, ProcessOutcome, ProcessRunner } from '../gates/gate-host.ts'
 
 export interface RunProcessOptions {
@@ -10,6 +11,8 @@ export interface RunProcessOptions {
   vars: Readonly<Record<string, string | undefined>>
   /** Between SIGTERM and SIGKILL. */
   graceMs?: number
+  /** Hears once that no program can be run. */
+  log?: Log
 }
 
 const GRACE_MS = 500
@@ -27,13 +30,25 @@ export interface NodeProcessRunner extends ProcessRunner {
  * HOME. Nothing of the group outlives the run, also not what a program leaves in the background when it exits. Process
  * groups are a POSIX thing; on other systems only the program itself is ended.
  */
-export function processRunner({ vars, graceMs = GRACE_MS }: RunProcessOptions): NodeProcessRunner {
+export function processRunner({ vars, graceMs = GRACE_MS, log }: RunProcessOptions): NodeProcessRunner {
   const closing = new AbortController()
   const running = new Set<Promise<ProcessOutcome>>()
+  let warned = false
+
+  async function makeHome(): Promise<string | undefined> {
+    try {
+      return await mkdtemp(join(tmpdir(), 'waybill-gate-'))
+    } catch (error) {
+      if (!warned) log?.warn('gates of the kind subprocess abstain: TMPDIR is no folder that can be written', { error })
+      warned = true
+      return undefined
+    }
+  }
 
   async function runOnce(job: ProcessJob, signal: AbortSignal): Promise<ProcessOutcome> {
     if (signal.aborted) return { kind: 'aborted' }
-    const home = await mkdtemp(join(tmpdir(), 'waybill-gate-'))
+    const home = await makeHome()
+    if (home === undefined) return { kind: 'spawn_failed' }
     try {
       return signal.aborted ? { kind: 'aborted' } : await runIn(home, job, signal, vars, graceMs)
     } finally {

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readEnv } from '../../../shared/env/read-env.ts'
+import { EnvError, readEnv } from '../../../shared/env/read-env.ts'
 import { endProcess, forkProcess, programOf } from '../../../shared/host/processes/child-process.ts'
 import { type Gathering, gathering } from '../../../shared/host/processes/gathering.ts'
 import type { FromProcess, ToProcess } from '../../../shared/host/processes/messages.ts'
@@ -27,7 +27,11 @@ export async function serveProcesses(given: Vars, count: number): Promise<Proces
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) }).target(
     'router.processes',
   )
-  const folder = await mkdtemp(join(tmpdir(), 'waybill-router-'))
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-router-')).catch((error: NodeJS.ErrnoException) => {
+    throw new EnvError(
+      `TMPDIR: several processes need a folder that can be written, and ${tmpdir()} is none (${error.code})`,
+    )
+  })
   const path = join(folder, 'writer.sock')
   const vars = { ...given, ROUTER_PROCESSES: String(count) }
   const gather = gathering(routerPages)
