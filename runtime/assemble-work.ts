@@ -43,6 +43,7 @@ export function assembleRemote(
     signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
     enqueueStatusEvents: moved => runEvents.extraStatements(moved.map(movedUnit)),
     enqueueFarEvents: farEvents(core.newId),
+    spent: budgets.spending.far,
     watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
     ended(status, costNano) {
       ended.add(1, { status })

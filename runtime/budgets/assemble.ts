@@ -32,26 +32,28 @@ export function assembleBudgets({ db, metrics, newId, log, ...rest }: BudgetsOpt
   const store = budgetStore(db)
   const dimensions = budgetDimension.options.map(dimension => ({ dimension }))
   const notices = budgetNotices({ write: store.write, newId, now: rest.now })
+  const made = ledger({
+    store,
+    ...rest,
+    notices,
+    refused: metrics.counter(
+      'waybill_budget_refusals_total',
+      'Runs and calls that a hard limit refused, by dimension.',
+      dimensions,
+    ),
+    softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.', dimensions),
+  })
   return {
     store,
     useTool: toolLimits({ store, dayOf: rest.dayOf, now: rest.now }),
     spending: spending({
       store,
       notices,
+      noted: made.noteFar,
       dayOf: rest.dayOf,
       now: rest.now,
       failed: error => log.warn('a budget could not be looked at', { error }),
     }),
-    ledger: ledger({
-      store,
-      ...rest,
-      notices,
-      refused: metrics.counter(
-        'waybill_budget_refusals_total',
-        'Runs and calls that a hard limit refused, by dimension.',
-        dimensions,
-      ),
-      softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.', dimensions),
-    }),
+    ledger: made,
   }
 }

@@ -111,6 +111,10 @@ export function ledger(deps: LedgerDeps) {
       await deps.store.uncertainBy({ runId, day: deps.dayOf(deps.now().getTime()) }, model, used)
     },
 
+    /** A run on a node has used what is stored of it by now. */
+    noteFar: (run: Holder & { agentId: string }, day: string) =>
+      noticeSpent(deps, run, { runId: run.id, agentId: run.agentId, day, stepId: '', attempt: 0 }, NOTHING_SPENT),
+
     admit,
 
     offer: (candidate: RunCandidate, runId: string) => offer(deps, candidate, runId),

@@ -1,4 +1,5 @@
 import type { RunObserver } from '../execution/engine-deps.ts'
+import type { Claimed } from '../execution/lease-store.ts'
 import type { DayOf } from './day.ts'
 import type { BudgetNotices } from './notices.ts'
 import type { BudgetStore } from './store.ts'
@@ -6,10 +7,15 @@ import type { BudgetStore } from './store.ts'
 export interface SpendingDeps {
   store: Pick<BudgetStore, 'get' | 'today'>
   notices: Pick<BudgetNotices, 'nearing'>
+  /** A run elsewhere has used something under a soft budget. */
+  noted: (run: RunOfNode, day: string) => Promise<void>
   dayOf: DayOf
   now: () => Date
   failed: (error: unknown) => void
 }
+
+/** A run on a node. */
+export type RunOfNode = Pick<Claimed, 'id' | 'agentId' | 'agentName' | 'depth'>
 
 /** What an agent spends within this time is looked at once. */
 const GATHER_MS = 100
@@ -18,18 +24,32 @@ const GATHER_MS = 100
 export function spending({
   store,
   notices,
+  noted,
   dayOf,
   now,
   failed,
-}: SpendingDeps): RunObserver & { close(): Promise<void> } {
+}: SpendingDeps): RunObserver & { far(run: RunOfNode): void; close(): Promise<void> } {
+  const far = new Map<string, Map<string, RunOfNode>>()
   const waiting = new Map<string, ReturnType<typeof setTimeout>>()
   const looking = new Set<Promise<void>>()
 
   async function look(agentId: string): Promise<void> {
+    const runs = far.get(agentId)
+    far.delete(agentId)
     const budget = await store.get(agentId)
     if (!budget) return
     const day = dayOf(now().getTime())
     await notices.nearing(budget, await store.today(agentId, day), day)
+    if (runs === undefined || budget.hardFail) return
+    for (const run of runs.values()) await noted(run, day)
+  }
+
+  function later(agentId: string): void {
+    if (waiting.has(agentId)) return
+    waiting.set(
+      agentId,
+      setTimeout(() => begin(agentId), GATHER_MS),
+    )
   }
 
   function begin(agentId: string): void {
@@ -44,13 +64,16 @@ export function spending({
   return {
     kept({ agentId }, entries) {
       if (waiting.has(agentId)) return
-      const spent = entries.some(({ meta }) => (meta.tokensIn ?? 0) + (meta.tokensOut ?? 0) > 0)
-      if (spent)
-        waiting.set(
-          agentId,
-          setTimeout(() => begin(agentId), GATHER_MS),
-        )
+      if (entries.some(({ meta }) => (meta.tokensIn ?? 0) + (meta.tokensOut ?? 0) > 0)) later(agentId)
     },
+
+    /** What a run on a node has used is stored. */
+    far(run) {
+      const runs = far.get(run.agentId) ?? new Map<string, RunOfNode>()
+      far.set(run.agentId, runs.set(run.id, run))
+      later(run.agentId)
+    },
+
     ended: () => undefined,
     async close() {
       for (const agentId of [...waiting.keys()]) begin(agentId)

@@ -65,6 +65,7 @@ export interface NodesOptions {
   signRemoteRun: ApplyReportsDeps['signRemoteRun']
   enqueueStatusEvents: ApplyReportsDeps['enqueueEvent']
   enqueueFarEvents: ApplyReportsDeps['enqueueFarEvents']
+  spent: ApplyReportsDeps['spent']
   watched: ApplyReportsDeps['watched']
   ended: ApplyReportsDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
@@ -186,6 +187,7 @@ export function assembleNodes(options: NodesOptions) {
     dropped: counts.dropped,
     freed: loads.ended,
     enqueueFarEvents: options.enqueueFarEvents,
+    spent: options.spent,
     setAside(runId, nodeId) {
       counts.setAside.add(1)
       log.error(

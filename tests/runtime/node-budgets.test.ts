@@ -222,3 +222,23 @@ it('calls of a model without a price, of runs on a node, are said beside their c
   const usage = await control.json<UsageItem[]>(200, 'GET', '/v1/usage?groupBy=model')
   expect(usage).toMatchObject([{ model: 'test/unpriced', costUsd: 0, tokensOut: 20, unpricedCalls: 4 }])
 })
+
+it('a soft limit that a run on a node passes marks the run, and is told of, as is the share of one of a day', async () => {
+  await node('one', spender([]))
+  await control.json(201, 'POST', '/v1/webhooks', { url: 'https://203.0.113.1/', events: [] })
+  const manifest = { tools: ['wait'], limits: { maxOutputTokens: 200, maxTurns: 3 } }
+  await control.json(201, 'POST', '/v1/agents', { name: 'spender', manifest })
+  const budget = { maxCostUsdPerRun: 0.0002, maxCostUsdPerDay: 0.0004, hardFail: false, notifyAtPct: 50 }
+  await control.json(200, 'PUT', '/v1/agents/spender/budget', budget)
+  const { id, budgetExceeded } = await start()
+  expect(budgetExceeded).toBe(false)
+  await ended(id)
+  await until(async () => (await ended(id)).budgetExceeded, 'it is marked')
+  const told = await until(async () => {
+    const { rows } = await control.db.execute("select type, data from webhook_deliveries where type like 'budget.%'")
+    return rows.length > 1 && rows.map(({ type, data }) => ({ type, ...(JSON.parse(String(data)) as object) }))
+  }, 'both are told of')
+  expect(told).toHaveLength(2)
+  expect(told).toContainEqual(expect.objectContaining({ type: 'budget.exceeded', runId: id, dimension: 'costPerRun' }))
+  expect(told).toContainEqual(expect.objectContaining({ type: 'budget.threshold', dimension: 'costPerDay' }))
+})

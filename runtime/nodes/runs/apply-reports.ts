@@ -35,6 +35,8 @@ export interface ApplyReportsDeps {
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
   /** Those of what its events say. */
   enqueueFarEvents: FarEvents
+  /** What a run has used is stored. */
+  spent: (run: RemoteRun) => void
   /** A node has so many runs less to do. */
   freed: (nodeId: string, runs: number) => void
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
@@ -139,6 +141,10 @@ async function applyBatch(
   for (const { status, costNano } of batch.ends) deps.ended(status, costNano)
   deps.freed(node.id, batch.ends.length + batch.requeued.length)
   for (const { parent, ask } of batch.children) await deps.child(parent, ask)
+  const spenders = new Set(
+    batch.events.flatMap(({ runId, tokensIn, tokensOut }) => (tokensIn + tokensOut > 0 ? [runId] : [])),
+  )
+  for (const run of batch.runs.values()) if (spenders.has(run.id)) deps.spent(run)
   for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
   for (const { run } of batch.sealing) {
     deps.watched(run.id, run.eventSeq, true)
