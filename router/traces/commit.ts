@@ -27,16 +27,20 @@ export interface CommitOptions {
   lease: ReturnType<typeof writerLease>
   sha256: Sha256
   clock: Pick<Clock, 'now'>
+  /** A chain ends before the last record that the store had confirmed: it was restored, or its server lost its last commits. */
+  setBack?: ((tenant: string, from: number, to: number) => void) | undefined
 }
 
 /**
  * The end of every chain, in memory, and the one way to add to it. What is held here is thrown away after anything unclear (a failed
  * statement, a lost lease) and read again; records are then looked up before they are sealed, so none is written twice.
  */
-export function chainCommitter({ db, lease, sha256, clock }: CommitOptions) {
+export function chainCommitter({ db, lease, sha256, clock, setBack = () => {} }: CommitOptions) {
   let chains: Map<string, ChainState> | undefined
   let epoch: number | undefined
   let unsure = true
+  /** The last record of each chain that the store had confirmed. */
+  const confirmed = new Map<string, number>()
 
   async function open(): Promise<LeaseTerm | undefined> {
     const term = await lease.hold()
@@ -47,6 +51,11 @@ export function chainCommitter({ db, lease, sha256, clock }: CommitOptions) {
     if (chains === undefined || epoch !== term.epoch) {
       unsure = true
       chains = await loadChains(db)
+      for (const [tenant, seq] of confirmed) {
+        const now = chains.get(tenant)?.head?.seq ?? -1
+        if (now < seq) setBack(tenant, seq, now)
+      }
+      confirmed.clear()
       epoch = term.epoch
     }
     return term
@@ -61,10 +70,15 @@ export function chainCommitter({ db, lease, sha256, clock }: CommitOptions) {
     const term = await open()
     if (term === undefined) return undefined
     const known = lookUp || unsure ? await storedIds(db, records) : new Set<string>()
-    const { rows, run, heads, repeated, refused } = sealAll(records, known, tenant => chains?.get(tenant)?.head, sha256)
+    const { rows, run, heads, behind, repeated, refused } = sealAll(
+      records,
+      known,
+      tenant => chains?.get(tenant)?.head,
+      sha256,
+    )
     const late = lateDays(records, clock.now())
     if (rows.length > 0) {
-      const statement = insertBatch(rows, run.bytes(), term)
+      const statement = insertBatch(rows, run.bytes(), term, behind)
       const insert = async () => {
         if (late.length === 0) return db.execute(statement)
         const [inserted] = await db.write([statement, ...late.map(day => dropDay(day, term))])
@@ -77,7 +91,10 @@ export function chainCommitter({ db, lease, sha256, clock }: CommitOptions) {
         return undefined
       }
     }
-    for (const [tenant, head] of heads) chainOf(tenant).head = head
+    for (const [tenant, head] of heads) {
+      chainOf(tenant).head = head
+      if (head !== undefined) confirmed.set(tenant, head.seq)
+    }
     unsure = false
     return { written: rows.length, repeated, refused, tenants: new Set(heads.keys()), late }
   }
@@ -126,6 +143,8 @@ function sealAll(
   const seen = new Set<string>(known)
   const rows: SealedRow[] = []
   const run = sealedRun(sha256)
+  /** Of each tenant that has records, the last one. */
+  const behind: Behind[] = []
   const refused: Committed['refused'] = []
   let repeated = 0
   for (const record of records) {
@@ -138,6 +157,7 @@ function sealAll(
       const previous = heads.has(tenant_id) ? heads.get(tenant_id) : headOf(tenant_id)
       const cells = rowOf(record, previous === undefined ? 0 : previous.seq + 1)
       const { seq, hash, at, bytes } = run.add(traceText(record), previous)
+      if (!heads.has(tenant_id) && previous !== undefined) behind.push([tenant_id, previous.seq])
       rows.push({ cells, at, bytes })
       heads.set(tenant_id, { seq, hash })
       seen.add(record.trace_id)
@@ -145,7 +165,7 @@ function sealAll(
       refused.push({ record, error })
     }
   }
-  return { rows, run, heads, repeated, refused }
+  return { rows, run, heads, behind, repeated, refused }
 }
 
 async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set<string>> {
@@ -157,6 +177,9 @@ async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set
   return new Set(rowsOf<Pick<RowOf<typeof traces>, 'trace_id'>>(answer).map(row => row.trace_id))
 }
 
+/** A tenant, and the place of the last record of its chain. */
+type Behind = [tenant: string, seq: number]
+
 interface SealedRow {
   cells: Cell[]
   /** Where its bytes are in the run. */
@@ -166,25 +189,29 @@ interface SealedRow {
 
 // Like insertRows, one statement for any number of rows; but the bodies travel beside the JSON, as one run of bytes: JSON inside JSON has
 // every quote escaped, parsed and unescaped again, which took twice the time of the whole insert (measured at 256 rows of 1.2 kB).
-// json_each hands each row over as text, jsonb() makes it cheap to take apart. The lease is asked in the statement that writes.
+// json_each hands each row over as text, jsonb() makes it cheap to take apart. The lease and the ends of the chains are asked in the statement that
+// writes: a server that went back in time would get a hole. A chain without records was pruned.
 const sql = [
   'with rows as materialized (select jsonb(value) as cells from json_each(?1))',
   `insert into traces (${rowColumns.join(', ')}, body)`,
   `select ${rowColumns.map((_, index) => `cells ->> ${index}`).join(', ')},`,
   `cast(substr(?2, cells ->> ${rowColumns.length}, cells ->> ${rowColumns.length + 1}) as text) from rows`,
   "where exists (select 1 from writer_lease where name = 'traces' and holder = ?3 and epoch = ?4)",
+  'and not exists (select 1 from json_each(?5) as behind',
+  'where (select max(seq) from traces where tenant_id = behind.value ->> 0) <> behind.value ->> 1)',
 ].join(' ')
 
 /**
- * Inserts all of the rows, or none: none where another process took the lease, and none with an error where a row is already there.
+ * Inserts all of the rows, or none: none where another process took the lease or a chain does not end where it did, and none with an error where a row is already there.
  * Skipping single rows would leave holes in the chain.
  */
 export function insertBatch(
   rows: readonly SealedRow[],
   run: Uint8Array<ArrayBuffer>,
   { holder, epoch }: LeaseTerm,
+  behind: readonly Behind[] = [],
 ): InStatement {
   // SQL counts from 1.
   const cells = rows.map(row => [...row.cells, row.at + 1, row.bytes])
-  return { sql, args: [JSON.stringify(cells), run, holder, epoch] }
+  return { sql, args: [JSON.stringify(cells), run, holder, epoch, JSON.stringify(behind)] }
 }

@@ -321,6 +321,21 @@ describe('the lease', () => {
     expect(await verified(db)).toMatchObject({ valid: true, records: 2 })
   })
 
+  it('leaves no hole behind records that a server lost under it, and says so', async () => {
+    const db = await fresh()
+    const lines: string[] = []
+    const log = createLog({ filter: parseLogFilter('error')!, write: line => lines.push(line) })
+    const writer = testWriter(db, { log })
+    for (let at = 0; at < 3; at++) writer.enqueue(sampleTrace())
+    await writer.flush()
+    await db.execute('delete from traces where seq > 0')
+    await db.execute('delete from checkpoints')
+    writer.enqueue(sampleTrace())
+    await writer.close()
+    expect(await verified(db)).toMatchObject({ valid: true, records: 2 })
+    expect(lines.join('')).toMatch(/"lastSeq":2,"nowSeq":0.*has lost records that it had confirmed/)
+  })
+
   it('does not wait for a process that is known to have ended', async () => {
     const db = await fresh()
     const dead = writerLease({ db, clock: systemClock, holder: 'dead', ttlMs: 600_000, isGone: () => false })

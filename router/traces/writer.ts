@@ -72,7 +72,17 @@ export function traceWriter(options: TraceWriterOptions) {
   const gatherMs = durable ? Math.min(GATHER_MS, limits.flush_ms) : limits.flush_ms
   const holder = options.holder ?? crypto.randomUUID()
   const lease = writerLease({ db, clock, holder, ttlMs: limits.lease_ms, isGone: options.isGone ?? (() => false) })
-  const committer = chainCommitter({ db, lease, sha256, clock })
+  const committer = chainCommitter({
+    db,
+    lease,
+    sha256,
+    clock,
+    setBack: (tenant, from, to) =>
+      log.error(
+        'the trace store has lost records that it had confirmed: it was restored, or its server lost its last commits; the chain goes on from what is there',
+        { tenant, lastSeq: from, nowSeq: to },
+      ),
+  })
   const savings = savingsByDay({ db, clock })
   let summing: Promise<void> | undefined
   const counters = writerMetrics(metrics, {
