@@ -81,3 +81,18 @@ it('does not start with another key than the one the store was sealed under', as
   expect(await readiness(1)).toEqual([200, 'ok'])
   expect((await readFile(join(folder, 'data', 'waybill.db'))).includes(Buffer.from(key(1)))).toBe(false)
 })
+
+it('makes no key beside a store that is sealed under one that is gone', async () => {
+  const db = await openStore(env(), { create: true })
+  const runtime = createRuntime({ db, masterKey: await masterKeyOf(env(), log) })
+  await runtime.ready()
+  await runtime.close()
+  await db.close()
+  const path = join(folder, 'data', 'master.key')
+  const kept = await readFile(path)
+  await rm(path)
+  await expect(masterKeyOf(env(), log)).rejects.toThrow(/master.key is not there, and the store is sealed under it/)
+  expect(await stat(path).catch(() => undefined)).toBeUndefined()
+  await writeFile(path, kept, { mode: 0o600 })
+  expect(toBase64(await masterKeyOf(env(), log))).toBe(String(kept).trim())
+})

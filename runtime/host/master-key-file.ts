@@ -5,8 +5,10 @@ import { readGivenText } from '../../shared/host/operator-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { RuntimeEnv } from '../env.ts'
+import { isSealed } from '../vault/canary.ts'
 import { MASTER_KEY_BYTES, readMasterKey } from '../vault/master-key.ts'
-import { makeDataFolder } from './open.ts'
+import { VaultError } from '../vault/vault.ts'
+import { makeDataFolder, openStore } from './open.ts'
 
 const NAME = 'master.key'
 
@@ -17,10 +19,27 @@ export async function masterKeyOf(env: RuntimeEnv, log: Log): Promise<Uint8Array
   if (named !== undefined) return readKeyFile('PLATFORM_MASTER_KEY_FILE', named, log)
   await makeDataFolder(env.PLATFORM_DATA_DIR)
   const path = join(env.PLATFORM_DATA_DIR, NAME)
+  await refuseLostKey(env, path)
   const made = await makeKeyFile(path)
   if (made === undefined) return readKeyFile('the master key', path, log)
   log.redact.register(toBase64(made))
   return made
+}
+
+/** A new key would open nothing of a store that is sealed, and a copy that is kept of the file would be replaced by it. */
+async function refuseLostKey(env: RuntimeEnv, path: string): Promise<void> {
+  const isThere = async (file: string) => (await stat(file).catch(() => undefined)) !== undefined
+  if ((await isThere(path)) || env.PLATFORM_DIRECTORY_URL !== undefined) return
+  if (env.PLATFORM_DATABASE_URL === undefined && !(await isThere(join(env.PLATFORM_DATA_DIR, 'waybill.db')))) return
+  const db = await openStore(env, { create: false })
+  try {
+    // Another process may have made both meanwhile.
+    if (!(await isSealed(db)) || (await isThere(path))) return
+  } finally {
+    await db.close()
+  }
+  const says = `${path} is not there, and the store is sealed under it: bring it back, or name it in PLATFORM_MASTER_KEY_FILE`
+  throw new VaultError('other_key', says)
 }
 
 /**

@@ -21,6 +21,13 @@ const OTHER_KEY =
 export const OTHER_NODE =
   'this store was sealed by a node with another node.json: bring that file back, or put the store aside, and with it what its runs were given and said'
 
+/** Whether a process with a master key has ever opened this store. */
+export async function isSealed(db: Db): Promise<boolean> {
+  const { rows } = await db.execute("select 1 from sqlite_master where name = 'runtime_meta'")
+  if (rows.length === 0) return false
+  return (await db.execute({ sql: 'select 1 from runtime_meta where key = ?', args: [PLACE.field] })).rows.length > 0
+}
+
 /**
  * Finds out at the start, rather than at the first use of a secret, that a store was sealed under another master key. The
  * first process to start leaves a text under its key; every later one must be able to open it.
