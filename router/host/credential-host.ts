@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { homeFolder } from '../../shared/host/make-folder.ts'
+import { homeFolder } from '../../shared/host/operator-file.ts'
 import type { CredentialHost, Vars } from '../cloud/credential-request.ts'
 
 /** The files of this account, where programs of AWS and Google keep credentials. */

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { homeFolder, makeFolder } from '../../shared/host/make-folder.ts'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { homeFolder } from '../../shared/host/operator-file.ts'
 import { probeRouter } from './probe-router.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>

@@ -2,7 +2,8 @@ import { chmod, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UsageError } from 'clipanion'
 import { z } from 'zod'
-import { homeFolder, makeFolder } from '../../shared/host/make-folder.ts'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { homeFolder } from '../../shared/host/operator-file.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 
 const fileOfContexts = z.object({

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { homeFolder, makeFolder } from './make-folder.ts'
+import { makeFolder } from './make-folder.ts'
+import { homeFolder } from './operator-file.ts'
 
 const { noEntry } = vi.hoisted(() => ({ noEntry: { now: false } }))
 vi.mock('node:os', async original => {

@@ -1,5 +1,4 @@
 import { mkdir, stat } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
 /**
@@ -15,19 +14,6 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
       // Another process may have created it meanwhile.
       if (error.code !== 'EEXIST' || !(await isFolder(folder))) throw error
     })
-  }
-}
-
-/**
- * The home folder of this account. An account that is in no list of accounts, as containers and `User=` of a bare number have them, has one only
- * where HOME names it: Node throws for the others.
- */
-export function homeFolder(vars: Readonly<Record<string, string | undefined>>): string | undefined {
-  if (vars.HOME) return vars.HOME
-  try {
-    return homedir()
-  } catch {
-    return undefined
   }
 }
 

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { chmod, type FileHandle, open, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EnvError } from '../env/read-env.ts'
 
@@ -63,5 +64,18 @@ export function readRegular(path: string): Buffer {
     return readFileSync(file)
   } finally {
     closeSync(file)
+  }
+}
+
+/**
+ * The home folder of this account. An account that is in no list of accounts, as containers and `User=` of a bare number have them, has one only
+ * where HOME names it: Node throws for the others.
+ */
+export function homeFolder(vars: Readonly<Record<string, string | undefined>>): string | undefined {
+  if (vars.HOME) return vars.HOME
+  try {
+    return homedir()
+  } catch {
+    return undefined
   }
 }
