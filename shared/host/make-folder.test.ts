@@ -1,20 +1,8 @@
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeFolder } from './make-folder.ts'
-import { homeFolder } from './operator-file.ts'
-
-const { noEntry } = vi.hoisted(() => ({ noEntry: { now: false } }))
-vi.mock('node:os', async original => {
-  const os = await original<typeof import('node:os')>()
-  function homedir(): string {
-    // What Node does for an account that is in no list of accounts.
-    if (noEntry.now) throw new Error('uv_os_homedir returned ENOENT')
-    return os.homedir()
-  }
-  return { ...os, homedir }
-})
 
 let folder: string
 beforeAll(async () => {
@@ -25,13 +13,6 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 test('creates every missing level, each with the mode that was asked for', async () => {
   await makeFolder(join(folder, 'a/b/c'), 0o700)
   for (const at of ['a', 'a/b', 'a/b/c']) expect((await stat(join(folder, at))).mode & 0o777).toBe(0o700)
-})
-
-test('an account that is in no list of accounts has the home folder that HOME names, or none', () => {
-  noEntry.now = true
-  expect([homeFolder({ HOME: '/data' }), homeFolder({})]).toEqual(['/data', undefined])
-  noEntry.now = false
-  expect(homeFolder({})).toMatch(/^\//)
 })
 
 test('leaves a folder that exists as it is', async () => {

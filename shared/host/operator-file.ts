@@ -9,6 +9,19 @@ const PIPE_MS = 5000
 const PIPE_BYTES = 16 * 1024 * 1024
 const { O_RDONLY, O_NONBLOCK } = constants
 
+/**
+ * The home folder of this account. An account that is in no list of accounts, as containers and `User=` of a bare number have them, has one only
+ * where HOME names it: Node throws for the others.
+ */
+export function homeFolder(vars: Readonly<Record<string, string | undefined>>): string | undefined {
+  if (vars.HOME) return vars.HOME
+  try {
+    return homedir()
+  } catch {
+    return undefined
+  }
+}
+
 /** Makes the file, empty, for this account alone. Where that cannot be done, opening it fails with the reason. */
 export async function makePrivate(path: string): Promise<void> {
   await open(path, 'a', 0o600).then(
@@ -64,18 +77,5 @@ export function readRegular(path: string): Buffer {
     return readFileSync(file)
   } finally {
     closeSync(file)
-  }
-}
-
-/**
- * The home folder of this account. An account that is in no list of accounts, as containers and `User=` of a bare number have them, has one only
- * where HOME names it: Node throws for the others.
- */
-export function homeFolder(vars: Readonly<Record<string, string | undefined>>): string | undefined {
-  if (vars.HOME) return vars.HOME
-  try {
-    return homedir()
-  } catch {
-    return undefined
   }
 }
