@@ -1,13 +1,12 @@
 import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
-import { fileProblem } from '../../shared/cli/file-problem.ts'
 import { EnvError, namesProxy, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
-import { rowsOf } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { nextStep } from '../../shared/sql/migrate.ts'
 import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
@@ -37,6 +36,7 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
     try {
       found.push({ about, ...(await work()) })
     } catch (error) {
+      const { fileProblem } = await import('../../shared/cli/file-problem.ts')
       const says = isKnownFault(error) ? error.message : fileProblem(error)
       if (says === undefined) throw error
       found.push({ about, is: 'fail', says })
@@ -144,6 +144,12 @@ async function store(env: RuntimeEnv): Promise<Told> {
   } finally {
     db.close()
   }
+}
+
+/** The first damage of a store, its indexes included: by one that is wrong, a run is not found, or a key is taken for new. */
+export async function damageOf(db: Db): Promise<string | undefined> {
+  const [first] = rowsOf<{ integrity_check: string }>(await db.execute('pragma integrity_check(1)'))
+  return first?.integrity_check === 'ok' ? undefined : first?.integrity_check
 }
 
 function damageWords(damage: string): string {

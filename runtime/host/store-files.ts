@@ -7,6 +7,7 @@ import { migrate } from '../../shared/sql/migrate.ts'
 import { ASIDE_RESTORED, GOES_ON } from '../execution/claim-statement.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
+import { damageOf } from './examine.ts'
 
 type Vars = Record<string, string | undefined>
 
@@ -102,12 +103,6 @@ async function mendIndexes(db: Db, file: string): Promise<void> {
   await db.execute('reindex')
   const damage = await damageOf(db)
   if (damage !== undefined) throw new RefusedError(`${file} is damaged: ${damage}`)
-}
-
-/** The first damage of a store, its indexes included: by one that is wrong, a run is not found, or a key is taken for new. */
-export async function damageOf(db: Db): Promise<string | undefined> {
-  const [first] = rowsOf<{ integrity_check: string }>(await db.execute('pragma integrity_check(1)'))
-  return first?.integrity_check === 'ok' ? undefined : first?.integrity_check
 }
 
 async function remove(path: string): Promise<void> {
