@@ -138,7 +138,7 @@ async function store(env: RuntimeEnv): Promise<Told> {
       }
     }
     const { next } = await nextStep(db, 'runtime', runtimeSteps)
-    const damage = db.kind === 'remote' ? undefined : await (await import('./store-files.ts')).damageOf(db)
+    const damage = db.kind === 'remote' ? undefined : await damageOf(db)
     if (damage !== undefined) return { is: 'fail', says: `it is damaged (${damage}): ${damageWords(damage)}` }
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
