@@ -65,6 +65,13 @@ returning runs.id`
 const FENCED = `select value ->> 0 as place from json_each(?) as unit
 where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
 
+/** The same on a server: a unit whose last event is not there ends the transaction with an error, since an id is no JSON. */
+const FENCED_OR_TORN = `select value ->> 0 as place from json_each(?) as unit
+where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running' and (unit.value ->> 3 = 0
+  or exists (select 1 from events where run_id = runs.id and seq = unit.value ->> 3 and hash = unit.value ->> 4) or json(id)))`
+
+const isTorn = (error: unknown): boolean => error instanceof Error && /malformed JSON/.test(error.message)
+
 const COUNT = `update runs set
   tokens_in = tokens_in + (n.value ->> 2), tokens_out = tokens_out + (n.value ->> 3), cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 4)')},
   ran_ms = ran_ms + (n.value ->> 5), updated_ms = n.value ->> 6, model = coalesce(n.value ->> 7, model),
@@ -172,7 +179,7 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   const group = groupCommit<Unit, Committed>({
     async write(units) {
       const began = deps.monotonic()
-      const results = await commit(db, deps, units)
+      const results = await commitOrSetAside(db, deps, units)
       deps.appendSeconds.observe((deps.monotonic() - began) / 1000)
       return results
     },
@@ -207,12 +214,33 @@ async function isKept(db: Db, { firstDue }: JournalWriterDeps, { runId, events }
   return found!.rows.length > 0
 }
 
+/** On a server, which may go back in time under its clients. A file cannot: its guard refuses one that was replaced. */
+async function commitOrSetAside(db: Db, deps: JournalWriterDeps, units: readonly Unit[]): Promise<Committed[]> {
+  if (db.kind !== 'remote') return commit(db, deps, units)
+  const setAside = async (): Promise<boolean> => {
+    const held = json(units, ({ runId, epoch, atMs, after }) => [runId, epoch, atMs, after.seq, after.hash])
+    const [lost] = await db.write([{ sql: TORN, args: [held] }])
+    const ids = rowsOf<{ id: string }>(lost!).map(({ id }) => id)
+    if (ids.length > 0) deps.torn?.(ids)
+    return ids.length > 0
+  }
+  try {
+    const results = await commit(db, deps, units)
+    if (results.includes('fenced')) await setAside()
+    return results
+  } catch (error) {
+    if (!isTorn(error) || !(await setAside())) throw error
+    return commit(db, deps, units)
+  }
+}
+
 async function commit(
   db: Db,
-  { dayOf, records, extraStatements = () => [], firstDue, torn = () => {} }: JournalWriterDeps,
+  { dayOf, records, extraStatements = () => [], firstDue }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
-  const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
+  const owners = json(units, ({ runId, epoch, after }, at) => [at, runId, epoch, after.seq, after.hash])
+  const statements: InStatement[] = [{ sql: db.kind === 'remote' ? FENCED_OR_TORN : FENCED, args: [owners] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
     events.map(({ entry: { seq, hash }, body }) => ({
       run_id: runId,
@@ -335,15 +363,7 @@ async function commit(
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...extraStatements(units))
   if (moved.length > 0) statements.push(firstDue.statement())
-  // A file cannot go back under a process: its guard refuses one that was replaced.
-  if (db.kind === 'remote') {
-    const held = json(units, ({ runId, epoch, atMs, after }) => [runId, epoch, atMs, after.seq, after.hash])
-    statements.unshift({ sql: TORN, args: [held] })
-  }
-  const written = await db.write(statements)
-  const lost = db.kind === 'remote' ? rowsOf<{ id: string }>(written.shift()!) : []
-  if (lost.length > 0) torn(lost.map(({ id }) => id))
-  const [fenced, ...others] = written
+  const [fenced, ...others] = await db.write(statements)
   if (moved.length > 0) firstDue.seen(rowsOf<{ due_ms: number }>(others.at(-1)!)[0]?.due_ms)
   const results = units.map((): Committed => 'kept')
   for (const { place } of rowsOf<{ place: number }>(fenced!)) results[place] = 'fenced'
