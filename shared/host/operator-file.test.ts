@@ -2,19 +2,8 @@ import { execFile, execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { homeFolder, readGivenText, readRegular } from './operator-file.ts'
-
-const { noEntry } = vi.hoisted(() => ({ noEntry: { now: false } }))
-vi.mock('node:os', async original => {
-  const os = await original<typeof import('node:os')>()
-  function homedir(): string {
-    // What Node does for an account that is in no list of accounts.
-    if (noEntry.now) throw new Error('uv_os_homedir returned ENOENT')
-    return os.homedir()
-  }
-  return { ...os, homedir }
-})
 
 let folder: string
 beforeAll(async () => {
@@ -23,9 +12,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 it('an account that is in no list of accounts has the home folder that HOME names, or none', () => {
-  noEntry.now = true
-  expect([homeFolder({ HOME: '/data' }), homeFolder({})]).toEqual(['/data', undefined])
-  noEntry.now = false
+  const noEntry = () => {
+    throw new Error('uv_os_homedir returned ENOENT')
+  }
+  expect([homeFolder({ HOME: '/data' }, noEntry), homeFolder({}, noEntry)]).toEqual(['/data', undefined])
   expect(homeFolder({})).toMatch(/^\//)
 })
 

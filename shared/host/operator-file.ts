@@ -13,10 +13,13 @@ const { O_RDONLY, O_NONBLOCK } = constants
  * The home folder of this account. An account that is in no list of accounts, as containers and `User=` of a bare number have them, has one only
  * where HOME names it: Node throws for the others.
  */
-export function homeFolder(vars: Readonly<Record<string, string | undefined>>): string | undefined {
+export function homeFolder(
+  vars: Readonly<Record<string, string | undefined>>,
+  ofAccount: () => string = homedir,
+): string | undefined {
   if (vars.HOME) return vars.HOME
   try {
-    return homedir()
+    return ofAccount()
   } catch {
     return undefined
   }

@@ -307,7 +307,7 @@ ${config}`
     expect(JSON.stringify(asked!.rawHeaders)).not.toMatch(/canary|sk-client/)
     await router.close()
 
-    at = { anthropic: serves('{"score":0.8}') }
+    at = { anthropic: answer(200, JSON.stringify(messagesAnswer('{"score":0.8}', 'referee'))) }
     const own = await start({ gate: 'kind = "judge"\nmodel = "anthropic/referee"\nrubric = "r"' })
     await own.post('/v1/messages', ASK, client)
     const [passed] = callsTo('anthropic')

@@ -49,7 +49,7 @@ if (hasChromium()) {
     /** What a page costs a browser that has seen nothing of it. */
     async function opened(path: string, ready: string): Promise<Opened> {
       let most = 0
-      const lcpMs = await leastOf(3, LCP_MS, async () => {
+      const lcpMs = await leastOf(5, LCP_MS, async () => {
         let bytes = 0
         const add = ({ encodedDataLength }: { encodedDataLength: number }) => {
           bytes += encodedDataLength
