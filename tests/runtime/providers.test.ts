@@ -30,6 +30,26 @@ const header = ({ rawHeaders }: Seen, name: string) =>
 const sent = (seen: Seen | undefined) => JSON.parse(seen!.body.toString()) as Record<string, unknown>
 const PROVIDERS = '/v1/settings/llm-providers'
 
+/** A router with one gate, which says after a second that an answer is late. */
+const gatedRouter = (origin: string, rungs: readonly string[], route = '') =>
+  createRouter({
+    config: `
+price = [
+  { model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 },
+  { model = "small/large", input_per_mtok = 10, output_per_mtok = 20 },
+]
+provider = [{ id = "small", dialect = "chat", base_url = "${origin}/v1", auth = "none" }]
+[stream]
+keepalive_after_ms = 1000
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ${JSON.stringify(rungs.map(rung => `small/${rung}`))}
+gates = ["json-valid"]
+${route}
+`,
+  })
+
 describe('configuring a provider', () => {
   it('keeps it, shows it without its key, replaces it and forgets it', async () => {
     const { json, remote } = await fixture()
@@ -346,19 +366,7 @@ gates = ["non-empty"]
 
   it('says which gates of the router an answer did not pass, also where its head went out early', async () => {
     const { remote } = await fixture()
-    const router = createRouter({
-      config: `
-price = [{ model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 }]
-provider = [{ id = "small", dialect = "chat", base_url = "${remote.origin}/v1", auth = "none" }]
-[stream]
-keepalive_after_ms = 1000
-[[route]]
-match = {}
-mode = "enforce"
-ladder = ["small/tiny"]
-gates = ["json-valid", "non-empty"]
-`,
-    })
+    const router = gatedRouter(remote.origin, ['tiny'])
     open.push(router)
     const { ran, json } = await fixture({ routerFetch: router.fetch })
     const bad = answer(200, JSON.stringify(chatAnswer('no JSON')))
@@ -378,23 +386,7 @@ gates = ["json-valid", "non-empty"]
   it('is charged with all that the router paid for a call: rungs that failed, an error, an answer whose head went out early', async () => {
     const upstream = await fixture()
     const { remote } = upstream
-    const router = createRouter({
-      config: `
-price = [
-  { model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 },
-  { model = "small/large", input_per_mtok = 10, output_per_mtok = 20 },
-]
-provider = [{ id = "small", dialect = "chat", base_url = "${remote.origin}/v1", auth = "none" }]
-[stream]
-keepalive_after_ms = 1000
-[[route]]
-match = {}
-mode = "enforce"
-ladder = ["small/tiny", "small/large"]
-on_exhausted = "error"
-gates = ["json-valid"]
-`,
-    })
+    const router = gatedRouter(remote.origin, ['tiny', 'large'], 'on_exhausted = "error"')
     open.push(router)
     const { ran, json } = await fixture({ routerFetch: router.fetch })
     const both = 0.0013 + 0.013
