@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
+import { syncPath } from '../../shared/host/copy-file.ts'
 import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { visible } from '../../shared/log/log.ts'
@@ -86,7 +87,7 @@ export class ArchiveCommand extends ServiceCommand {
     }
     if (written.length > 0) {
       await rename(`${path}.part`, path)
-      await synced(this.to)
+      await syncPath(this.to)
       this.say(`${counted(written.length, 'run')} in ${path}, each verified`)
     } else this.say(`no run to archive ended more than ${this.days} days ago`)
     if (this.remove) {
@@ -248,14 +249,4 @@ const SIGNED = [
 function hashOf(value: unknown, sha256: Sha256): string | undefined {
   const bytes = signedBytes(value)
   return bytes && sha256Hex(bytes, sha256)
-}
-
-/** A new name in a folder is on the disk once the folder is. */
-async function synced(folder: string): Promise<void> {
-  const handle = await open(folder)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }

@@ -29,12 +29,13 @@ export async function copyOf(db: Db, file: string): Promise<number> {
 
 /** Gives a file that is complete its name, and returns once both are on the disk. */
 export async function putInPlace(part: string, place: string): Promise<void> {
-  await sync(part)
+  await syncPath(part)
   await rename(part, place)
-  await sync(dirname(place))
+  await syncPath(dirname(place))
 }
 
-async function sync(path: string): Promise<void> {
+/** Returns once a file, or the names in a folder, are on the disk. */
+export async function syncPath(path: string): Promise<void> {
   const handle = await open(path)
   try {
     await handle.sync()

@@ -223,7 +223,7 @@ it('calls of a model without a price, of runs on a node, are said beside their c
   expect(usage).toMatchObject([{ model: 'test/unpriced', costUsd: 0, tokensOut: 20, unpricedCalls: 4 }])
 })
 
-it('a soft limit that a run on a node passes marks the run, and is told of, as is the share of one of a day', async () => {
+it("a soft limit that a run on a node passes marks the run and sends an event, as does the share of a day's", async () => {
   await node('one', spender([]))
   await control.json(201, 'POST', '/v1/webhooks', { url: 'https://203.0.113.1/', events: [] })
   const manifest = { tools: ['wait'], limits: { maxOutputTokens: 200, maxTurns: 3 } }
@@ -237,7 +237,7 @@ it('a soft limit that a run on a node passes marks the run, and is told of, as i
   const told = await until(async () => {
     const { rows } = await control.db.execute("select type, data from webhook_deliveries where type like 'budget.%'")
     return rows.length > 1 && rows.map(({ type, data }) => ({ type, ...(JSON.parse(String(data)) as object) }))
-  }, 'both are told of')
+  }, 'both events have come')
   expect(told).toHaveLength(2)
   expect(told).toContainEqual(expect.objectContaining({ type: 'budget.exceeded', runId: id, dimension: 'costPerRun' }))
   expect(told).toContainEqual(expect.objectContaining({ type: 'budget.threshold', dimension: 'costPerDay' }))

@@ -70,7 +70,7 @@ it('a question of yes or no is approved without a word, and a webhook names what
 it.each([
   ['a tool', { tools: ['exec'] }],
   ['a server that is a command', { mcpServers: [{ name: 'files', command: 'server', allow: ['*'] }] }],
-])('a sandbox that no node could give is told of when an agent is published: %s', async (_for, manifest) => {
+])('publishing warns of a sandbox that no node could give: %s', async (_for, manifest) => {
   on = await api()
   const { warnings } = await on.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'coder', manifest })
   expect(warnings).toEqual([

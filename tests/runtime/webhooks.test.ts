@@ -184,7 +184,7 @@ describe('a webhook', () => {
     await fixture.close()
   })
 
-  it('is told the same of runs on a node, and of each thing once', async () => {
+  it('gets the same events of runs on a node, each once', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-webhooks-'))
     const moved = manualClock(new Date(0))
     const clock = { ...systemClock, now: () => new Date(Date.now() + moved.monotonic()) }
@@ -222,8 +222,8 @@ describe('a webhook', () => {
       )
       const expired = () =>
         fixture.received.find(({ body: { data } }) => data.approvalId === approval!.id && data.stepId)
-      const told = await until(async () => expired(), 'it is told')
-      expect(told.body).toMatchObject({ type: 'approval.expired', data: { runId: id, agentName: 'worker' } })
+      const event = await until(async () => expired(), 'its event has come')
+      expect(event.body).toMatchObject({ type: 'approval.expired', data: { runId: id, agentName: 'worker' } })
       expect(await fixture.json<Approval>(200, 'GET', `/v1/approvals/${approval!.id}`)).toMatchObject({
         status: 'expired',
       })
@@ -233,7 +233,7 @@ describe('a webhook', () => {
     const ended = ['run.succeeded', 'run.cancelled', 'run.failed', 'run.succeeded']
     await until(
       async () => fixture.received.filter(one => ended.includes(one.body.type)).length >= ended.length,
-      'all is told',
+      'all events have come',
     )
     const types = fixture.received.map(one => one.body.type)
     const questions = ['run.waiting', 'approval.expired', 'run.waiting', 'approval.expired']

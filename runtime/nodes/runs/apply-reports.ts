@@ -164,7 +164,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
   const nowMs = deps.now().getTime()
   const { runs, as, accepted, events, parked, closings } = batch
   const closed = new Set(closings.map(({ run }) => run.id))
-  // One that had ended before was told of then.
+  // The event of one that had ended before was sent then.
   const ended = new Set(closings.flatMap(({ run, end }) => (end ? [run.id] : [])))
   const open = (id: string) => !closed.has(id) && runs.get(id)?.state !== 'ending'
   const told = [...runs.values()].flatMap(({ id, epoch, status }) => {
