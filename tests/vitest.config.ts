@@ -3,17 +3,21 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './count-reporter.ts'
-import { isFull, slice } from './slice.ts'
+import { slice } from './slice.ts'
 
 /** What says something about time, or fills the machine by itself: one after the other, when everything else is done. */
 const ALONE = [
   'tests/router/fault-matrix.test.ts',
   'tests/router/fault-load.test.ts',
   'tests/runtime/session-lives.test.ts',
-  'tests/runtime/dashboard-run.test.ts',
   'tests/runtime/dashboard-long-run.test.ts',
-  'node-agent/session-machines.test.ts',
   'shared/sql/hrana/stuck-writes.test.ts',
+]
+
+/** Many processes each, which wait for each other more than they work: two at a time, between the others and those. */
+const IN_PAIRS = [
+  'tests/runtime/dashboard-run.test.ts',
+  'node-agent/session-machines.test.ts',
   'tests/crash/thousand-fires.test.ts',
   'tests/scale/*.test.ts',
 ]
@@ -65,8 +69,8 @@ const withFakedClock = UNIT_ROOMS.flatMap(room =>
 )
 
 // Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
-// idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
-const maxWorkers = Math.max(2, availableParallelism()) + (isFull ? 0 : 1)
+// idle. A full run on two cores left two fifths of them idle with as many workers as cores.
+const maxWorkers = Math.max(2, availableParallelism()) + 1
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -84,7 +88,7 @@ export default defineConfig({
         test: {
           name: 'units',
           include: UNIT_ROOMS.map(room => `${room}/**/*.test.ts`),
-          exclude: [...ALONE, ...later, ...withFakedClock],
+          exclude: [...ALONE, ...IN_PAIRS, ...later, ...withFakedClock],
           // These hold no state of a process: one reads the modules of many.
           isolate: false,
           maxWorkers,
@@ -96,14 +100,18 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['tests/**/*.test.ts', ...withFakedClock],
-          exclude: [...ALONE, ...later],
+          exclude: [...ALONE, ...IN_PAIRS, ...later],
           maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: { name: 'pairs', include: IN_PAIRS, exclude: later, maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },

@@ -201,11 +201,15 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
           [new URL('move-child.ts', import.meta.url).pathname, tenant.id, to, point],
           {
             env: { ...programEnv, ...stores.vars },
-            stdio: ['ignore', 'ignore', 'inherit'],
+            stdio: ['ignore', 'ignore', 'pipe'],
           },
         )
-        const [, signal] = (await once(child, 'exit')) as [number, string]
-        expect(signal).toBe('SIGKILL')
+        let said = ''
+        child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+          said += text
+        })
+        const [, signal] = (await once(child, 'close')) as [number, string]
+        expect([signal, said]).toEqual(['SIGKILL', ''])
         await pause(500)
         const switched = MOVE_POINTS.indexOf(point) >= MOVE_POINTS.indexOf('switched')
         if (ending === 'again') {

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
-import { MOVING } from '../../../shared/sql/db-fault.ts'
+import { isFailedCondition, MOVING } from '../../../shared/sql/db-fault.ts'
 import { FRAMES, MOVED, type MovedTable, tenantOf } from './moved-tables.ts'
 
 type Phase = 'copy' | 'fenced' | 'forget'
@@ -15,9 +15,8 @@ export async function phaseOf(db: Db, tenantId: string): Promise<Phase | undefin
 
 /** From here on what the tenant changes is noted. */
 export async function beginNoting(db: Db, tenantId: string): Promise<void> {
-  await db.client.executeMultiple(MAKE_READY)
   const sql = "insert into shard_moves (tenant_id, phase) values (?, 'copy') on conflict do nothing"
-  await db.execute({ sql, args: [tenantId] })
+  await db.write([...MAKE_READY, { sql, args: [tenantId] }])
 }
 
 /** What is due of a tenant, and what must be as it was when it was taken down for its time to be given back. */
@@ -114,27 +113,35 @@ export async function openForDeletion(db: Db, tenantId: string): Promise<void> {
 export async function endNoting(db: Db, tenantId: string): Promise<void> {
   const tables = ['shard_changes', 'shard_due', 'shard_moves']
   await db.write(tables.map(table => ({ sql: `delete from ${table} where tenant_id = ?`, args: [tenantId] })))
-  const { rows } = await db.execute('select 1 from shard_moves limit 1')
-  if (rows.length === 0) await db.client.executeMultiple(TAKE_DOWN)
+  try {
+    await db.write(TAKE_DOWN)
+  } catch (error) {
+    // Another tenant is leaving, or another move has taken it down.
+    if (!isFailedCondition(error, 'shard_moves.tenant_id') && !isMissingTable(error)) throw error
+  }
 }
+
+const isMissingTable = (error: unknown) =>
+  error instanceof Error && /no such table: (?:main\.)?shard_moves/.test(error.message)
 
 /**
  * What a shard has while tenants leave it. `shard_moves` are these tenants: `copy` while what they change is noted in `shard_changes`, `fenced`
  * while nothing of theirs may be changed any more, and `forget` while the old copy is deleted. `shard_due` is when their rows were due: a row
  * that is not due is taken up by no engine.
  */
-const TABLES = `create table if not exists shard_moves (
+const TABLES = [
+  `create table if not exists shard_moves (
   tenant_id text primary key,
   phase text not null check (phase in ('copy', 'fenced', 'forget'))
-) strict, without rowid;
-create table if not exists shard_changes (
+) strict, without rowid`,
+  `create table if not exists shard_changes (
   id integer primary key autoincrement,
   tenant_id text not null,
   tab text not null,
   key text not null,
   made integer not null
-) strict;
-create table if not exists shard_due (
+) strict`,
+  `create table if not exists shard_due (
   tenant_id text not null,
   tab text not null,
   key text not null,
@@ -142,7 +149,8 @@ create table if not exists shard_due (
   other_ms integer,
   mark integer not null,
   primary key (tenant_id, tab, key)
-) strict, without rowid;`
+) strict, without rowid`,
+]
 
 const OPS = ['insert', 'update', 'delete'] as const
 type Op = (typeof OPS)[number]
@@ -183,21 +191,18 @@ const GUARDED: readonly MovedTable[] = [
 ]
 
 /** Lets a shard note what its leaving tenants change, and refuse it when they are fenced. It concerns no other tenant. */
-const MAKE_READY: string = [
-  'begin immediate;',
-  TABLES,
+const MAKE_READY: readonly string[] = [
+  ...TABLES,
   ...MOVED.flatMap(table => OPS.map(op => noting(table, op))),
   ...GUARDED.flatMap(table => OPS.map(op => fencing(table, op))),
-  'commit;',
-].join('\n')
+]
 
-/** Takes all of it away again, once no tenant is leaving. */
-const TAKE_DOWN: string = [
-  'begin immediate;',
-  ...MOVED.flatMap(({ table }) => OPS.map(op => `drop trigger if exists shard_note_${table}_${op};`)),
-  ...GUARDED.flatMap(({ table }) => OPS.map(op => `drop trigger if exists shard_fence_${table}_${op};`)),
-  'drop table if exists shard_changes;',
-  'drop table if exists shard_due;',
-  'drop table if exists shard_moves;',
-  'commit;',
-].join('\n')
+/** Takes all of it away again, where no tenant is leaving. */
+const TAKE_DOWN: string[] = [
+  'insert into shard_moves (tenant_id, phase) select null, phase from shard_moves limit 1',
+  ...MOVED.flatMap(({ table }) => OPS.map(op => `drop trigger if exists shard_note_${table}_${op}`)),
+  ...GUARDED.flatMap(({ table }) => OPS.map(op => `drop trigger if exists shard_fence_${table}_${op}`)),
+  'drop table shard_changes',
+  'drop table shard_due',
+  'drop table shard_moves',
+]
