@@ -1,18 +1,21 @@
 import { RefusedError } from '../../shared/host/known-fault.ts'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
-import type { Directory, Move } from '../shards/directory.ts'
+import { type Directory, directory, type Move } from '../shards/directory.ts'
+import { hold, letGo, MoveTaken } from '../shards/move/hold.ts'
 import {
-  forgetOldCopy,
+  type Ending,
+  forgetting,
   type MoveDeps,
   type Moved,
   MoveFailed,
   moveTenant,
-  takeBack,
+  takingBack,
 } from '../shards/move/move-tenant.ts'
 import { checkStore, recordsOf } from './check-receipts.ts'
 import { openShardStore } from './open-shards.ts'
@@ -20,11 +23,29 @@ import { withDirectory } from './shard-admin.ts'
 
 type Vars = Record<string, string | undefined>
 
+/**
+ * Takes the move of a tenant from whatever command had it, and does something with it: the directory and both sides take its writes until
+ * another command takes it. The directory comes first, since it says how far the move is.
+ */
+async function inHand<T>(
+  stores: { directory: Db; from: Db; to: Db },
+  tenantId: string,
+  act: (hand: { directory: Directory; from: Db; to: Db }) => Promise<T>,
+): Promise<T> {
+  const holder = uuidv7()
+  const known = await hold(stores.directory, tenantId, holder)
+  const from = await hold(stores.from, tenantId, holder)
+  const to = await hold(stores.to, tenantId, holder)
+  const done = await act({ directory: directory(known), from, to }).catch(told)
+  for (const db of [stores.directory, stores.from, stores.to]) await letGo(db, tenantId, holder)
+  return done
+}
+
 /** Opens both sides of a move for one act. */
 async function between<T>(
   env: RuntimeEnv,
   shards: Directory,
-  move: Move,
+  move: Omit<Move, 'state'>,
   act: (sides: { from: Db; to: Db }) => Promise<T>,
 ): Promise<T> {
   const all = await shards.shards()
@@ -48,7 +69,7 @@ async function between<T>(
 }
 
 const told = (error: unknown): never => {
-  if (error instanceof MoveFailed) throw new RefusedError(error.message, { cause: error })
+  if (error instanceof MoveFailed || error instanceof MoveTaken) throw new RefusedError(error.message, { cause: error })
   throw error
 }
 
@@ -59,51 +80,62 @@ export interface MoveOrder extends Pick<MoveDeps, 'reached'> {
 
 /** Moves a tenant to another shard, or finishes a move that was interrupted. */
 export async function moveToShard(vars: Vars, { tenantId, to, ...how }: MoveOrder): Promise<Moved> {
-  return withDirectory(vars, async (shards, env) => {
+  return withDirectory(vars, async (shards, env, db) => {
     const place = await shards.placeOf(tenantId)
     if (place === undefined) throw new RefusedError(`the directory has no tenant ${tenantId}: see \`GET /v1/tenants\``)
-    let move = await shards.move(tenantId)
-    if (move !== undefined && move.to !== to) {
-      const what =
-        move.state === 'switched'
-          ? 'its old copy has to be deleted first, with --forget'
-          : 'finish that, or take it back with --back'
-      throw new RefusedError(`tenant ${tenantId} is being moved from ${move.from} to ${move.to}: ${what}`)
-    }
-    if (move === undefined) {
-      if (place.shard === to) throw new RefusedError(`tenant ${tenantId} is in shard ${to} already`)
-      move = { tenantId, from: place.shard, to, state: 'copying' }
-      // Before anything is noted: a name that is not there must leave nothing behind.
-      await between(env, shards, move, async () => undefined)
-      await shards.beginMove(move, Date.now())
-    }
-    const order = move
-    return between(env, shards, order, async sides => {
-      const records = await recordsOf(vars, sides.to)
-      return moveTenant(order, {
-        ...sides,
-        ...how,
-        directory: shards,
-        clock: await clockOfStore(sides.to),
-        log: silentLog(),
-        brokenReceipts: async (db, id, which) =>
-          (await checkStore(db, records, which === 'all' ? { tenantId: id } : { runIds: which })).broken,
-      }).catch(told)
-    })
+    const begun = await shards.move(tenantId)
+    refuseOther(begun, to)
+    if (begun === undefined && place.shard === to)
+      throw new RefusedError(`tenant ${tenantId} is in shard ${to} already`)
+    const order = { tenantId, from: begun?.from ?? place.shard, to }
+    return between(env, shards, order, sides =>
+      inHand({ directory: db, ...sides }, tenantId, async hand => {
+        await hand.directory.beginMove(order, Date.now())
+        const move = await hand.directory.move(tenantId)
+        refuseOther(move, to)
+        const records = await recordsOf(vars, sides.to)
+        return moveTenant(move!, {
+          ...hand,
+          ...how,
+          clock: await clockOfStore(sides.to),
+          log: silentLog(),
+          brokenReceipts: async (store, id, which) =>
+            (await checkStore(store, records, which === 'all' ? { tenantId: id } : { runIds: which })).broken,
+        })
+      }),
+    )
   })
 }
 
-async function withMove(vars: Vars, tenantId: string, act: typeof takeBack | typeof forgetOldCopy): Promise<void> {
-  await withDirectory(vars, async (shards, env) => {
-    const move = await shards.move(tenantId)
-    if (move === undefined)
-      throw new RefusedError(`tenant ${tenantId} is not being moved, and no old copy of it is left`)
-    await between(env, shards, move, sides => act(move, { directory: shards, ...sides }).catch(told))
+function refuseOther(move: Move | undefined, to: string): void {
+  if (move === undefined || move.to === to) return
+  const what =
+    move.state === 'switched'
+      ? 'its old copy has to be deleted first, with --forget'
+      : 'finish that, or take it back with --back'
+  throw new RefusedError(`tenant ${move.tenantId} is being moved from ${move.from} to ${move.to}: ${what}`)
+}
+
+async function withMove(vars: Vars, tenantId: string, { refuse, act }: Ending): Promise<void> {
+  await withDirectory(vars, async (shards, env, db) => {
+    const moveOf = async (known: Directory): Promise<Move> => {
+      const move = await known.move(tenantId)
+      if (move === undefined)
+        throw new RefusedError(`tenant ${tenantId} is not being moved, and no old copy of it is left`)
+      refuse(move)
+      return move
+    }
+    const move = await moveOf(shards).catch(told)
+    await between(env, shards, move, sides =>
+      inHand({ directory: db, ...sides }, tenantId, async hand =>
+        act(await moveOf(hand.directory), { ...hand, clock: await clockOfStore(sides.to), log: silentLog() }),
+      ),
+    )
   })
 }
 
 /** Takes a move back that is not finished. */
-export const takeMoveBack = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, takeBack)
+export const takeMoveBack = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, takingBack)
 
 /** Deletes the copy that a finished move has left at the old place. */
-export const forgetMoved = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, forgetOldCopy)
+export const forgetMoved = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, forgetting)

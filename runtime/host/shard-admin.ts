@@ -26,7 +26,7 @@ type Vars = Record<string, string | undefined>
 /** Opens the directory for one act. */
 export async function withDirectory<T>(
   vars: Vars,
-  act: (shards: Directory, env: RuntimeEnv) => Promise<T>,
+  act: (shards: Directory, env: RuntimeEnv, db: Db) => Promise<T>,
 ): Promise<T> {
   const env = readEnv(runtimeEnv, vars)
   if (env.PLATFORM_DIRECTORY_URL === undefined) {
@@ -34,7 +34,7 @@ export async function withDirectory<T>(
   }
   const { db, shards } = await openDirectory(env)
   try {
-    return await act(shards, env)
+    return await act(shards, env, db)
   } finally {
     await db.close()
   }

@@ -1,7 +1,7 @@
 import { moveToShard, takeMoveBack } from '../../runtime/host/move-shard.ts'
 
-/** A move in a process of its own, which kills itself at a point: `move-child.ts TENANT SHARD POINT`. */
-const [tenantId = '', to = '', point = ''] = process.argv.slice(2)
+/** A move in a process of its own, which kills or halts itself at a point: `move-child.ts TENANT SHARD POINT [SIGNAL]`. */
+const [tenantId = '', to = '', point = '', signal = 'SIGKILL'] = process.argv.slice(2)
 if (to === '--back') await takeMoveBack(process.env, tenantId)
 else {
   await moveToShard(process.env, {
@@ -9,7 +9,7 @@ else {
     to,
     reached(at) {
       process.stdout.write(`${at}\n`)
-      if (at === point) process.kill(process.pid, 'SIGKILL')
+      if (at === point) process.kill(process.pid, signal)
     },
   })
 }

@@ -122,6 +122,23 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     expect(budget.today.tokens).toBeGreaterThanOrEqual(tokens)
   }
 
+  /** A move as a command of its own, which gets a signal where it has reached a point. */
+  function moving(tenantId: string, to: string, point: string, signal = 'SIGKILL') {
+    const script = new URL('move-child.ts', import.meta.url).pathname
+    const child = spawn(process.execPath, [script, tenantId, to, point, signal], {
+      env: { ...programEnv, ...stores.vars },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let [out, said] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    return { process: child, said: () => said, reached: () => out.trim().split('\n') }
+  }
+
   it('every table is moved, or said to stay', async () => {
     const db = await openDb(stores.urls.get('a')!)
     const found = await db.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite%'")
@@ -196,20 +213,9 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         const body = { agentName: 'worker', input: { prompt: '/call*1 wait {"seconds":5}' } }
         work.ids.push((await surely<Run>('POST', '/v1/runs', tenant.key, body, 'long')).body.id)
         await pause(500)
-        const child = spawn(
-          process.execPath,
-          [new URL('move-child.ts', import.meta.url).pathname, tenant.id, to, point],
-          {
-            env: { ...programEnv, ...stores.vars },
-            stdio: ['ignore', 'ignore', 'pipe'],
-          },
-        )
-        let said = ''
-        child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-          said += text
-        })
-        const [, signal] = (await once(child, 'close')) as [number, string]
-        expect([signal, said]).toEqual(['SIGKILL', ''])
+        const child = moving(tenant.id, to, point)
+        const [, signal] = (await once(child.process, 'close')) as [number, string]
+        expect([signal, child.said()]).toEqual(['SIGKILL', ''])
         await pause(500)
         const switched = MOVE_POINTS.indexOf(point) >= MOVE_POINTS.indexOf('switched')
         if (ending === 'again') {
@@ -217,7 +223,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
           expect(await placeOf(tenant.id)).toBe(to)
         } else if (switched) {
           await expect(takeMoveBack(stores.vars, tenant.id)).rejects.toThrow(/is at . already/)
-          await moveToShard(stores.vars, { tenantId: tenant.id, to })
+          await forgetMoved(stores.vars, tenant.id)
         } else {
           await takeMoveBack(stores.vars, tenant.id)
           expect(await placeOf(tenant.id)).toBe(from)
@@ -230,5 +236,47 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
       await Promise.all([ended('again'), ended('--back')])
     },
     180_000,
+  )
+
+  it.each(
+    slice(
+      'halted moves',
+      [
+        { point: 'noting', ending: '--forget' },
+        { point: 'checked', ending: 'again' },
+        { point: 'fenced', ending: '--back' },
+        { point: 'compared', ending: 'again' },
+        { point: 'compared', ending: '--back' },
+        { point: 'compared', ending: '--forget' },
+      ] as const,
+      1,
+    ),
+  )(
+    'a move that is halted where it has $point, and done by another command ($ending), does nothing any more',
+    async ({ point, ending }) => {
+      const tenant = await newTenant(origin, `halted at ${point}`)
+      const from = (await placeOf(tenant.id))!
+      const to = from === 'a' ? 'b' : 'a'
+      await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
+      const work = working(tenant, 100)
+      const child = moving(tenant.id, to, point, 'SIGSTOP')
+      await expect.poll(child.reached, { timeout: 30_000 }).toContain(point)
+      if (ending === '--back') await takeMoveBack(stores.vars, tenant.id)
+      else await moveToShard(stores.vars, { tenantId: tenant.id, to })
+      if (ending === '--forget') await forgetMoved(stores.vars, tenant.id)
+      const place = ending === '--back' ? from : to
+      expect(await placeOf(tenant.id)).toBe(place)
+      await pause(1000)
+      const before = work.ids.length
+      const ended = once(child.process, 'close')
+      child.process.kill('SIGCONT')
+      const [code] = (await ended) as [number | null]
+      expect([code, child.said()]).toEqual([1, expect.stringContaining('another command has taken over the move')])
+      await expect.poll(() => work.ids.length, { timeout: 20_000 }).toBeGreaterThan(before + 3)
+      await work.stop()
+      expect(await placeOf(tenant.id)).toBe(place)
+      await checked(tenant, work.ids)
+    },
+    120_000,
   )
 })

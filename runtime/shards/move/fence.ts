@@ -49,6 +49,8 @@ export async function fence(db: Db, tenantId: string): Promise<void> {
         `update ${tab} set ${due} = null${other === 'null' ? '' : `, ${other} = null`} where ${whose} and ${any}`,
       ]
     }),
+    // Stands there even where nothing is due, until the new place has been given all of it.
+    "insert into shard_due (tenant_id, tab, key, mark) values (?1, '', '', 0) on conflict do nothing",
     // They come again where the tenant is, and are not missed here.
     'update nodes set signed_off = 1 where tenant_id = ?1',
     "update shard_moves set phase = 'fenced' where tenant_id = ?1",
@@ -89,6 +91,16 @@ export async function giveTimesBack(from: Db, to: Db, tenantId: string): Promise
       }),
     )
   }
+}
+
+/** Whether the new place has yet to be given what is due: until `allGiven`. */
+export async function isOwed(from: Db, tenantId: string): Promise<boolean> {
+  const sql = 'select 1 from shard_due where tenant_id = ? limit 1'
+  return (await from.execute({ sql, args: [tenantId] })).rows.length > 0
+}
+
+export async function allGiven(from: Db, tenantId: string): Promise<void> {
+  await from.execute({ sql: 'delete from shard_due where tenant_id = ?', args: [tenantId] })
 }
 
 /** What has ended meanwhile is due no more. */

@@ -6,7 +6,17 @@ import { runIndex } from '../../runs/search/run-index.ts'
 import type { Directory, Move } from '../directory.ts'
 import { hasOwnDataKeys, lendReceiptKeys } from '../identity.ts'
 import { copyAll, copyChanges, copyLast, deleteAll, rowsOfTenant, type Sides } from './copy-rows.ts'
-import { beginNoting, endNoting, fence, giveTimesBack, openForDeletion, phaseOf, takeFenceBack } from './fence.ts'
+import {
+  allGiven,
+  beginNoting,
+  endNoting,
+  fence,
+  giveTimesBack,
+  isOwed,
+  openForDeletion,
+  phaseOf,
+  takeFenceBack,
+} from './fence.ts'
 import { MOVED, tenantOf } from './moved-tables.ts'
 
 /** Between which steps a move can be interrupted. */
@@ -123,40 +133,56 @@ async function refuseBroken({ brokenReceipts, to }: MoveDeps, tenantId: string, 
   if (broken.length > 0) throw new MoveFailed(`receipts do not hold in the copy: ${broken.join('; ')}`)
 }
 
-async function release({ clock, log }: MoveDeps, { from, to, tenantId }: Sides): Promise<void> {
+/** Once: a schedule that has had its only window since would have it again. */
+async function release({ clock, log }: Pick<MoveDeps, 'clock' | 'log'>, { from, to, tenantId }: Sides): Promise<void> {
+  if (!(await isOwed(from, tenantId))) return
   await giveTimesBack(from, to, tenantId)
   // Its runs are older than what the index of the new place has read.
   const index = runIndex({ db: to, clock, log, fromFirst: true })
   await index.once()
   await index.close()
+  await allGiven(from, tenantId)
+}
+
+/** What may be done about a move beside finishing it. */
+export interface Ending {
+  /** Fails, saying why, where the move is not as far, or too far, for it. */
+  refuse: (move: Move) => void
+  act: (move: Move, deps: Pick<MoveDeps, 'directory' | 'from' | 'to' | 'clock' | 'log'>) => Promise<void>
 }
 
 /** The tenant stays where it was, as if nothing had been; possible until the directory names the new place. */
-export async function takeBack(move: Move, { directory, from, to }: Pick<MoveDeps, 'directory' | 'from' | 'to'>) {
-  const { tenantId } = move
-  if (move.state === 'switched') {
-    throw new MoveFailed(`tenant ${tenantId} is at ${move.to} already: run --forget, then move it to ${move.from}`)
-  }
-  await directory.setMove(tenantId, 'back')
-  if ((await phaseOf(from, tenantId)) !== undefined) await takeFenceBack(from, tenantId)
-  await deleteAll(to, tenantId)
-  await directory.endMove(tenantId)
+export const takingBack: Ending = {
+  refuse({ tenantId, state, from, to }) {
+    if (state !== 'switched') return
+    throw new MoveFailed(`tenant ${tenantId} is at ${to} already: run --forget, then move it to ${from}`)
+  },
+  async act({ tenantId }, { directory, from, to }) {
+    await directory.setMove(tenantId, 'back')
+    if ((await phaseOf(from, tenantId)) !== undefined) await takeFenceBack(from, tenantId)
+    await deleteAll(to, tenantId)
+    await directory.endMove(tenantId)
+  },
 }
 
 /** Deletes the copy that a finished move has left. */
-export async function forgetOldCopy(move: Move, { directory, from }: Pick<MoveDeps, 'directory' | 'from'>) {
-  const { tenantId } = move
-  if (move.state !== 'switched') {
-    throw new MoveFailed(`tenant ${tenantId} is still being moved: run the move again, or take it back with --back`)
-  }
-  // By then every process asks at the new place, however soon after the switch this is.
-  await pause(NOTICE_MS)
-  if ((await phaseOf(from, tenantId)) !== undefined) {
-    await openForDeletion(from, tenantId)
-    await deleteAll(from, tenantId)
-    await endNoting(from, tenantId)
-  }
-  await directory.endMove(tenantId)
+export const forgetting: Ending = {
+  refuse({ state }) {
+    if (state === 'switched') return
+    throw new MoveFailed('the tenant is still being moved: run the move again, or take it back with --back')
+  },
+  async act({ tenantId }, { directory, from, to, clock, log }) {
+    // By then every process asks at the new place, however soon after the switch this is.
+    await pause(NOTICE_MS)
+    if ((await phaseOf(from, tenantId)) !== undefined) {
+      // Undone where the move was killed after the switch.
+      await release({ clock, log }, { from, to, tenantId })
+      await openForDeletion(from, tenantId)
+      await deleteAll(from, tenantId)
+      await endNoting(from, tenantId)
+    }
+    await directory.endMove(tenantId)
+  },
 }
 
 const COUNTED = MOVED.filter(({ expires }) => !expires)
