@@ -6,7 +6,7 @@ import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import { check } from '../../shared/wire/issues.ts'
 import { type VerifyReport, verifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
-import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
+import { storeFolder, TEST_SEED, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { publishKey } from '../traces/keys.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { routerProgram } from './commands.ts'
@@ -205,6 +205,20 @@ describe('router verify', () => {
     }
     expect((await router('verify', '--db', 'x', '--file', 'y')).code).toBe(2)
     expect((await router('verify', '--key', 'nonsense')).err).toContain('--key expected')
+  })
+
+  it('knows the private key, which has the form of a public one, and says what to give', async () => {
+    const [secret, mine] = [folder.path('router.db.key'), toBase64(testSigner.publicKey)]
+    await writeFile(secret, `${toBase64(TEST_SEED)}\n`)
+    const file = folder.path('signed.jsonl')
+    await writeFile(file, (await router('export', '--checkpoints')).out)
+    for (const args of [[], ['--file', file]]) {
+      const { code, out, err } = await router('verify', ...args, '--key', secret)
+      expect([code, out]).toEqual([2, expect.not.stringContaining('BROKEN')])
+      expect(err + out).toContain(`its public key, ${mine}`)
+      expect(err + out).not.toContain(toBase64(TEST_SEED))
+      expect((await router('verify', ...args, '--key', mine)).code).toBe(0)
+    }
   })
 })
 

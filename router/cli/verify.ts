@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
 import { visible } from '../../shared/log/log.ts'
-import { fromBase64 } from '../../shared/sign/bytes.ts'
-import { publicKey } from '../../shared/sign/ed25519.ts'
+import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
+import { publicKey, signer } from '../../shared/sign/ed25519.ts'
 import type { Checkpoint, RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { PlacedStore } from '../host/open-store.ts'
 import type { TrustedKeys } from '../traces/checkpoint.ts'
@@ -146,6 +146,7 @@ export class VerifyCommand extends Command {
     const listed = published.flatMap(({ keys }) => keys)
     const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed.filter(isReadable) }) : undefined)
     const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
+    if (trusted) await refusePrivate(trusted, new Set([...listed, ...checkpoints].map(({ key_id }) => key_id)))
     const found = await verifyRecords({
       ...source,
       checkpoints,
@@ -210,6 +211,17 @@ function isReadable({ public_key }: RouterKeys['keys'][number]): boolean {
     return fromBase64(public_key).length === 32
   } catch {
     return false
+  }
+}
+
+/** A private key has the form of a public one, and would make every signature a wrong one. */
+async function refusePrivate(given: TrustedKeys, known: ReadonlySet<string>): Promise<void> {
+  for (const bytes of given.values()) {
+    const { keyId, publicKey: own } = await signer(Uint8Array.from(bytes))
+    if (!known.has(keyId)) continue
+    throw new UsageError(
+      `--key is the private key that signs these checkpoints: keep it secret, and give its public key, ${toBase64(own)}, or the published keys.`,
+    )
   }
 }
 

@@ -40,8 +40,8 @@ export function ambiguous(error: unknown): Exclude<ProofResult, { valid: true }>
 
 /** The fingerprint of a given key; of a document with several keys, of the one that the receipt names, where it was in use then. */
 export async function fingerprintOf(given: string, receipt: unknown): Promise<string> {
-  const { publicKey } = await import('../../shared/sign/ed25519.ts')
-  const { fromBase64 } = await import('../../shared/sign/bytes.ts')
+  const { publicKey, signer } = await import('../../shared/sign/ed25519.ts')
+  const { fromBase64, toBase64 } = await import('../../shared/sign/bytes.ts')
   const raw = (text: string) => {
     try {
       return publicKey(fromBase64(text)).fingerprint
@@ -49,8 +49,15 @@ export async function fingerprintOf(given: string, receipt: unknown): Promise<st
       throw new Unusable(`--key: expected a file, or 32 bytes in base64`, { cause })
     }
   }
-  if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
   const { keyId, issuedAt } = (receipt as { payload?: Record<string, unknown> } | null)?.payload ?? {}
+  if (/^[A-Za-z0-9+/]{43}=$/.test(given)) {
+    const fingerprint = raw(given)
+    const own = await signer(fromBase64(given))
+    if (own.keyId !== keyId) return fingerprint
+    throw new Unusable(
+      `--key is the private key that signed the receipt: keep it secret, and give its public key, ${toBase64(own.publicKey)}`,
+    )
+  }
   const named = (await keysOf(given)).find(key => key.keyId === keyId)
   if (!named) throw new KeyRefused('unknown_key', `${given} does not list the key that the receipt names`)
   if (named.status === 'revoked')

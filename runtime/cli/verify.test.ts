@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { toBase64 } from '../../shared/sign/bytes.ts'
+import { signer } from '../../shared/sign/ed25519.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { programEnv } from '../../tests/program-env.ts'
@@ -140,6 +142,16 @@ it('answers 2 and one line for what it cannot use', async () => {
   expect((await runtime('verify', 'half.json', ...print)).err).toBe('half.json is not a receipt: it is not JSON\n')
   expect((await runtime('verify', 'keys.json', ...print)).err).toMatch(/^keys\.json is not a receipt: /)
   expect((await runtime('verify', 'receipt.json', '--fingerprint', 'abc')).code).toBe(2)
+})
+
+it('knows the private key, which has the form of a public one, and says what to give', async () => {
+  const { receipt } = await files()
+  const seed = new Uint8Array(32).fill(7)
+  const { keyId, publicKey } = await signer(seed)
+  await save('own', { ...receipt, payload: { ...receipt.payload, keyId } })
+  const said = await runtime('verify', 'own.json', '--key', toBase64(seed))
+  expect([said.code, said.out, said.err]).toEqual([2, '', expect.stringContaining(toBase64(publicKey))])
+  expect(said.err).not.toContain(toBase64(seed))
 })
 
 it('goes on saying valid after the key was rotated, and a running service signs with the new one', async () => {

@@ -31,7 +31,8 @@ export async function storeFolder() {
   }
 }
 
-export const testSigner = await signer(new Uint8Array(32).fill(7))
+export const TEST_SEED = new Uint8Array(32).fill(7)
+export const testSigner = await signer(TEST_SEED)
 
 /** A writer with quick settings; what a test leaves out is harmless. */
 export function testWriter(db: Db, options: Partial<TraceWriterOptions> = {}) {
