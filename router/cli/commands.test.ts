@@ -237,6 +237,35 @@ gates = ["tests"]`,
     expect(await stat(join(folder, 'none.db')).catch(() => 'absent')).toBe('absent')
   })
 
+  it('doctor finds the program of a gate from the folder it runs in, and looks for the key of a judge', async () => {
+    const config = join(folder, 'judged.toml')
+    const gates = join(folder, 'gates')
+    await mkdir(gates)
+    await writeFile(join(gates, 'run.sh'), '#!/bin/sh\necho pass\n', { mode: 0o755 })
+    const wrong = async (cwd: string) => {
+      await writeFile(
+        config,
+        `provider = [{ id = "far", dialect = "chat", base_url = "http://127.0.0.1:9/v1", auth = "env", api_key_env = "FAR_KEY" }]
+price = [{ model = "far/m", input_per_mtok = 1, output_per_mtok = 1 }]
+gate = [
+  { id = "tests", kind = "subprocess", cmd = ["./run.sh"], cwd = "${cwd}" },
+  { id = "grade", kind = "judge", model = "far/m", rubric = "is it right" },
+]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["openai/gpt-4.1-mini"]
+gates = ["tests", "grade"]`,
+      )
+      const { out } = await router(['doctor', '--json', '--config', config, '--db', 'none.db'], { OPENAI_API_KEY: 'x' })
+      const { checks } = JSON.parse(out) as { checks: { name: string; ok: boolean; detail: string }[] }
+      return checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail])
+    }
+    const key = ['key of far', 'set FAR_KEY']
+    expect(await wrong(gates)).toEqual([key])
+    expect(await wrong(join(folder, 'absent'))).toEqual([key, ['gate tests', expect.stringContaining('is no folder')]])
+  })
+
   it('doctor says that the program of a gate has no folder to run in', async () => {
     const config = join(folder, 'gate.toml')
     await writeFile(

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
@@ -11,6 +11,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { configWarnings } from '../active-config.ts'
 import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
+import { modelsOfGate } from '../config/fingerprint.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
 import { readAccess } from '../host/access.ts'
@@ -123,7 +124,7 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
     ...(await Promise.all(
       Object.values(config.gates).flatMap(gate =>
         gate.kind === 'subprocess'
-          ? [outcome(`gate ${gate.id}`, () => findGateProgram(gate.cmd[0] ?? '', vars.PATH ?? ''))]
+          ? [outcome(`gate ${gate.id}`, () => findGateProgram(gate.cmd[0] ?? '', gate.cwd, vars.PATH))]
           : [],
       ),
     )),
@@ -136,22 +137,32 @@ function ofRoutes(config: RoutingConfig): Check {
   return { name: 'routes', ok: warnings.length === 0, detail }
 }
 
+/** Those of the ladders, and those of the gates that are models. */
 function usedProviders(config: RoutingConfig) {
-  const used = new Set(config.routes.flatMap(route => route.ladder.map(({ provider }) => provider)))
+  const judging = new Set(config.routes.flatMap(route => route.gates))
+  const models = Object.values(config.gates)
+    .filter(({ id }) => judging.has(id))
+    .flatMap(gate => Object.values(modelsOfGate(gate.kind, gate)))
+  const used = new Set([...config.routes.flatMap(route => route.ladder), ...models].map(model => model?.provider))
   return Object.values(config.providers).filter(({ id }) => used.has(id))
 }
 
 /** A gate's program, and whether there is room for the private folder that each of its runs gets. */
-async function findGateProgram(program: string, path: string): Promise<string> {
-  const found = await findProgram(program, path)
+async function findGateProgram(program: string, cwd: string | null, path = ''): Promise<string> {
+  if (cwd !== null && !(await stat(cwd).catch(() => undefined))?.isDirectory())
+    throw new Error(`${cwd} is no folder, and its cwd says to run there: make it, or give another`)
+  const found = await findProgram(program, cwd ?? '.', path)
   await access(tmpdir(), constants.W_OK).catch(() => {
     throw new Error(`${tmpdir()} cannot be written, so it would abstain: set TMPDIR to a folder that can be`)
   })
   return found
 }
 
-async function findProgram(program: string, path: string): Promise<string> {
-  const places = program.includes('/') ? [program] : path.split(delimiter).map(folder => join(folder, program))
+/** A program that is named by a path is found from the folder that it runs in. */
+async function findProgram(program: string, cwd: string, path: string): Promise<string> {
+  const places = program.includes('/')
+    ? [resolve(cwd, program)]
+    : path.split(delimiter).map(folder => join(folder, program))
   for (const place of places) {
     const found = await access(place, constants.X_OK).then(
       () => true,

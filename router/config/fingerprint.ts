@@ -73,7 +73,7 @@ function modelsOf({ routes, gates }: Unhashed): Model[] {
   return [...routes.flatMap(route => route.ladder), ...called.filter(model => model !== null)]
 }
 
-const modelsOfGate = <K extends GateKind>(kind: K, gate: GateConfigs[K]) => gateKinds[kind].models(gate)
+export const modelsOfGate = <K extends GateKind>(kind: K, gate: GateConfigs[K]) => gateKinds[kind].models(gate)
 
 const unpriced = <M extends Model>({ price: _, ...rest }: M): Omit<M, 'price'> => rest
 
