@@ -19,6 +19,9 @@ it('says what is to be done about a file, and nothing of a fault of the program'
   expect(fileProblem(Object.assign(new Error('write'), { code: 'ENOSPC' }))).toBe(
     'No room is left on the disk: make room, or name a path on another one (ENOSPC)',
   )
+  expect(fileProblem(Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' }))).toBe(
+    'No further thread can be started: raise the limit of processes (--pids-limit, TasksMax) (ERR_WORKER_INIT_FAILED)',
+  )
   const readOnly = Object.assign(new Error('attempt to write a readonly database'), { code: 'SQLITE_READONLY' })
   expect(fileProblem(readOnly)).toMatch(/^The disk of the store takes no writes: .* copy the store to another disk/)
   expect(fileProblem(new ReadOnlyDbError('insert'))).toBeUndefined()

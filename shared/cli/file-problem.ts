@@ -1,4 +1,4 @@
-/** What the operator can mend about a file, by the code of the system's error. */
+/** What the operator can mend about a file, or a limit of the system, by the code of its error. */
 const SAYS: Readonly<Record<string, string>> = {
   EACCES: 'this account may not use it: name another path, or change its owner or mode',
   EPERM: 'this account may not use it: name another path, or change its owner or mode',
@@ -9,6 +9,7 @@ const SAYS: Readonly<Record<string, string>> = {
   SQLITE_READONLY:
     'the disk of the store takes no writes: look at the log of the machine, and copy the store to another disk',
   SQLITE_IOERR: 'the disk of the store fails: look at the log of the machine, and copy the store to another disk',
+  ERR_WORKER_INIT_FAILED: 'no further thread can be started: raise the limit of processes (--pids-limit, TasksMax)',
   ENOSPC: 'no room is left on the disk: make room, or name a path on another one',
 }
 
