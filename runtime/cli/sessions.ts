@@ -1,5 +1,6 @@
 import { usdText } from '../../shared/cli/text-table.ts'
 import { sessionStatus } from '../../shared/wire/runtime/session.ts'
+import { unpricedText } from './progress.ts'
 import { listVerb, oneOf, timeText, verb } from './verb.ts'
 
 export const SessionsListCommand = listVerb('sessions list', {
@@ -14,7 +15,7 @@ export const SessionsListCommand = listVerb('sessions list', {
     ['AGENT', one => one.agentName],
     ['STATUS', one => one.status],
     ['TURNS', one => one.turnCount],
-    ['USD', one => usdText(one.costUsd)],
+    ['USD', one => usdText(one.costUsd) + unpricedText(one.unpricedCalls)],
     ['UPDATED', one => timeText(one.updatedAt)],
     ['TITLE', one => one.title],
   ],

@@ -38,6 +38,8 @@ export interface EndedRun {
   error?: { code: RunErrorCode; message: string }
   head: ChainHead
   spent: Spent
+  /** Calls of models that have no price: `spent` holds no cost of them. */
+  unpricedCalls: number
   models: readonly string[]
   isolation: string
   finishedMs: number

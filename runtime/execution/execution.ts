@@ -17,7 +17,7 @@ import { agentLoop } from './harness/agent-loop.ts'
 import type { AgentRun } from './harness/agent-run.ts'
 import { userMessage } from './harness/conversation.ts'
 import type { JournalEntry } from './journal/event.ts'
-import { type History, modelsOf, readHistory } from './journal/history.ts'
+import { type History, modelsOf, readHistory, unpricedOf } from './journal/history.ts'
 import type { JournalWriter } from './journal/journal-writer.ts'
 import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
@@ -413,6 +413,7 @@ function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWor
     ...(error && { error }),
     isolation: last.isolationUsed ?? run.isolationUsed ?? run.isolation,
     models: modelsOf(run.events, models),
+    unpricedCalls: unpricedOf(run.events) + last.unpricedCalls,
     spent: {
       tokensIn: run.spent.tokensIn + spent.tokensIn,
       tokensOut: run.spent.tokensOut + spent.tokensOut,

@@ -11,9 +11,17 @@ end;`
 /** Of a name, the agents that had it before: what they used today counts against the budget that stays with the name. */
 const FORMER_AGENTS = 'create index agents_former on agents (tenant_id, name, deleted_ms) where deleted_ms is not null;'
 
+/** Of sessions and turns, the calls that their costs leave out. */
+const UNPRICED_TURNS = `alter table turns add column unpriced_calls integer not null default 0;
+alter table sessions add column unpriced_calls integer not null default 0;
+update turns set unpriced_calls = r.unpriced_calls from runs as r where r.id = turns.run_id and r.unpriced_calls > 0;
+update sessions set unpriced_calls = (select sum(unpriced_calls) from turns where session_id = sessions.id)
+  where id in (select session_id from turns where unpriced_calls > 0);`
+
 /** The runtime's tables, step by step, from 0.3.0 on. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
   { id: 100, name: 'baseline of 0.3.0', sql: runtimeBaseline },
   { id: 101, name: 'labels that are no JSON', sql: DAMAGED_LABELS },
   { id: 102, name: 'agents that had a name before', sql: FORMER_AGENTS },
+  { id: 103, name: 'calls of turns without a price', sql: UNPRICED_TURNS },
 ]

@@ -429,6 +429,7 @@ export const sessions = table('sessions', {
   updated_ms: integer().notNull(),
   stopped_ms: integer(),
   stop_reason: text().$type<'stopped' | 'agent_deleted'>(),
+  unpriced_calls: integer().notNull(),
 })
 
 export const turns = table('turns', {
@@ -446,6 +447,7 @@ export const turns = table('turns', {
   tokens_in: integer().notNull(),
   tokens_out: integer().notNull(),
   cost_nano: integer().notNull(),
+  unpriced_calls: integer().notNull(),
 })
 
 export const connectors = table('connectors', {

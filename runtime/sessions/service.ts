@@ -10,7 +10,7 @@ import { redactionOf } from '../privacy/redaction.ts'
 import type { AgentVersion, Also, RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Live } from './live-sessions.ts'
-import type { SessionRow, TurnEnd } from './session.ts'
+import { type SessionRow, type TurnEnd, unpriced } from './session.ts'
 import type { Machines } from './session-vms.ts'
 import { isAgentGone, isNotActive, type SessionStore } from './store.ts'
 import { turnInput } from './turn-input.ts'
@@ -199,8 +199,9 @@ async function replyTo(
       // The store may be gone by now.
       return { turnId, text: '', tokensIn: 0, tokensOut: 0, costUsd: 0, sessionId, status: 'processing' }
     default: {
-      const { tokensIn = 0, tokensOut = 0, costUsd = 0 } = (await deps.summary(turnId)) ?? {}
-      return { turnId, text: '', tokensIn, tokensOut, costUsd, sessionId, status: outcome.is }
+      const { tokensIn = 0, tokensOut = 0, costUsd = 0, unpricedCalls = 0 } = (await deps.summary(turnId)) ?? {}
+      const used = { tokensIn, tokensOut, costUsd, ...unpriced(unpricedCalls) }
+      return { turnId, text: '', ...used, sessionId, status: outcome.is }
     }
   }
 }

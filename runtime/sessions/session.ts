@@ -25,6 +25,9 @@ export interface SessionRow {
   wire: Session
 }
 
+/** Calls without a price, where there are any. */
+export const unpriced = (calls: number) => (calls > 0 ? { unpricedCalls: calls } : {})
+
 const time = (ms: number): string => new Date(ms).toISOString()
 
 export function toSession(row: RowOf<typeof sessions>, records: Records): SessionRow {
@@ -50,6 +53,7 @@ export function toSession(row: RowOf<typeof sessions>, records: Records): Sessio
         tokensIn: row.tokens_in,
         tokensOut: row.tokens_out,
         costUsd: toUsd(row.cost_nano),
+        ...unpriced(row.unpriced_calls),
         turnCount: row.turn_count,
         createdAt: time(row.created_ms),
         updatedAt: time(row.updated_ms),
@@ -102,6 +106,7 @@ export function turnEnd(row: Turn): TurnEnd | undefined {
     tokensIn: row.tokens_in,
     tokensOut: row.tokens_out,
     costUsd: toUsd(row.cost_nano),
+    ...unpriced(row.unpriced_calls),
   }
   const finish = row.error === null ? 'complete' : (readJson(row.error) as { finish: TurnFinish }).finish
   return { event: 'message_completed', data: { turnId, text, usage, sessionId, finish } }

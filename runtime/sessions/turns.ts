@@ -8,7 +8,7 @@ import type { Claimed } from '../execution/lease-store.ts'
 import type { Turn } from '../execution/turn.ts'
 import { type Records, sealMaybe } from '../vault/records.ts'
 import type { Live } from './live-sessions.ts'
-import { finishOf, type TurnEnd } from './session.ts'
+import { finishOf, type TurnEnd, unpriced } from './session.ts'
 import { LIFE, type SessionStore } from './store.ts'
 import { type TurnInput, userText } from './turn-input.ts'
 
@@ -48,7 +48,14 @@ export function turns({ store, records, live }: TurnsDeps) {
       return { opening: openingOf(found.before, run.input), hints: [hint, turnHint] }
     },
 
-    async endEffect({ run, status, error, spent, finishedMs }: EndedRun): Promise<EndEffect | undefined> {
+    async endEffect({
+      run,
+      status,
+      error,
+      spent,
+      unpricedCalls,
+      finishedMs,
+    }: EndedRun): Promise<EndEffect | undefined> {
       const { id: runId, epoch, sessionId } = run
       if (sessionId === undefined) return undefined
       const speaking = live.endOf({ sessionId, runId, epoch })
@@ -68,7 +75,7 @@ export function turns({ store, records, live }: TurnsDeps) {
               text: said.text,
               sessionId,
               finish,
-              usage: { tokensIn, tokensOut, costUsd: toUsd(costNano) },
+              usage: { tokensIn, tokensOut, costUsd: toUsd(costNano), ...unpriced(unpricedCalls) },
             },
           }
         : { event: 'message_error', data: { sessionId, turnId: runId, ...failure } }
@@ -79,6 +86,7 @@ export function turns({ store, records, live }: TurnsDeps) {
           epoch,
           sessionId,
           spent,
+          unpricedCalls,
           atMs: finishedMs,
           eventId,
           text: kept('text', said ? JSON.stringify(said.text) : null),
@@ -115,6 +123,7 @@ interface EndOfTurn {
   toolCalls: string | null
   error: string | null
   spent: { tokensIn: number; tokensOut: number; costNano: number }
+  unpricedCalls: number
   atMs: number
   /** Place of the end among the session's events. */
   eventId: number
@@ -127,24 +136,38 @@ const OWNED = "exists (select 1 from runs where id = ?1 and epoch = ?2 and statu
  * turn changes nothing of a stopped one but its counters, and its end emits no event.
  */
 function endTurn(turn: EndOfTurn): InStatement[] {
-  const { runId, epoch, sessionId, text, toolCalls, error, spent, atMs, eventId } = turn
+  const { runId, epoch, sessionId, text, toolCalls, error, spent, unpricedCalls, atMs, eventId } = turn
   const { tokensIn, tokensOut, costNano } = spent
   return [
     {
       sql: `update turns set status = case when ?4 is null then 'failed' else 'completed' end, text = ?4, tool_calls = ?5,
-          error = ?6, tokens_in = ?7, tokens_out = ?8, cost_nano = ?9, ended_ms = ?10,
+          error = ?6, tokens_in = ?7, tokens_out = ?8, cost_nano = ?9, ended_ms = ?10, unpriced_calls = ?12,
           event_id = case when exists (select 1 from sessions where id = ?3 and status = 'processing' and turn_id = ?1)
             then ?11 end
         where run_id = ?1 and ${OWNED}`,
-      args: [runId, epoch, sessionId, text, toolCalls, error, tokensIn, tokensOut, costNano, atMs, eventId],
+      args: [
+        runId,
+        epoch,
+        sessionId,
+        text,
+        toolCalls,
+        error,
+        tokensIn,
+        tokensOut,
+        costNano,
+        atMs,
+        eventId,
+        unpricedCalls,
+      ],
     },
     {
       sql: `update sessions set
           last_event = case status when 'processing' then max(last_event, ?4) else last_event end,
           status = case status when 'processing' then 'active' else status end,
-          turn_id = null, updated_ms = ?5, tokens_in = tokens_in + ?6, tokens_out = tokens_out + ?7, cost_nano = ${nanoPlus('cost_nano', '?8')}
+          turn_id = null, updated_ms = ?5, tokens_in = tokens_in + ?6, tokens_out = tokens_out + ?7, cost_nano = ${nanoPlus('cost_nano', '?8')},
+          unpriced_calls = unpriced_calls + ?9
         where id = ?3 and turn_id = ?1 and ${OWNED}`,
-      args: [runId, epoch, sessionId, eventId, atMs, tokensIn, tokensOut, costNano],
+      args: [runId, epoch, sessionId, eventId, atMs, tokensIn, tokensOut, costNano, unpricedCalls],
     },
   ]
 }

@@ -107,7 +107,8 @@ function stepSpan(
 }
 
 /** The whole run, above its steps. A run that another run started is a trace of its own, linked to where it came from. */
-function runSpan({ run, status, error, spent, isolation, finishedMs, models }: EndedRun, sha256: Sha256): Span {
+function runSpan(ended: EndedRun, sha256: Sha256): Span {
+  const { run, status, error, spent, unpricedCalls, isolation, finishedMs, models } = ended
   const parent = run.parentRunId
   return {
     traceId: traceIdOf(run.id),
@@ -131,6 +132,7 @@ function runSpan({ run, status, error, spent, isolation, finishedMs, models }: E
         'waybill.tenant.id': run.tenantId,
         'waybill.isolation': isolation,
         [COST]: spent.costNano / 1e9,
+        'waybill.unpriced_calls': unpricedCalls || undefined,
         'error.type': error?.code,
       },
       [COST],

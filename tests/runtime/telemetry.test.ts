@@ -119,7 +119,7 @@ describe('traces', () => {
     const { remote, on } = await started({
       async routerFetch(request) {
         parents.push(request.headers.get('traceparent'))
-        return Response.json(chatAnswer('Routed.'))
+        return Response.json(chatAnswer('Routed.', 'm'))
       },
     })
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'auto' } })
@@ -127,6 +127,9 @@ describe('traces', () => {
     await remote.until(() => remote.spans.some(span => span.name === 'invoke_agent worker'))
     const chat = remote.spans.find(span => span.kind === 3)
     expect(parents).toEqual([`00-${trace(run.id)}-${chat?.spanId}-01`])
+    // No price is known of it: what the trace sums up is not all.
+    const whole = remote.spans.find(span => span.name === 'invoke_agent worker')
+    expect([whole?.of['waybill.unpriced_calls'], run.unpricedCalls]).toEqual([1, 1])
   })
 
   it('hold up no run and cost no memory while the collector does not answer, and what was dropped is counted', async () => {

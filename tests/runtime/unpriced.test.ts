@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { Session } from '../../shared/wire/runtime/session.ts'
 import type { Forecast, UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { chatAnswer } from '../upstream/answers.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
@@ -140,6 +141,23 @@ describe('a model that has no price', () => {
     const made = await forecast(on)
     expect(made).toMatchObject({ estimatedCostUsd: null, unpriced: true, wouldExceedBudget: false, sampleSize: 3 })
     expect(made).not.toHaveProperty('p90CostUsd')
+  })
+
+  it('is marked on the reply and the end of a turn, and on its session', async () => {
+    const on = await fixture()
+    const { id } = await on.json<Session>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
+    for (const unpricedCalls of [1, 2]) {
+      const reply = await on.json(200, 'POST', `/v1/sessions/${id}/messages`, { content: 'Hi' })
+      expect(reply).toMatchObject({ costUsd: 0, unpricedCalls: 1 })
+      expect(await on.json(200, 'GET', `/v1/sessions/${id}`)).toMatchObject({ costUsd: 0, unpricedCalls })
+    }
+    expect(await on.json(200, 'GET', '/v1/sessions')).toMatchObject([{ unpricedCalls: 2 }])
+    const said = await (await on.events(`/v1/sessions/${id}/events?replay=1`)).next()
+    expect(said).toMatchObject({ event: 'message_completed', data: { usage: { costUsd: 0, unpricedCalls: 1 } } })
+    await on.json(200, 'PUT', '/v1/settings/models', PRICED)
+    const reply = await on.json(200, 'POST', `/v1/sessions/${id}/messages`, { content: 'Hi' })
+    expect(reply).not.toHaveProperty('unpricedCalls')
+    expect(await on.json(200, 'GET', `/v1/sessions/${id}`)).toMatchObject({ unpricedCalls: 2 })
   })
 
   it('of a known price is not marked, and its cost is said by class', async () => {

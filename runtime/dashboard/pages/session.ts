@@ -21,12 +21,11 @@ export const sessionPage: Page = {
       ask.get<Session>(`/v1/sessions/${id}`),
       ask.list<Run>(`/v1/runs?sessionId=${id}&limit=200&fields=summary`),
     ])
-    const { agentName, title, status, turnCount, costUsd, messages = [] } = session
+    const { agentName, title, status, turnCount, costUsd, unpricedCalls, messages = [] } = session
     const stopped = status === 'stopped'
     const runs = new Map(turns.items.map(run => [run.id, run]))
-    const unpriced = turns.items.reduce((sum, { unpricedCalls = 0 }) => sum + unpricedCalls, 0)
     const body = html`<div id="session" data-session="${session.id}"${stopped ? html` data-over` : ''}></div>
-${live('session-head', html`<h1>${nameShown(title, agentName)} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${price(costUsd, unpriced)}</p>`)}
+${live('session-head', html`<h1>${nameShown(title, agentName)} ${badge(status)}</h1><p class="hint"><a href="${root}agents/${agentName}">${agentName}</a>, ${many(turnCount, 'turn')}, ${price(costUsd, unpricedCalls)}</p>`)}
 ${live('talk', messages.length === 0 ? html`<p class="hint">Nothing has been said yet.</p>` : html`<ol class="talk">${messages.map(one => said(root, one, runs.get(one.turnId)))}</ol>`)}
 <ol id="pending" class="talk"></ol>
 ${live('turn', status === 'processing' ? await openTurn(ask, root, turns.items) : '')}

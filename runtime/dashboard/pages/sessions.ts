@@ -15,14 +15,16 @@ export const sessionsPage: Page = {
       ask.list<Session>(`/v1/sessions?limit=50${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`),
       ask.list<AgentItem>('/v1/agents?limit=200'),
     ])
-    const rows = sessions.items.map(({ id, title, agentName, status, turnCount, costUsd, updatedAt }) => [
-      html`<a href="${root}sessions/${id}">${nameShown(title, `…${id.slice(-12)}`)}</a>`,
-      html`<a href="${root}agents/${agentName}">${agentName}</a>`,
-      badge(status),
-      count(turnCount),
-      price(costUsd),
-      when(updatedAt),
-    ])
+    const rows = sessions.items.map(
+      ({ id, title, agentName, status, turnCount, costUsd, unpricedCalls, updatedAt }) => [
+        html`<a href="${root}sessions/${id}">${nameShown(title, `…${id.slice(-12)}`)}</a>`,
+        html`<a href="${root}agents/${agentName}">${agentName}</a>`,
+        badge(status),
+        count(turnCount),
+        price(costUsd, unpricedCalls),
+        when(updatedAt),
+      ],
+    )
     const names = agents.items.map(({ name }) => name)
     const body = html`<h1>Sessions</h1>
 ${live('sessions', rows.length === 0 ? nothing('There is no session yet.', html`<p>${names.length === 0 ? html`A session is a conversation with an agent. <a href="${root}agents">Make an agent first</a>.` : 'Open one below.'}</p>`) : html`<div class="card">${table('Sessions', ['Session', 'Agent', 'State', { num: 'Turns' }, { num: 'Cost' }, 'Last'], rows)}</div>${pager(root, 'sessions', { cursor }, sessions.next)}`)}

@@ -111,6 +111,11 @@ function follow(history: History, event: JournalEntry): void {
 /** A call that was cut off has an answer as well, as far as it went. */
 const SAY_WHO_ANSWERED = new Set(['step_completed', 'step_failed', 'step_retrying'])
 
+/** The calls of a journal that no price was known for; of a fork those of its source are paid there. */
+export const unpricedOf = (entries: readonly Pick<JournalEntry, 'kind' | 'meta'>[]): number =>
+  entries.filter(({ kind, meta }) => SAY_WHO_ANSWERED.has(kind) && meta.unpriced && meta.copiedFrom === undefined)
+    .length
+
 /** The models whose answers a journal holds, in the order of their names. */
 export function modelsOf(
   entries: readonly Pick<JournalEntry, 'kind' | 'meta'>[],

@@ -46,6 +46,8 @@ export interface LastWord {
   atMs: number
   /** What was spent in the hands of this owner. */
   spent: Spent
+  /** Calls in the hands of this owner of models that have no price. */
+  unpricedCalls: number
   /** Models that answered in the hands of this owner. */
   models: ReadonlySet<string>
   isolationUsed?: string | undefined
@@ -100,6 +102,7 @@ export function runJournal(
   let lastMs = clock.now().getTime()
   let ranFrom = clock.monotonic()
   const total: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }
+  let unpricedCalls = 0
   const models = new Set<string>()
   let isolationUsed: string | undefined
 
@@ -172,6 +175,7 @@ export function runJournal(
         add(next.spent, extras.spent)
         add(total, extras.spent)
       }
+      unpricedCalls += extras.parts?.unpricedCalls ?? 0
       for (const [part, more] of Object.entries(extras.parts ?? {})) next.parts[part as keyof SpentParts] += more
       if (extras.model !== undefined) {
         next.model = extras.model
@@ -206,7 +210,7 @@ export function runJournal(
       while (flight) await flight
       try {
         const atMs = now().getTime()
-        await send(await transition({ head, atMs, spent: total, models, isolationUsed }), atMs)
+        await send(await transition({ head, atMs, spent: total, unpricedCalls, models, isolationUsed }), atMs)
       } finally {
         failure ??= new LeaseLostError(`run ${runId} was let go`)
       }

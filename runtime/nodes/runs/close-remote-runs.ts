@@ -147,12 +147,13 @@ function endOfTurn(
   { status, errorCode, finishedMs, spent = known }: RemoteRunEnd,
 ): InStatement[] {
   const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
+  const unpriced = '(select unpriced_calls from runs where id = ?1)'
   const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]
   const turn = finishOf(status, errorCode) === undefined ? 'failed' : 'completed'
   return [
     {
       sql: `update turns set status = ?9, ended_ms = ?2,
-          tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, event_id = iif(exists (select 1 from sessions where id = ?4
+          tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, unpriced_calls = ${unpriced}, event_id = iif(exists (select 1 from sessions where id = ?4
             and status = 'processing' and turn_id = ?1), base + ?8, null)
         where run_id = ?1 and ${own}`,
       args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE, turn],
@@ -161,7 +162,8 @@ function endOfTurn(
       sql: `update sessions set last_event = iif(status = 'processing',
             max(last_event, (select base + ?8 from turns where run_id = ?1)), last_event),
           status = iif(status = 'processing', 'active', status), turn_id = null, updated_ms = ?2,
-          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = ${nanoPlus('cost_nano', '?7')}
+          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = ${nanoPlus('cost_nano', '?7')},
+          unpriced_calls = unpriced_calls + ${unpriced}
         where id = ?4 and turn_id = ?1 and ${own}`,
       args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
     },

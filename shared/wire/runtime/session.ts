@@ -30,6 +30,8 @@ export const session = named(
     tokensIn: count,
     tokensOut: count,
     costUsd: usd,
+    /** Calls of models that have no price: `costUsd` holds nothing of them; absent: none. */
+    unpricedCalls: count.optional(),
     turnCount: count,
     createdAt: timestamp,
     updatedAt: timestamp,
@@ -97,6 +99,7 @@ export const turnReply = named(
     tokensIn: count,
     tokensOut: count,
     costUsd: usd,
+    unpricedCalls: count.optional(),
     sessionId: id,
     status: z.enum(['completed', 'waiting', 'processing']),
     /** How the answer ended; absent until it has. */
@@ -113,7 +116,10 @@ export const sessionEvents = {
   message_completed: z.object({
     turnId: id,
     text: z.string(),
-    usage: named('MessageUsage', z.object({ tokensIn: count, tokensOut: count, costUsd: usd })),
+    usage: named(
+      'MessageUsage',
+      z.object({ tokensIn: count, tokensOut: count, costUsd: usd, unpricedCalls: count.optional() }),
+    ),
     sessionId: id,
     finish: turnFinish.optional(),
   }),

@@ -1,5 +1,5 @@
 import { el, isComposing, part } from '../../../../shared/browser/dom.ts'
-import { money } from '../../../../shared/browser/figures.ts'
+import { many, money } from '../../../../shared/browser/figures.ts'
 import { send } from '../shell/page-api.ts'
 import { pageStream } from '../shell/page-stream.ts'
 import { refresh } from '../shell/refresh.ts'
@@ -42,12 +42,16 @@ const { listen, rest, end } = pageStream({
       text.append(delta)
       text.scrollIntoView({ block: 'nearest' })
     })
-    on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', answer => {
-      const { turnId, text, usage, finish } = answer
-      const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
-      answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${cut}`))
-      void recorded(turnId)
-    })
+    on<{ turnId: string; text: string; usage: { costUsd: number; unpricedCalls?: number }; finish?: string }>(
+      'message_completed',
+      answer => {
+        const { turnId, text, usage, finish } = answer
+        const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+        const without = usage.unpricedCalls ? `, ${many(usage.unpricedCalls, 'call')} without a price` : ''
+        answerOf(turnId).replaceChildren(textView(text), el('small', {}, `${money(usage.costUsd)}${without}${cut}`))
+        void recorded(turnId)
+      },
+    )
     on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
       answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
     })
