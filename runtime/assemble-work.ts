@@ -54,6 +54,7 @@ export function assembleRemote(
     admit: budgets.ledger.admit,
     currentByName: agents.currentByName,
     grant: budgets.ledger.grant,
+    useTool: budgets.useTool,
     modelSettings: provided.providers.settings.stored,
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
@@ -91,8 +92,8 @@ export function assembleWork(
   const { agents, audit, budgets, connectors, models, provided, receipts, sessions, traces } = features
   const { embeddedNode: embedded = true, sandboxes = noSandboxes, worker } = options
   const { outbound = egress ? toolOutbound(egress) : noOutbound } = options
-  const { asks, ...ofWorker } = workerExecution(core, worker, {
-    ledger: budgets.ledger,
+  const { asks, useTool, ...ofWorker } = workerExecution(core, worker, {
+    budgets,
     runEvents: features.runEvents,
   })
   const work = assembleExecution({
@@ -116,7 +117,7 @@ export function assembleWork(
     sandboxes,
     egressDecided: egressAudit(audit),
     secretOf: auditedSecrets(audit, provided.secrets.open),
-    connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
+    connectorsOf: agentActions({ service: connectors.service, useTool }),
     mcp: {
       fetch: features.outboundFetch,
       pins: pinStore(db),

@@ -7,7 +7,7 @@ import type { DayOf } from './day.ts'
 import { type Ledger, ledger } from './ledger.ts'
 import { budgetNotices } from './notices.ts'
 import { type BudgetStore, budgetStore } from './store.ts'
-import { toolLimits, type UseTool } from './tool-limits.ts'
+import { toolLimits } from './tool-limits.ts'
 import { spending } from './watch-spending.ts'
 
 export interface BudgetsOptions {
@@ -23,7 +23,7 @@ export interface BudgetsOptions {
 export interface Budgets {
   store: BudgetStore
   ledger: Ledger
-  useTool: UseTool
+  useTool: ReturnType<typeof toolLimits>
   spending: ReturnType<typeof spending>
 }
 

@@ -11,20 +11,21 @@ export interface ToolCallPlace {
   tool: string
 }
 
-export type UseTool = (place: ToolCallPlace) => Promise<void>
+/** Before the call is made; `signal`: where that has to be asked for elsewhere. */
+export type UseTool = (place: ToolCallPlace, signal: AbortSignal) => Promise<void>
 
 /** Applies `toolLimits` (docs/spec/runtime.md §12): a call beyond what the day allows fails, and the model gets that failure. */
 export function toolLimits(deps: {
   store: Pick<BudgetStore, 'get' | 'useTool'>
   dayOf: DayOf
   now: () => Date
-}): UseTool {
+}): (place: ToolCallPlace) => Promise<void> {
   return async place => {
     const { agentId, tool } = place
     const budget = await deps.store.get(agentId)
-    const limit = budget?.toolLimits[tool]
     // A soft budget never stops anything.
-    if (!budget?.hardFail || limit === undefined) return
+    if (!budget?.hardFail || !Object.hasOwn(budget.toolLimits, tool)) return
+    const limit = budget.toolLimits[tool]!
     const day = deps.dayOf(deps.now().getTime())
     if (await deps.store.useTool({ ...place, day }, limit)) return
     const times = limit === 1 ? 'once' : `${limit} times`

@@ -58,7 +58,7 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
               )
             }
             const args = argumentsOf(now, given)
-            await useTool({ runId: run.id, agentId: run.agentId, stepId, tool })
+            await useTool({ runId: run.id, agentId: run.agentId, stepId, tool }, signal)
             try {
               return await service.execute(install, now, args, { key, signal, tries: 1 })
             } catch (error) {

@@ -16,6 +16,7 @@ import { EMBEDDED_POOL, POOL_LABEL } from '../agents/pool-label.ts'
 import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
+import type { Budgets } from '../budgets/assemble.ts'
 import type { Ledger } from '../budgets/ledger.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RequestsOfSteps } from '../runs/step-requests.ts'
@@ -73,6 +74,7 @@ export interface NodesOptions {
   ownSessions: Pick<Sessions, 'store' | 'live'>
   admit: Admit
   grant: Ledger['grant']
+  useTool: Budgets['useTool']
   /** The aliases, prices and windows that a tenant has set. */
   modelSettings: PoolCredentialsDeps['modelSettings']
   currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
@@ -237,7 +239,7 @@ export function assembleNodes(options: NodesOptions) {
     },
     heard: () => offering.wake(),
     limitsOn: remote.limitsOn,
-    asked: remoteBudgets({ remote, grant: options.grant, dayOf, clock }),
+    asked: remoteBudgets({ remote, grant: options.grant, useTool: options.useTool, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   })

@@ -112,6 +112,41 @@ it('keys, connectors and secrets reach the runs of a node and stand nowhere else
   for (const canary of [KEY, SECRET, BOT, 'canary-done']) expect(there).not.toContain(canary)
 })
 
+it('are used within the limits of actions that the budget sets, on all nodes together', async () => {
+  const fixtures = [await node('one'), await node('two')]
+  await put(provider())
+  await put({ connector: { connectorId: 'slack', config: { botToken: BOT, baseUrl: remote.origin } } })
+  for (const ref of ['provider/openai', 'connector/slack']) await settled(ref)
+  await control.json(201, 'POST', '/v1/agents', {
+    name: 'worker',
+    manifest: { model: 'openai/gpt-4.1-mini', connectors: ['slack.list_users'] },
+  })
+  const call = { id: 'c1', type: 'function', function: { name: 'slack__list_users', arguments: '{}' } }
+  const told: string[] = []
+  remote.always((response, seen, request) => {
+    if (!seen.url.includes('chat/completions')) return answer(200, '{"ok":true,"members":[]}')(response, seen, request)
+    const { messages } = JSON.parse(seen.body.toString()) as { messages: { role: string; content: unknown }[] }
+    const said = messages.filter(({ role }) => role === 'tool').map(({ content }) => JSON.stringify(content))
+    told.push(...said)
+    return says(said.length > 0 ? { content: 'done' } : { tool_calls: [call] })(response, seen, request)
+  })
+  const vendor = () => remote.seen.filter(({ url }) => url.includes('users.list')).length
+  const limited = (budget: object) => control.json(200, 'PUT', '/v1/agents/worker/budget', budget)
+  await limited({ toolLimits: { 'slack.list_users': 2 } })
+  const runs = await Promise.all(['a', 'b', 'c', 'd'].map(() => ran('worker')))
+  expect(new Set(runs.map(({ nodeId }) => nodeId))).toEqual(new Set(fixtures.map(({ identity }) => identity.nodeId)))
+  expect(vendor()).toBe(2)
+  const refused = told.filter(one => one.includes('tool_limit'))
+  expect(refused).toHaveLength(2)
+  expect(refused[0]).toContain('slack.list_users may be called 2 times a day by this agent')
+  // A soft budget stops nothing, nor does none.
+  await limited({ toolLimits: { 'slack.list_users': 2 }, hardFail: false })
+  await ran('worker')
+  await control.json(204, 'DELETE', '/v1/agents/worker/budget')
+  await ran('worker')
+  expect(vendor()).toBe(4)
+})
+
 it('wait for nodes that are away, come to nodes that enrol later, and are taken away again', async () => {
   const one = await node('one')
   await until(

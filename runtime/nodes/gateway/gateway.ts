@@ -309,10 +309,11 @@ function followDecisions(deps: GatewayDeps, peer: Peer, stands: Awaited<ReturnTy
 
 /** A budget that was changed holds for runs that are on their way, too. */
 async function passLimits({ limitsOn }: GatewayDeps, { node, channel }: Peer): Promise<void> {
-  const agents = [...(await limitsOn(node.id))].map(([agentId, { costNano, hard, ofDay }]) => ({
+  const agents = [...(await limitsOn(node.id))].map(([agentId, { costNano, hard, ofDay, tools }]) => ({
     agentId,
     ...(costNano !== undefined && { runCostNanoUsd: BigInt(costNano), runCostHard: hard }),
     askBudget: ofDay,
+    toolLimits: tools,
   }))
   if (agents.length > 0) channel.pass(create(ControlFrameSchema, { body: { case: 'limits', value: { agents } } }))
 }

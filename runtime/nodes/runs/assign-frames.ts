@@ -74,6 +74,7 @@ export function assignFrames({ versionOf, sealTo }: AssignFramesDeps) {
         ...(forkedFrom && { forkedRun: forkedFrom.runId, forkedStep: forkedFrom.stepId }),
         ...(limit?.costNano !== undefined && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
         askBudget: limit?.ofDay ?? false,
+        toolLimits: limit?.tools ?? {},
       },
     })
   }

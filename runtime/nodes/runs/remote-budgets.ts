@@ -2,13 +2,16 @@ import type { Clock } from '../../../shared/time/clock.ts'
 import { sleep } from '../../../shared/time/sleep.ts'
 import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
+import type { Budgets } from '../../budgets/assemble.ts'
 import type { Ledger } from '../../budgets/ledger.ts'
+import { StepFailure } from '../../execution/failure.ts'
 import type { NodeRow } from '../registry/node.ts'
 import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface RemoteBudgetsDeps {
   remote: Pick<RemoteRunStore, 'get'>
   grant: Ledger['grant']
+  useTool: Budgets['useTool']
   dayOf: (ms: number) => string
   clock: Clock
 }
@@ -22,10 +25,10 @@ const LOOK_MS = 20
 const MOST = BigInt(Number.MAX_SAFE_INTEGER)
 
 /**
- * Says whether a run on a node may make its next model call: its worst case is held here, under the budget of its agent, until the
+ * Says whether a run on a node may make its next call. That of an action is counted here. Of a model call the worst case is held here, under the budget of its agent, until the
  * event comes that says what it used. Undefined: the run is not that node's any more, or not in that life of it.
  */
-export function remoteBudgets({ remote, grant, dayOf, clock }: RemoteBudgetsDeps) {
+export function remoteBudgets({ remote, grant, useTool, dayOf, clock }: RemoteBudgetsDeps) {
   async function runOf(node: NodeRow, { runId, epoch }: BudgetAsk) {
     const run = await remote.get(runId)
     const is = run?.nodeId === node.id && BigInt(run.epoch) === epoch && !isTerminal(run.status)
@@ -45,6 +48,11 @@ export function remoteBudgets({ remote, grant, dayOf, clock }: RemoteBudgetsDeps
       run = await runOf(node, ask)
     }
     if (run === undefined) return undefined
+    if (ask.tool !== '') {
+      const place = { runId: run.id, agentId: run.agentId, stepId: stepId.toWellFormed(), tool: ask.tool }
+      const refusal = await useTool(place).then(() => '', refusalOf)
+      return { requestId, refusal, outputTokens: 0n, tokens: 0n, costNanoUsd: 0n }
+    }
     const [tokens, output] = [Number(ask.tokens), Number(ask.outputTokens)]
     const [cost, inputCost] = [Number(ask.costNanoUsd), Number(ask.inputCostNanoUsd)]
     const place = {
@@ -66,4 +74,9 @@ export function remoteBudgets({ remote, grant, dayOf, clock }: RemoteBudgetsDeps
     const held = refusal === '' ? BigInt(tokens - output + longest) : 0n
     return { requestId, refusal, outputTokens: BigInt(longest), tokens: held, costNanoUsd: 0n }
   }
+}
+
+function refusalOf(error: unknown): string {
+  if (error instanceof StepFailure) return error.message
+  throw error
 }

@@ -1,6 +1,6 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
 import { boundedSum } from '../../../shared/money/money.ts'
-import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import { type Db, objectIn, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { isFailedCondition } from '../../../shared/sql/db-fault.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { nanoPlus } from '../../../shared/sql/sql-values.ts'
@@ -101,11 +101,15 @@ export interface RunLimit {
   hard: boolean
   /** It has a hard limit of a day, so each call is asked for. */
   ofDay: boolean
+  /** Calls of actions a day, where the budget is hard: each is asked for. */
+  tools: Record<string, bigint>
 }
 
-const NO_LIMIT: RunLimit = { costNano: undefined, hard: false, ofDay: false }
+const NO_LIMIT: RunLimit = { costNano: undefined, hard: false, ofDay: false, tools: {} }
 
-type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard_fail'> & { of_day: number }
+type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard_fail' | 'tool_limits'> & {
+  of_day: number
+}
 
 const remoteRunsIn = (found: Pick<ResultSet, 'rows'>): RemoteRun[] => rowsOf<StoredRemoteRun>(found).map(toRemoteRun)
 
@@ -375,14 +379,21 @@ export function isMoved(error: unknown): boolean {
 /** What a run of each of these agents may cost, where its budget says so. */
 async function runLimits(db: Db, agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
   const found = await db.execute({
-    sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null as of_day
+    sql: `select agent_id, cost_nano_run, hard_fail, iif(hard_fail = 1 and json_valid(tool_limits), tool_limits, '{}') as tool_limits, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null as of_day
       from budgets where agent_id in (select value from json_each(?))`,
     args: [JSON.stringify([...new Set(agentIds)])],
   })
   return new Map(
     rowsOf<LimitRow>(found).map(row => [
       row.agent_id,
-      { costNano: row.cost_nano_run ?? undefined, hard: row.hard_fail === 1, ofDay: row.of_day === 1 },
+      {
+        costNano: row.cost_nano_run ?? undefined,
+        hard: row.hard_fail === 1,
+        ofDay: row.of_day === 1,
+        tools: Object.fromEntries(
+          Object.entries(objectIn<Record<string, number>>(row.tool_limits)).map(([tool, most]) => [tool, BigInt(most)]),
+        ),
+      },
     ]),
   )
 }

@@ -4,9 +4,12 @@ import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ExecutionDeps } from '../../assemble-execution.ts'
-import { type Ledger, mostTokensIn } from '../../budgets/ledger.ts'
+import type { Budgets } from '../../budgets/assemble.ts'
+import { mostTokensIn } from '../../budgets/ledger.ts'
+import type { BudgetStore } from '../../budgets/store.ts'
+import type { UseTool } from '../../budgets/tool-limits.ts'
 import type { Core } from '../../core.ts'
-import { RunFailure } from '../../execution/failure.ts'
+import { RunFailure, StepFailure } from '../../execution/failure.ts'
 import type { Claimed } from '../../execution/lease-store.ts'
 import type { FoundModel } from '../../execution/models/model.ts'
 import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
@@ -20,7 +23,7 @@ import { takeOverRuns } from './take-over-runs.ts'
 import type { WorkerIdentity } from './worker.ts'
 
 export interface WorkerExecutionDeps {
-  ledger: Ledger
+  budgets: Pick<Budgets, 'ledger' | 'store' | 'useTool'>
   runEvents: ReturnType<typeof runEvents>
 }
 
@@ -31,15 +34,16 @@ export interface WorkerExecution
   > {
   /** Its questions whether a call may be made; undefined where this process is no node. */
   asks?: BudgetRequests
+  useTool: UseTool
 }
 
 /** What a node does otherwise than a control plane when it executes runs: it reports them, asks for budget, and hands children up. */
 export function workerExecution(
   { db, sha256 }: Pick<Core, 'db' | 'sha256'>,
   worker: WorkerIdentity | undefined,
-  { ledger, runEvents }: WorkerExecutionDeps,
+  { budgets: { ledger, store, useTool }, runEvents }: WorkerExecutionDeps,
 ): WorkerExecution {
-  if (!worker) return { ledger, ...runEvents }
+  if (!worker) return { ledger, useTool, ...runEvents }
   const asks = budgetRequests()
   const reports = reportRows(worker.reportsAs)
   const reportAside = asideNews(worker.reportsAs)
@@ -47,6 +51,7 @@ export function workerExecution(
   return {
     ...runEvents,
     asks,
+    useTool: grantedTool(db, asks, store),
     ledger: { ...ledger, within: (run, model) => grantedModel(db, asks, run, ledger.within(run, model)) },
     extraStatements: units => [...runEvents.extraStatements(units), ...reports(units)],
     kept: worker.reportSoon,
@@ -90,6 +95,7 @@ function grantedModel(
           costNanoUsd: BigInt(costOf?.(tokensIn, wanted, true) ?? 0),
           inputCostNanoUsd: BigInt(costOf?.(tokensIn, 0, true) ?? 0),
           model: model.id,
+          tool: '',
           unpriced: costOf === null,
         },
         call.signal,
@@ -102,6 +108,29 @@ function grantedModel(
       return answer.stop === 'length' && maxOutputTokens < wanted ? { ...answer, cappedByBudget: true } : answer
     },
   }
+}
+
+/** An action whose calls a day are limited: each is granted by the control plane first, which counts those of all nodes. */
+function grantedTool(db: Db, asks: Pick<BudgetRequests, 'ask'>, store: Pick<BudgetStore, 'get'>): UseTool {
+  return async ({ runId, agentId, stepId, tool }, signal) => {
+    const budget = await store.get(agentId)
+    if (budget === undefined || !Object.hasOwn(budget.toolLimits, tool)) return
+    const found = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
+    const [{ epoch = 0 } = {}] = rowsOf<{ epoch: number }>(found)
+    const { refusal } = await asks.ask({ ...OF_NO_MODEL, runId, epoch: BigInt(epoch), stepId, tool }, signal)
+    if (refusal !== '') throw new StepFailure('tool_limit', refusal)
+  }
+}
+
+const OF_NO_MODEL = {
+  attempt: 0,
+  tokens: 0n,
+  outputTokens: 0n,
+  lastEvent: 0n,
+  costNanoUsd: 0n,
+  inputCostNanoUsd: 0n,
+  model: '',
+  unpriced: false,
 }
 
 /**

@@ -365,7 +365,11 @@ function currentLimits(side: NodeSide) {
   return {
     async keep(agents: readonly AgentLimit[]): Promise<void> {
       const text = agents
-        .map(one => [one.agentId, one.runCostNanoUsd, one.runCostHard, one.askBudget].join(' '))
+        .map(one =>
+          [one.agentId, one.runCostNanoUsd, one.runCostHard, one.askBudget, ...Object.entries(one.toolLimits)].join(
+            ' ',
+          ),
+        )
         .join('\n')
       if (text === known) return
       await side.db.write(
@@ -387,19 +391,25 @@ function currentLimits(side: NodeSide) {
   }
 }
 
-/** The limit that the agent's budget sets for each run, as the control plane said it last. */
+/** What the agent's budget limits for each run and of its actions, as the control plane said it last. */
 function limitOf(
   { now }: Pick<NodeSide, 'now'>,
   agentId: string,
-  { runCostNanoUsd: limit, runCostHard: hard }: Pick<AgentLimit, 'runCostNanoUsd' | 'runCostHard'>,
+  { runCostNanoUsd: limit, runCostHard, toolLimits }: Pick<AgentLimit, 'runCostNanoUsd' | 'runCostHard' | 'toolLimits'>,
 ): InStatement {
-  if (limit === undefined) return { sql: 'delete from budgets where agent_id = ?', args: [agentId] }
+  const tools = Object.entries(toolLimits).map(([tool, most]) => [tool, Number(most)])
+  if (limit === undefined && tools.length === 0)
+    return { sql: 'delete from budgets where agent_id = ?', args: [agentId] }
   return {
     sql: `insert into budgets
         (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
-      select id, tenant_id, name, ?2, ?3, 100, '{}', ?4, ?4 from agents where id = ?1
-      on conflict (agent_id) do update set cost_nano_run = ?2, hard_fail = ?3, updated_ms = ?4`,
-    args: [agentId, Number(limit), hard ? 1 : 0, now().getTime()],
+      select id, tenant_id, name, ?2, ?3, 100, ?4, ?5, ?5 from agents where id = ?1
+      on conflict (agent_id) do update set cost_nano_run = ?2, hard_fail = ?3, tool_limits = ?4, updated_ms = ?5`,
+    args: [
+      // Limits of actions come of a hard budget alone.
+      ...[agentId, limit === undefined ? null : Number(limit), runCostHard || tools.length > 0 ? 1 : 0],
+      ...[JSON.stringify(Object.fromEntries(tools)), now().getTime()],
+    ],
   }
 }
 
