@@ -14,7 +14,11 @@ export const ApprovalsListCommand = listVerb('approvals list', {
     ['STATUS', one => one.status],
     ['WHY', one => one.reason],
     ['UNTIL', one => timeText(one.expiresAt)],
-    ['ASKED', ({ action, prompt }) => (action ? `${action.name} ${JSON.stringify(action.arguments)}` : prompt)],
+    [
+      'ASKED',
+      ({ action, prompt }) =>
+        action ? [action.name, JSON.stringify(action.arguments), action.to].filter(Boolean).join(' ') : prompt,
+    ],
   ],
   empty: 'Nothing waits.',
 })

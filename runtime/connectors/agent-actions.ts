@@ -18,13 +18,21 @@ export interface AgentActionsDeps {
 /** Connectors as the engine sees them. What is repeated after a failure is the engine's decision, so each call is one try. */
 export function agentActions({ service, useTool }: AgentActionsDeps): ConnectorsOf {
   /** Those of the catalogue are known before they are installed; what a tenant's own can do, its install alone knows. */
-  async function shownTo(tenantId: string, { connectorId, action }: Ref): Promise<Pick<Connector, 'name' | 'actions'>> {
-    if (isConnector(connectorId)) return (await loadCatalogue())[connectorId]
+  async function shownTo(
+    tenantId: string,
+    { connectorId, action }: Ref,
+  ): Promise<Pick<Connector, 'name' | 'actions'> & { addressOf?: (action: string) => string }> {
+    if (isConnector(connectorId)) {
+      const { name, actions } = (await loadCatalogue())[connectorId]
+      return { name, actions }
+    }
     const install = await service.store.ofTenant(tenantId, connectorId)
     if (!install) throw new RunFailure('connector_failed', notInstalled(connectorId).message)
     const connector = await service.connectorOf(install)
-    if (action === undefined || Object.hasOwn(connector.actions, action)) return connector
-    const message = `${connectorId} has no action ${action}; it has ${Object.keys(connector.actions).join(', ')}`
+    const { name, actions } = connector
+    const addressOf = (one: string) => connector.addressOf?.(one, install.baseUrl) ?? ''
+    if (action === undefined || Object.hasOwn(actions, action)) return { name, actions, addressOf }
+    const message = `${connectorId} has no action ${action}; it has ${Object.keys(actions).join(', ')}`
     throw new RunFailure('connector_failed', message)
   }
 
@@ -35,7 +43,7 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
       const ref = connectorRef(entry)
       if (!ref) continue
       const { connectorId } = ref
-      const { name: title, actions } = await shownTo(run.tenantId, ref)
+      const { name: title, actions, addressOf } = await shownTo(run.tenantId, ref)
       for (const [name, action] of Object.entries(actions)) {
         if (ref.action !== undefined && ref.action !== name) continue
         const tool = `${connectorId}.${name}`
@@ -43,18 +51,27 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
           connectorId,
           name,
           effect: action.effect,
+          to: addressOf?.(name),
           parameters: schemaOf(action),
           about: `${title}: ${action.about}`,
           asMeant: given => asMeant(action, given),
-          async call(given, { stepId }, { key, signal }) {
+          async call(given, { stepId, goesTo }, { key, signal }) {
             const install = await service.store.ofTenant(run.tenantId, connectorId)
             if (!install) throw notInstalled(connectorId)
-            const now = isConnector(connectorId) ? action : (await service.connectorOf(install)).actions[name]
+            const connector = isConnector(connectorId) ? undefined : await service.connectorOf(install)
+            const now = connector ? connector.actions[name] : action
             // What a model was shown, and a human has agreed to, is what is done.
             if (!now || now.effect !== action.effect) {
               throw new StepFailure(
                 'connector_not_ready',
                 `${tool} is not what it was when the run began: start a new run`,
+              )
+            }
+            const address = connector?.addressOf?.(name, install.baseUrl)
+            if (address !== undefined && goesTo?.(address) === false) {
+              throw new StepFailure(
+                'connector_not_ready',
+                `${tool} was not called: it goes to ${address} now, and not where it went when a human was asked`,
               )
             }
             const args = argumentsOf(now, given)

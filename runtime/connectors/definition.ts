@@ -90,6 +90,8 @@ export interface Connector {
   keys: readonly ConfigKey[]
   /** The vendor's origin; `config.baseUrl` takes its place. */
   origin(credential: Credential): string
+  /** Of one that is a tenant's own: method and address of an action, as a human is asked about them. */
+  addressOf?(action: string, baseUrl: string | undefined): string
   /** Stands between the origin and the path of every request. */
   prefix?(credential: Credential): string
   /** Sent with every request. */

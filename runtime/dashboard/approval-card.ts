@@ -38,6 +38,7 @@ ${facts([
   ['Step', stepId],
   ['Asked', when(createdAt)],
   ['Until', when(expiresAt)],
+  ...(action?.to === undefined ? [] : [['To', html`<code>${visible(action.to)}</code>`] as const]),
 ])}
 ${action === undefined ? '' : folded(`What will happen: ${action.name}`, action.arguments, true)}
 ${form(

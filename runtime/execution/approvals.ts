@@ -16,7 +16,13 @@ export interface Question {
   attempt: number
   reason: ApprovalReason
   prompt: string
-  action?: { name: string; arguments: unknown }
+  action?: ProposedAction
+}
+
+export interface ProposedAction {
+  name: string
+  arguments: unknown
+  to?: string
 }
 
 export interface Decision {
@@ -25,6 +31,8 @@ export interface Decision {
   comment?: string
   resolution?: 'retry' | 'completed'
   output?: unknown
+  /** Where the call goes that was asked about. */
+  to?: string
 }
 
 export interface Approvals {
@@ -67,7 +75,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
         if (!(await expireQuestion(deps, found.id, stepId))) found = (await findQuestion(deps, stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }
-      const { by, comment, resolution, output } = found
+      const { by, comment, resolution, output, to } = found
       if (found.status === 'expired' && policy.onExpire === 'fail') {
         throw new RunFailure('approval_expired', 'no decision came in time', { stepId })
       }
@@ -81,6 +89,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
         ...(comment !== undefined && { comment }),
         ...(resolution !== undefined && { resolution }),
         ...(output !== undefined && { output }),
+        ...(to !== undefined && { to }),
       }
     },
   }
@@ -88,7 +97,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
 
 async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) {
   const answer = await deps.db.execute({
-    sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
+    sql: `select id, status, expires_ms, decided_by, comment, decision, action from approvals
       where run_id = ? and step_id = ? and round = ?`,
     args: [deps.run.id, stepId, round],
   })
@@ -97,12 +106,15 @@ async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) 
   const { id } = row
   const comment = openMaybe(deps.records, row.comment, { record: deps.run.id, field: `comment ${id}` })
   const decision = openMaybe(deps.records, row.decision, { record: deps.run.id, field: `decision ${id}` })
+  const action = openMaybe(deps.records, row.action, { record: deps.run.id, field: `action ${id}` })
+  const { to } = (action === null ? {} : readJson(action)) as Partial<ProposedAction>
   return {
     id,
     status: row.status,
     expiresMs: row.expires_ms,
     ...(row.decided_by !== null && { by: row.decided_by }),
     ...(comment !== null && { comment }),
+    ...(to !== undefined && { to }),
     ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
   }
 }

@@ -2,6 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { StepKind } from '../../shared/wire/runtime/run.ts'
 import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
+import type { ProposedAction } from './approvals.ts'
 import type { Reading } from './call-cost.ts'
 import type { Spent, SpentParts } from './journal/commit.ts'
 import type { EventDraft } from './journal/event.ts'
@@ -18,7 +19,7 @@ export interface StepSpec {
   /** Asks the other side whether an interrupted call went through; only for `verify`. */
   verify?: (call: StepCall) => Promise<{ done: true; output: unknown } | { done: false }>
   /** What a person is shown when it is unknown whether the call happened. */
-  action?: { name: string; arguments: unknown }
+  action?: ProposedAction
   timeoutMs?: number
   /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */
   intent?: EventMeta

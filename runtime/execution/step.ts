@@ -316,8 +316,13 @@ async function askWhetherDone(
     prompt: `${spec.name} was interrupted. Did it happen? Approve with resolution "retry" to call it again, or "completed" with its output.`,
     ...(spec.action && { action: spec.action }),
   })
-  if (!decided.approved) {
-    const error = `${spec.name} was interrupted, and what it did was not accepted`
+  const { to } = spec.action ?? {}
+  const agreed = decided.resolution === 'retry' ? decided.to : undefined
+  const isElsewhere = agreed !== undefined && agreed !== to && agreed !== deps.redact?.text(to ?? '')
+  if (!decided.approved || isElsewhere) {
+    const error = isElsewhere
+      ? `${spec.name} was interrupted and is not called again: it goes elsewhere than when a human was asked`
+      : `${spec.name} was interrupted, and what it did was not accepted`
     deps.journal.append({
       kind: 'step_failed',
       stepId: spec.stepId,

@@ -239,7 +239,7 @@ describe('its actions in a run', () => {
     on.vendor.script({}, [[get('/pets/7', { api_key: 'canary-pet-key-0123' }), ok({ id: 7 })]])
     const run = await on.start()
     const asked = await on.waiting(run)
-    expect(asked).toMatchObject({ stepId: 'approval-1-2', action: rex })
+    expect(asked).toMatchObject({ stepId: 'approval-1-2', action: { ...rex, to: `POST ${on.vendor.origin}/pets` } })
     expect([on.offered, on.vendor.problems()]).toEqual([['http-pets__createPet', 'http-pets__getPet'], []])
     const headers = { 'idempotency-key': `${run.id}:connector-1-2:1` }
     const sent = {
@@ -256,6 +256,34 @@ describe('its actions in a run', () => {
     const journal = JSON.stringify(await on.json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`))
     expect(journal).toContain('"connector-1-2"')
     expect(journal).not.toContain('canary')
+  })
+
+  it('are called where a human has agreed to, and nowhere else once the install was changed', async () => {
+    const manifest = { connectors: ['http-pets.createPet'], approvals: { tools: ['connectors:write'] } }
+    const on = await worker(manifest, [says('', [rex]), says('', [rex]), says('done')])
+    await on.installPets()
+    const run = await on.start()
+    const [here, there] = [on.vendor.origin, `${on.vendor.origin}/elsewhere`]
+    const first = await on.waiting(run)
+    expect(first.action).toEqual({ ...rex, to: `POST ${here}/pets` })
+    await on.installPets({}, { baseUrl: there })
+    await on.json(200, 'POST', `/v1/approvals/${first.id}/approve`, {})
+    const next = () => on.json<Approval[]>(200, 'GET', `/v1/runs/${run.id}/approvals`)
+    await expect
+      .poll(async () => (await next()).find(({ stepId }) => stepId === 'approval-2-1')?.action?.to)
+      .toBe(`POST ${there}/pets`)
+    // Nothing was sent anywhere, which the vendor would say here.
+    expect(on.vendor.problems()).toEqual([])
+    const journal = JSON.stringify(await on.json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`))
+    expect(journal).toContain(`http-pets.createPet was not called: it goes to POST ${there}/pets now`)
+    const second = (await next()).find(({ status }) => status === 'pending')!
+    const headers = { 'idempotency-key': `${run.id}:connector-2-1:1` }
+    const query = { api_key: 'canary-pet-key-0123' }
+    const sent = { method: 'POST', path: '/elsewhere/pets', query, json: { name: 'Rex' }, headers }
+    on.vendor.script({}, [[sent, ok({ id: 8 })]])
+    await on.json(200, 'POST', `/v1/approvals/${second.id}/approve`, {})
+    expect((await on.ended(run)).status).toBe('succeeded')
+    expect(on.vendor.problems()).toEqual([])
   })
 
   it.each([

@@ -35,6 +35,10 @@ export function customConnector(id: CustomId, api: CompiledApi): Connector {
     keys,
     rate: api.rate ?? RATE,
     origin: () => api.server ?? '',
+    addressOf(action, baseUrl = api.server ?? '') {
+      const { method, path } = api.operations.find(({ name }) => name === action)!
+      return `${method} ${baseUrl.replace(/\/+$/, '')}${path}`
+    },
     // Each operation has its own.
     authorize: () => ({}),
     probe: {

@@ -1,5 +1,6 @@
 import type { StepKind } from '../../../shared/wire/runtime/run.ts'
 import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema-check.ts'
+import type { Decision, ProposedAction } from '../approvals.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { inexactProblem } from '../inexact-problem.ts'
 import { type Message, type ToolCall, type ToolResult, withoutImages } from '../models/model.ts'
@@ -87,8 +88,10 @@ export async function callTool(
     if (problem !== undefined) return { failed: true, kind, message: problem }
   }
   try {
-    const refusal = await allowed(loop, tool, place, given, before)
+    const { refusal, to } = await allowed(loop, tool, place, given, before)
     if (refusal !== undefined) return { failed: true, kind, message: refusal }
+    // As it was asked about, it may have been redacted.
+    const goesTo = to === undefined ? undefined : (now: string) => to === now || to === loop.redact?.text(now)
     const stepId = `${kind}-${place}`
     const outcome = await loop.steps.run(
       {
@@ -97,11 +100,11 @@ export async function callTool(
         name,
         effect: tool.effect(given),
         onInterrupted: tool.onInterrupted(given),
-        action: { name, arguments: given },
+        action: { name, arguments: given, ...(tool.to !== undefined && { to: tool.to }) },
         ...(tool.timeoutMs !== undefined && { timeoutMs: tool.timeoutMs }),
         ...(tool.intent && { intent: tool.intent(given) }),
       },
-      call => tool.call(given, { runId: loop.runId, turn, index, stepId }, call),
+      call => tool.call(given, { runId: loop.runId, turn, index, stepId, ...(goesTo && { goesTo }) }, call),
     )
     use(loop, outcome)
     return { failed: false, output: outcome.output }
@@ -112,25 +115,25 @@ export async function callTool(
   }
 }
 
-/** Whether a call may be made: undefined, or the sentence that the model gets instead. */
+/** Whether a call may be made: the sentence that the model gets instead, or where it was agreed that it goes. */
 async function allowed(
   loop: Loop,
   tool: ExposedTool,
   place: string,
   given: Record<string, unknown>,
   before: readonly Message[],
-): Promise<string | undefined> {
+): Promise<{ refusal?: string; to?: string }> {
   const { manifest } = loop
   // It is a question to a human already.
-  if (tool.kind === 'approval' || tool.name === READ_RESULT) return undefined
-  const action = { name: tool.name, arguments: given }
+  if (tool.kind === 'approval' || tool.name === READ_RESULT) return {}
+  const action = { name: tool.name, arguments: given, ...(tool.to !== undefined && { to: tool.to }) }
   const prompt = `Allow ${tool.name}?`
   if (tool.needsApproval || manifest.approvals.tools.some(rule => covers(rule, tool, given))) {
-    return ask(loop, `approval-${place}`, 'approval_required', prompt, action)
+    return decided(loop, `approval-${place}`, 'approval_required', prompt, action)
   }
   const { confidence } = manifest
   const covered = confidence && gateOf(confidence.gates, tool)
-  if (!confidence || covered === undefined) return undefined
+  if (!confidence || covered === undefined) return {}
   const score = await gate(loop, {
     place,
     gate: covered,
@@ -139,31 +142,38 @@ async function allowed(
     before,
     policy: confidence,
   })
-  if (score >= confidence.threshold) return undefined
+  if (score >= confidence.threshold) return {}
   if (confidence.onLow === 'fail') {
     throw new RunFailure('low_confidence', `confidence ${score} is below ${confidence.threshold}`, {
       stepId: `confidence-${place}`,
     })
   }
-  return ask(loop, `approval-${place}`, 'low_confidence', `${prompt} The model's confidence is ${score}.`, action)
+  return decided(loop, `approval-${place}`, 'low_confidence', `${prompt} The model's confidence is ${score}.`, action)
 }
 
-/** A question to a human as a step of its own; undefined once it is approved. */
-export async function ask(
+type Question = [
   loop: Loop,
   stepId: string,
   reason: 'approval_required' | 'low_confidence' | 'anomaly',
   prompt: string,
-  action?: { name: string; arguments: unknown },
-): Promise<string | undefined> {
+  action?: ProposedAction,
+]
+
+/** A question to a human as a step of its own; undefined once it is approved. */
+export const ask = async (...question: Question): Promise<string | undefined> => (await decided(...question)).refusal
+
+async function decided(
+  ...[loop, stepId, reason, prompt, action]: Question
+): Promise<{ refusal?: string; to?: string }> {
   const { output } = await loop.steps.run(
     { stepId, kind: 'approval', name: reason, effect: 'idempotent', onInterrupted: 'retry' },
     async ({ attempt }) => ({
       output: await loop.approvals.ask({ stepId, attempt, reason, prompt, ...(action && { action }) }),
     }),
   )
-  const { approved, comment } = output as { approved: boolean; comment?: string }
-  return approved ? undefined : `a human said no${comment === undefined ? '' : `: ${comment}`}`
+  const { approved, comment, to } = output as Decision
+  if (approved) return to === undefined ? {} : { to }
+  return { refusal: `a human said no${comment === undefined ? '' : `: ${comment}`}` }
 }
 
 /** A rule is a name, the beginning of names with `*`, or `connectors:write` or `mcp:write` for all of them that do more than read. */

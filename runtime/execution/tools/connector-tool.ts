@@ -11,6 +11,8 @@ export interface ConnectorAction {
   /** JSON Schema. */
   parameters: Record<string, unknown>
   effect: Effect
+  /** Where it goes, of a connector that is a tenant's own. */
+  to?: string | undefined
   /** Arguments as they are meant: ids as texts or numbers, other spellings, null for absent. */
   asMeant(given: Record<string, unknown>): Record<string, unknown>
   /** Rejects with a StepFailure that says whether the same call may work a little later. */
@@ -28,12 +30,13 @@ export type ConnectorsOf = (
 ) => Promise<readonly ConnectorAction[]>
 
 export function connectorTool(action: ConnectorAction): ExposedTool {
-  const { connectorId, name, about, parameters, effect } = action
+  const { connectorId, name, about, parameters, effect, to } = action
   return {
     name: `${connectorId}__${name}`,
     kind: 'connector',
     family: 'connectors',
     needsApproval: false,
+    to,
     description: about,
     parameters,
     asMeant: action.asMeant,

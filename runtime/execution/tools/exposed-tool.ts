@@ -10,6 +10,8 @@ export interface CallPlace {
   turn: number
   index: number
   stepId: string
+  /** Whether this is where a human has agreed that the call goes; absent where none was asked about that. */
+  goesTo?: (address: string) => boolean
 }
 
 /** One callable thing of a run, whatever is behind it: a built-in, a connector action, an MCP tool, another agent. */
@@ -20,6 +22,8 @@ export interface ExposedTool extends ModelTool {
   effect: (given: Record<string, unknown>) => Effect
   onInterrupted: (given: Record<string, unknown>) => OnInterrupted
   needsApproval: boolean
+  /** Where its call goes, as a human is asked about it. */
+  to?: string | undefined
   timeoutMs?: number
   /** Reads what a model gave before it is held against the schema. */
   asMeant?: (given: Record<string, unknown>) => Record<string, unknown>

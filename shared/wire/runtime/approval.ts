@@ -11,7 +11,15 @@ export const approvalReason = z.enum(['approval_required', 'low_confidence', 'un
 export type ApprovalReason = z.infer<typeof approvalReason>
 
 /** What a human is asked to allow. */
-export const proposedAction = named('ProposedAction', z.object({ name: z.string(), arguments: z.unknown() }))
+export const proposedAction = named(
+  'ProposedAction',
+  z.object({
+    name: z.string(),
+    arguments: z.unknown(),
+    /** Method and address, of a connector that is a tenant's own: the call is made there or not at all. */
+    to: z.string().optional(),
+  }),
+)
 
 export const approval = named(
   'Approval',

@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { ModelRequest } from './models/model.ts'
+import { engineFixture, says, script } from './testing/engine-fixture.ts'
+import type { ConnectorAction } from './tools/connector-tool.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-approvals-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+it.each([
+  ['http://a.example', 2],
+  ['http://b.example', 1],
+])('repeats an interrupted call by a decision only where it goes as it did: %s', async (then, calls) => {
+  const made: string[] = []
+  const told: ModelRequest[] = []
+  /** A life of the process, with what stands behind the connector then. */
+  async function life(host: string, call: () => Promise<Record<string, unknown>>) {
+    const action: ConnectorAction = {
+      connectorId: 'http-pets',
+      name: 'createPet',
+      about: '',
+      parameters: { type: 'object' },
+      effect: 'once',
+      to: `POST ${host}/pets`,
+      asMeant: given => given,
+      call() {
+        made.push(host)
+        return call()
+      },
+    }
+    return engineFixture({
+      url: join(folder, 'runs.db'),
+      manifest: { connectors: ['http-pets'] },
+      connectorsOf: async () => [action],
+      ask: script([says('', [{ name: 'http-pets__createPet' }]), says('done')], told),
+    })
+  }
+
+  const begun = Promise.withResolvers<void>()
+  const first = await life('http://a.example', () => {
+    begun.resolve()
+    return new Promise(() => undefined)
+  })
+  const id = await first.create({ prompt: 'go' })
+  await first.engine.start()
+  await begun.promise
+  await first.engine.close(0)
+  await first.close()
+
+  const second = await life('http://a.example', async () => ({}))
+  await second.engine.start()
+  await second.until(id, ['waiting'])
+  const asked = await second.db.execute({ sql: 'select reason, action from approvals where run_id = ?', args: [id] })
+  expect(asked.rows.map(({ reason, action }) => [reason, JSON.parse(String(action)).to])).toEqual([
+    ['uncertain_step', 'POST http://a.example/pets'],
+  ])
+  await second.close()
+
+  const third = await life(then, async () => ({}))
+  await third.db.write([
+    {
+      sql: `update approvals set status = 'approved', decision = '{"resolution":"retry"}' where run_id = ?`,
+      args: [id],
+    },
+    { sql: 'update runs set due_ms = 0 where id = ?', args: [id] },
+  ])
+  await third.engine.start()
+  expect(await third.until(id)).toMatchObject({ status: 'succeeded' })
+  expect(made).toHaveLength(calls)
+  const said = JSON.stringify(told.at(-1)!.messages)
+  expect(said.includes('goes elsewhere than when a human was asked')).toBe(calls === 1)
+  await third.close()
+})
