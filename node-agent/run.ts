@@ -136,7 +136,10 @@ export async function runNode(
     async close() {
       runtime.drain()
       const untilMs = performance.now() + env.PLATFORM_DRAIN_TIMEOUT
-      await runtime.close(env.PLATFORM_DRAIN_TIMEOUT)
+      await runtime.settled(env.PLATFORM_DRAIN_TIMEOUT)
+      // An order that came now would meet writers that are closed.
+      await open.leaveOrders()
+      await runtime.close(Math.max(0, untilMs - performance.now()))
       await open.flushed(Math.max(500, untilMs - performance.now()))
       await open.close()
       await sandboxes.close()

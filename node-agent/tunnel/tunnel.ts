@@ -67,6 +67,8 @@ export interface Tunnel {
   said(piece: Piece): void
   /** Resolves when the control plane has heard everything, or the time is over. */
   flushed(ms: number): Promise<void>
+  /** Takes no more orders; the control plane has them for the next process of this node. */
+  leaveOrders(): Promise<void>
   close(): Promise<void>
 }
 
@@ -154,6 +156,10 @@ export function openTunnel(options: TunnelOptions): Tunnel {
         if (channel.unacknowledged === 0 && (await worker.pendingReports(0, 1)).length === 0) return
         await sleep(20)
       }
+    },
+    async leaveOrders() {
+      orders.close()
+      await orders.idle()
     },
     async close() {
       leaving.abort()

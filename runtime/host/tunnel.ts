@@ -4,12 +4,19 @@ import {
   createServer,
   type Http2SecureServer,
   type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
   type ServerHttp2Session,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
-import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { Code, ConnectError, type ConnectRouter, createConnectRouter, type HandlerContext } from '@connectrpc/connect'
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node'
 import { readGiven } from '../../shared/host/operator-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
@@ -69,18 +76,8 @@ export async function listenForNodes({
       `The tunnel would listen on ${bind.host} in plain text. Set PLATFORM_TUNNEL_TLS_CERT and PLATFORM_TUNNEL_TLS_KEY, or PLATFORM_TUNNEL_INSECURE=1 where something else encrypts it.`,
     )
   }
-  const adapter = connectNodeAdapter({
-    routes: routesOf(gateway),
-    connect: false,
-    grpcWeb: false,
-    readMaxBytes: MOST_FRAME_BYTES,
-    writeMaxBytes: 2 * MOST_FRAME_BYTES,
-  })
   const pems = tls && { cert: await pem(tls.cert), key: await pem(tls.key) }
-  const handler: typeof adapter = (request, response) => {
-    gatherPieces(request)
-    adapter(request, response)
-  }
+  const handler = handlerOf(gateway)
   const server: Http2Server | Http2SecureServer = pems
     ? createSecureServer({ ...LIMITS, ...pems }, handler)
     : createServer(LIMITS, handler)
@@ -106,6 +103,31 @@ export async function listenForNodes({
       for (const session of sessions) session.destroy()
       await closed
     },
+  }
+}
+
+/** As the adapter of the library, which writes each stream that breaks off to the console: the gateway says what becomes of a node. */
+function handlerOf(gateway: NodeGateway) {
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    connect: false,
+    grpcWeb: false,
+    readMaxBytes: MOST_FRAME_BYTES,
+    writeMaxBytes: 2 * MOST_FRAME_BYTES,
+  })
+  routesOf(gateway)(router)
+  const handlers = new Map(router.handlers.map(one => [one.requestPath, one]))
+  return (request: Http2ServerRequest, response: Http2ServerResponse): void => {
+    gatherPieces(request)
+    const one = handlers.get(request.url.split('?', 1)[0]!)
+    if (!one) {
+      response.writeHead(404)
+      response.end()
+      return
+    }
+    one(universalRequestFromNodeRequest(request, response, undefined, undefined))
+      .then(answer => universalResponseToNodeResponse(answer, response))
+      .catch(() => undefined)
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { silentLog } from '../log/log.ts'
+import { createLog, silentLog } from '../log/log.ts'
 import { inbox } from './inbox.ts'
 import { frameWeight } from './protocol.ts'
 
@@ -50,4 +50,25 @@ it('holds no more bytes of frames than fit, while nothing is handled', async () 
   // 2048 times 8 KiB, for the batch at hand and for what waits behind it.
   expect(taken).toBeLessThan(10)
   box.close()
+})
+
+it('logs nothing of a batch that fails because it was closed meanwhile, and takes no more', async () => {
+  const lines: string[] = []
+  const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => lines.push(line) })
+  const [begun, handled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const box = inbox<number>(
+    () => {
+      begun.resolve()
+      return handled.promise
+    },
+    { log, most: 1 },
+  )
+  await box.put(1)
+  await begun.promise
+  box.close()
+  handled.reject(new Error('the store is closed'))
+  await box.idle()
+  // A stream goes on being read, for what is acknowledged in it.
+  for (const late of [2, 3]) await box.put(late)
+  expect(lines).toEqual([])
 })

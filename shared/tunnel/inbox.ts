@@ -46,6 +46,7 @@ export function inbox<T>(
           await handle(batch)
           break
         } catch (error) {
+          if (closed) break
           log.error('frames could not be kept and are tried again', { error })
           await sleep(AGAIN_MS)
         }
@@ -56,6 +57,7 @@ export function inbox<T>(
 
   return {
     async put(item) {
+      if (closed) return
       gathered.push(item)
       weight += weigh(item)
       working ??= work()

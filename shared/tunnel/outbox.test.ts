@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { silentLog } from '../log/log.ts'
+import { createLog, silentLog } from '../log/log.ts'
 import { frameChannel } from './channel.ts'
 import { outbox } from './outbox.ts'
 
@@ -80,4 +80,26 @@ it('sends each alone to an end that takes no bundles', async () => {
   const frames = await takeAll(made, 3)
   expect(frames.map(({ body }) => body.case)).toEqual(['said', 'said', 'said'])
   await made.box.close()
+})
+
+it('logs nothing of a read that fails because it was closed meanwhile: the row stands there for the next process', async () => {
+  const lines: string[] = []
+  const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => lines.push(line) })
+  const [begun, rows] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()]
+  const channel = frameChannel<Said, Said>({
+    ackOnly: () => ({ seq: 0n, ack: 0n, body: { case: 'ack' } }),
+    weigh: () => 1,
+    onAcked: () => undefined,
+  })
+  const read = () => {
+    begun.resolve()
+    return rows.promise
+  }
+  const box = outbox<Said, Said>({ read, remove: async () => undefined }, () => channel, log)
+  box.wake()
+  await begun.promise
+  await box.close()
+  rows.reject(new Error('the store is closed'))
+  await new Promise(resolve => setImmediate(resolve))
+  expect(lines).toEqual([])
 })

@@ -94,6 +94,8 @@ export function outbox<Out extends Frame, In extends Frame>(
           if (rows.length < PAGE) break
         }
       } catch (error) {
+        // It stands in the store for the next process.
+        if (closed) break
         log.error('what waits for the other end could not be read and is tried again', { error })
         again = true
         await sleep(AGAIN_MS)

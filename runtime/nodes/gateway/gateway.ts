@@ -293,6 +293,8 @@ async function answerBudgetAsk(deps: GatewayDeps, peer: Peer, ask: BudgetAsk): P
     const value = await deps.asked(peer.node, ask)
     if (value) peer.channel.pass(create(ControlFrameSchema, { body: { case: 'budgetGrant', value } }))
   } catch (error) {
+    // Its stream is gone: it asks again on the next, here or at the next process.
+    if (peer.stop === undefined || peer.stop.signal.aborted) return
     deps.log.error('a node asked for a budget and is not answered; it asks again', { error, nodeId: peer.node.id })
   } finally {
     peer.asked.delete(requestId)
