@@ -136,12 +136,14 @@ function errorClass({ end, answer }: ObservedCall, dialect: PassingDialect): Err
   return dialect.classifyFault(answer.status, answer.errorBody ?? new Uint8Array()).class
 }
 
-/** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
+/** Nothing was billed that no upstream took or that one refused; null, never 0, where the price or the usage is unknown. */
 function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
   const { api, answer, provider, request } = call
   if (countsTokens(api, request.path)) return 0
-  if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
   if (api === 'passthrough' && request.method !== 'POST') return 0
+  // Whether an upstream that was not waited for bills its answer is not known.
+  if (answer === undefined) return call.sent && call.end !== 'transport' ? null : 0
+  if (answer.status >= 400 && !answer.reading?.tokens) return 0
   const { tokens, usage_source } = usageOf(call)
   const isPriced = usage_source !== 'none' && (api !== 'passthrough' || PRICED_BY_TOKEN.test(request.path ?? ''))
   return answerCost(

@@ -18,6 +18,7 @@ import {
   steppedStream,
   stream,
 } from '../upstream/scripted.ts'
+import { servedRouter } from './served-routers.ts'
 
 /** The Node host relays on sockets; the portable relay serves every other host. Both must behave alike. */
 const HOSTS = {
@@ -266,6 +267,34 @@ describe.each(Object.entries(HOSTS))('observe on %s', (host, start) => {
     await expect(openai.chat.completions.create(ask)).rejects.toMatchObject({ status: 429 })
     void host
   })
+})
+
+it('a call that was sent and got no head has no known cost; one that was not sent, or is never billed, cost nothing', async () => {
+  const upstream = await scriptedUpstream()
+  upstream.always(silence)
+  const env = { ROUTER_UPSTREAM_MESSAGES: upstream.origin, ROUTER_UPSTREAM_CHAT: 'http://127.0.0.1:1' }
+  const router = await servedRouter({ env, timeouts: { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 } })
+  const post = (path: string, signal?: AbortSignal) =>
+    fetch(router.origin + path, { method: 'POST', body: '{"model":"claude-opus-4-6"}', ...(signal && { signal }) })
+  await post('/v1/messages')
+  for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
+    const leave = new AbortController()
+    const call = post(path, leave.signal)
+    const before = upstream.seen.length
+    await expect.poll(() => upstream.seen.length).toBe(before + 1)
+    leave.abort()
+    await expect(call).rejects.toThrow()
+    await upstream.seen.at(-1)!.aborted
+  }
+  await post('/v1/chat/completions')
+  const { receipts } = await router.stop()
+  await upstream.close()
+  expect(receipts.map(({ attempts, final }) => [attempts[0]!.error_class, final.total_cost_usd])).toEqual([
+    ['timeout', null],
+    ['client_abort', null],
+    ['client_abort', 0],
+    ['transport', 0],
+  ])
 })
 
 function lowered(raw: readonly string[]): Record<string, string> {
