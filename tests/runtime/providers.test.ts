@@ -409,6 +409,36 @@ gates = ["non-empty"]
     const waited = await ran('auto', { retry: { maxAttempts: 2, backoffMs: 0, maxBackoffMs: 50 } })
     expect(waited.run).toMatchObject({ status: 'succeeded', costUsd: 0.0013 })
   })
+
+  it('waits for a router that says that a call was free, also where the head of its answer was out before', async () => {
+    const { remote } = await fixture()
+    const router = gatedRouter(remote.origin, ['tiny'])
+    open.push(router)
+    const { ran, json } = await fixture({ routerFetch: router.fetch })
+    const late = (...call: Parameters<typeof silence>) => void setTimeout(() => answer(503, '{}')(...call), 1200)
+    remote.queue(late, late, answer(200, JSON.stringify(chatAnswer('{}'))))
+    const { run } = await ran('auto', { retry: { maxAttempts: 2, backoffMs: 0, maxBackoffMs: 50 } })
+    expect(run).toMatchObject({ status: 'succeeded', costUsd: 0.0013 })
+    const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    const retried = events.filter(({ kind }) => kind === 'step_retrying')
+    expect(retried.map(({ payload }) => payload.unbilled)).toEqual([true, true])
+  })
+
+  it('counts a call that its router turned away as billed, where a rung before that may bill it', async () => {
+    const { remote } = await fixture()
+    const router = gatedRouter(remote.origin, ['tiny', 'large'], '[limits]\nfirst_byte_ms = 400')
+    open.push(router)
+    const { ran, json } = await fixture({ routerFetch: router.fetch })
+    remote.queue(silence, answer(503, '{}'), answer(200, JSON.stringify(chatAnswer('{}'))))
+    const { run } = await ran('auto')
+    expect(run.status).toBe('succeeded')
+    expect(run.costUsd).toBeGreaterThan(0.0013)
+    const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    const retried = events.filter(({ kind }) => kind === 'step_retrying')
+    expect(retried.map(({ payload }) => [payload.error, payload.unbilled])).toEqual([
+      [expect.stringContaining('router answered 503'), undefined],
+    ])
+  })
 })
 
 describe('a provider that fails', () => {

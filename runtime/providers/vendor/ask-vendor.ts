@@ -70,10 +70,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     const body = bodyOf(!deps.uncounted.has(connection.baseUrl))
     const sentTokens = () => tokensSent(body, images)
     const meter = answerMeter(dialect, sentTokens)
-    let routed: RouterSays = {}
-    const routerSaid = (said: RouterSays) => {
-      routed = { ...routed, ...said }
-    }
+    const routed: RouterSays = {}
     call.metered?.(async () => {
       const { tokens, estimated } = meter.tokens()
       const answered = meter.model ?? model
@@ -91,7 +88,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     const decoded = await exchange(
       deps,
       connection,
-      { dialect, body, meter, routerSaid, uncounted: () => bodyOf(false) },
+      { dialect, body, meter, routed, uncounted: () => bodyOf(false) },
       call,
     )
     const { candidate } = decoded
@@ -118,7 +115,8 @@ interface Exchange {
   dialect: DialectName
   body: string
   meter: AnswerMeter
-  routerSaid: (said: RouterSays) => void
+  /** Filled as it comes. */
+  routed: RouterSays
   /** The same without asking for the count of its tokens. */
   uncounted: () => string
 }
@@ -126,7 +124,7 @@ interface Exchange {
 async function exchange(
   deps: AskDeps,
   connection: Connection,
-  { dialect, body, meter, routerSaid, uncounted }: Exchange,
+  { dialect, body, meter, routed, uncounted }: Exchange,
   call: ModelCall,
 ): Promise<DecodedAnswer> {
   const { fetch, now, deadlines, traceparent } = deps
@@ -141,20 +139,18 @@ async function exchange(
     meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
-    const routed = isRouter ? routerSays(name => answer.headers.get(name)) : {}
-    routerSaid(routed)
+    const hear = (said: (name: string) => string | null) => void Object.assign(routed, routerSays(said))
+    if (isRouter) hear(name => answer.headers.get(name))
     if (!answer.ok) {
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
       if (body !== uncounted() && (await refusesToCount(answer.status, said))) {
         if (deps.uncounted.size >= MOST_UNCOUNTED) deps.uncounted.clear()
         deps.uncounted.add(connection.baseUrl)
-        return await exchange(deps, connection, { dialect, body: uncounted(), meter, routerSaid, uncounted }, call)
+        return await exchange(deps, connection, { dialect, body: uncounted(), meter, routed, uncounted }, call)
       }
       const { status, headers } = answer
-      // A router that could call no provider says that it cost nothing.
-      const isFree = routed.costNano === 0
-      throw refused(who, dialect, { status, headers, body: said, isFree }, { plain, now: now() })
+      throw refused(who, dialect, { status, headers, body: said, costNano: routed.costNano }, { plain, now: now() })
     }
     const { alive, said } = silence
     const read = await readAnswer(answer, dialect, {
@@ -163,14 +159,14 @@ async function exchange(
       meter,
       alive,
       said,
-      ...(isRouter && { onComment: text => routerSaid(routerSays(name => commentOf(text, name))) }),
+      ...(isRouter && { onComment: text => hear(name => commentOf(text, name)) }),
       signal: silence.signal,
     })
-    if (!read.ok) throw unusable(who, dialect, read, plain)
+    if (!read.ok) throw unusable(who, dialect, read, { plain, isFree: routed.costNano === 0 })
     const calls = read.candidate.choices[0]?.toolCalls.length ?? 0
     if (calls > MOST_CALLS) {
       const detail = `it calls ${calls} tools at once, and at most ${MOST_CALLS} are taken`
-      throw unusable(who, dialect, { ok: false, reason: 'not_an_answer', detail }, plain)
+      throw unusable(who, dialect, { ok: false, reason: 'not_an_answer', detail }, { plain })
     }
     return read
   } catch (error) {

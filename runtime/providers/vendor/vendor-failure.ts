@@ -1,4 +1,4 @@
-import type { BadResponse, DialectName } from '../../../shared/dialects/candidate.ts'
+import type { BadResponse, DialectName, UpstreamError } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
 import { denialIn, proxyFaultIn } from '../../../shared/http/outbound/bounded-body.ts'
@@ -15,31 +15,47 @@ const TURNED_AWAY = new Set([429, 503, 529])
 /** Words of a provider for a person to read, without any of the secrets that were sent to it. */
 export type Plain = (text: string) => string
 
+/** A quota or a budget: waiting does not help. */
+const isUsedUp = (error: UpstreamError | null): boolean =>
+  error?.code === 'insufficient_quota' || error?.type === 'insufficient_quota'
+
 /** An answer that is a refusal. */
 export function refused(
   who: string,
   dialect: DialectName,
-  answer: { status: number; headers: Headers; body: Uint8Array; isFree: boolean },
+  answer: { status: number; headers: Headers; body: Uint8Array; costNano: number | undefined },
   { plain, now }: { plain: Plain; now: Date },
 ): StepFailure {
-  const { status, headers, body, isFree } = answer
+  const { status, headers, body, costNano } = answer
   const { class: code, error } = dialects[dialect].classifyFault(status, body)
   const wait = retryAfterMs(name => headers.get(name), now)
   const said = error?.message ? `: ${error.message}` : ''
-  const lasts = headers.get('x-should-retry') === 'false' || error?.code === 'insufficient_quota'
+  const lasts = headers.get('x-should-retry') === 'false' || isUsedUp(error)
+  const transient = status >= 500 || PASSING.has(status)
+  // A router says what it has paid; of a provider the status has to tell.
+  const isFree = costNano === undefined ? TURNED_AWAY.has(status) : transient && costNano === 0
   return new StepFailure(code, cut(plain(`${who} answered ${status}${said}`)), {
-    transient: status >= 500 || PASSING.has(status),
-    unbilled: !lasts && (TURNED_AWAY.has(status) || (isFree && status >= 500)),
+    transient,
+    unbilled: isFree && !lasts,
     ...(wait !== undefined && { retryAfterMs: wait }),
   })
 }
 
 /** An answer with a good status that is none. */
-export function unusable(who: string, dialect: DialectName, bad: BadResponse, plain: Plain): StepFailure {
+export function unusable(
+  who: string,
+  dialect: DialectName,
+  bad: BadResponse,
+  /** `isFree`: a router says that it could call no provider. */
+  { plain, isFree = false }: { plain: Plain; isFree?: boolean },
+): StepFailure {
   if (bad.error) {
     const { class: code, failover } = dialects[dialect].classifyStreamError(bad.error)
     const message = `${who} broke off its answer${bad.error.message ? `: ${bad.error.message}` : ''}`
-    return new StepFailure(code, cut(plain(message)), { transient: failover })
+    return new StepFailure(code, cut(plain(message)), {
+      transient: failover,
+      unbilled: failover && isFree && !isUsedUp(bad.error),
+    })
   }
   // What was cut on the way may come whole the next time; what was wrong from the start will be wrong again.
   const transient = bad.reason === 'truncated' || bad.reason === 'empty'
