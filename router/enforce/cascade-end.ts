@@ -85,6 +85,10 @@ export function exhausted(
 const isPaidInVain = ({ call }: Tried) =>
   call.kind === 'broken' && call.status !== null && call.status >= 200 && call.status < 300
 
+/** Whether a provider started to answer: it bills that, and a repeat. */
+export const isBilled = (one: Tried) =>
+  one.call.kind === 'answered' || (one.call.kind === 'refused' && one.call.tokens !== null) || isPaidInVain(one)
+
 function brokenOff(): CascadeEnd {
   const message =
     'an upstream of this route began its answer, and broke it off or gave none that can be used; it may bill that, and a repeat'

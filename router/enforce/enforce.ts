@@ -4,7 +4,7 @@ import type { Log } from '../../shared/log/log.ts'
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import { inputTokens } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
+import { type RouterErrorCase, retryHeaders, routerErrors, SHOULD_RETRY } from '../../shared/wire/router/error-cases.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
@@ -19,7 +19,7 @@ import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { sayRouted } from './call-log.ts'
 import { type AnsweredCall, ranOut } from './call-upstream.ts'
 import { type CascadeResult, cascade } from './cascade.ts'
-import type { CascadeEnd } from './cascade-end.ts'
+import { type CascadeEnd, isBilled } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import { type Answer, commitResponse, earlyFrames, type Flowing, type Outcome } from './commit-response.ts'
 import type { EarlyOut } from './early-answer.ts'
@@ -190,7 +190,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       message: string,
       headers: HeaderList = [],
     ): { outcome: Outcome; result: CascadeResult } => ({
-      outcome: { kind: 'error', error: name, message, headers: [...own, ...cost, ...headers] },
+      outcome: {
+        kind: 'error',
+        error: name,
+        message,
+        headers: [...own, ...cost, ...headers, ...notAgain(result, name)],
+      },
       result: { ...result, end: { kind: 'error', error: name, message } },
     })
     const { end } = result
@@ -205,8 +210,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       return error(end.error, end.message, wait)
     }
     if (end.kind === 'refusal') {
-      const served = renderRefusal(end.refused, end.from, options)
-      return { outcome: { kind: 'served', served, isAnswer: false, headers: [...own, ...cost] }, result }
+      const said = renderRefusal(end.refused, end.from, options)
+      const once = notAgain(result)
+      const headers =
+        once.length > 0 ? said.headers.filter(([name]) => name.toLowerCase() !== SHOULD_RETRY) : said.headers
+      const served = { ...said, headers }
+      return { outcome: { kind: 'served', served, isAnswer: false, headers: [...own, ...cost, ...once] }, result }
     }
     const whole = renderAnswer(end.served.call, options)
     const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
@@ -280,6 +289,12 @@ function keepAnswer(answers: EnforceDeps['answers'], key: string, traceId: strin
   if (gates?.gate !== 'pass' || isPause(call.finish)) return
   const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
   answers.keep(key, traceId, end.served, call.json.length + frames)
+}
+
+/** A refusal behind an attempt that is billed is not to be sent again (decision 097); the router's own errors that last say so themselves. */
+function notAgain({ tried }: CascadeResult, error?: RouterErrorCase): HeaderList {
+  const isSaid = error !== undefined && SHOULD_RETRY in retryHeaders(error)
+  return isSaid || !tried.some(isBilled) ? [] : [[SHOULD_RETRY, 'false']]
 }
 
 /** What all attempts cost together, where each has a price. */

@@ -134,6 +134,32 @@ describe('an error of the router', () => {
       'data: {"error":{"message":"late","type":"timeout","param":null,"code":"router_timeout"}}\n\n',
     )
   })
+
+  it('of the Responses API says it to clients of each of its events', () => {
+    const [error, failed, rest] = read(dialects.responses.routerErrorEvent('gate_failed', 'no', 't-1')).split('\n\n')
+    const said = { code: 'gate_failed', message: 'no', param: null }
+    expect(error?.split('\ndata: ')[0]).toBe('event: error')
+    expect(readJson(error!.split('\ndata: ')[1]!)).toEqual({
+      type: 'error',
+      ...said,
+      error: { type: 'invalid_request_error', ...said },
+      sequence_number: 0,
+    })
+    expect(failed?.split('\ndata: ')[0]).toBe('event: response.failed')
+    expect(readJson(failed!.split('\ndata: ')[1]!)).toMatchObject({
+      type: 'response.failed',
+      response: { status: 'failed', error: { code: 'invalid_prompt', message: 'no' } },
+    })
+    expect(rest).toBe('')
+  })
+
+  it.each([
+    ['budget', 'insufficient_quota'],
+    ['upstream', 'server_error'],
+    ['broken_off', 'server_error'],
+  ] as const)('of the Responses API fails a response for %s as %s', (kind, code) => {
+    expect(read(dialects.responses.routerErrorEvent(kind, 'no', 't-1'))).toContain(`"error":{"code":"${code}"`)
+  })
 })
 
 describe('pieces of a text', () => {

@@ -1,3 +1,4 @@
+import { joined } from '../sign/bytes.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import { jsonBytes } from './json-text.ts'
@@ -60,9 +61,28 @@ function chatError({ message, chatType, chatCode, param }: OutError): JsonObject
   return { error: { message, type: chatType, param: param ?? null, code: chatCode } }
 }
 
-/** In a stream the Responses API has the members of its errors beside the type of the event. The router counts no events of an upstream. */
+/**
+ * The event of an error in a stream of the Responses API. Its members stand in it, as the vendor documents, and in its `error`, where the
+ * vendor has them and most clients read them. The router counts no events of an upstream.
+ */
 function responsesError({ message, chatType, chatCode, param }: OutError): JsonObject {
-  return { type: 'error', code: chatCode ?? chatType, message, param: param ?? null, sequence_number: 0 }
+  const said = { code: chatCode ?? chatType, message, param: param ?? null }
+  return { type: 'error', ...said, error: { type: chatType, ...said }, sequence_number: 0 }
+}
+
+/** The end of the response behind it: Codex reads no other, and asks again for what has no end. */
+function failedResponse({ message, chatType, chatCode, requestId }: OutError): JsonObject {
+  const code = chatCode === 'context_length_exceeded' ? chatCode : (FAILURES[chatType] ?? 'server_error')
+  const id = `resp_${requestId.replaceAll('-', '')}`
+  const response = { id, object: 'response', status: 'failed', error: { code, message }, output: [] }
+  return { type: 'response.failed', response, sequence_number: 1 }
+}
+
+/** Codes by which a response fails, for the types of errors that have one. */
+const FAILURES: Readonly<Record<string, string>> = {
+  insufficient_quota: 'insufficient_quota',
+  invalid_request_error: 'invalid_prompt',
+  rate_limit_error: 'rate_limit_exceeded',
 }
 
 /** The body of an HTTP error. */
@@ -70,8 +90,9 @@ export function errorBody(dialect: DialectName, error: OutError): Uint8Array {
   return jsonBytes(dialect === 'messages' ? messagesError(error) : chatError(error))
 }
 
-/** The last frame of a stream that fails after its head has gone out; nothing may follow it. */
+/** The last frames of a stream that fails after its head has gone out; nothing may follow them. */
 export function errorEvent(dialect: DialectName, error: OutError): Uint8Array {
   if (dialect === 'messages') return sseFrame('error', messagesError(error))
-  return dialect === 'chat' ? sseFrame(undefined, chatError(error)) : sseFrame('error', responsesError(error))
+  if (dialect === 'chat') return sseFrame(undefined, chatError(error))
+  return joined([sseFrame('error', responsesError(error)), sseFrame('response.failed', failedResponse(error))])
 }

@@ -3,8 +3,16 @@ import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseKeys } from '../../router/auth/keys.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
-import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
-import { answer, reset, type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { chatAnswer, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
+import {
+  answer,
+  reset,
+  type Script,
+  type ScriptedUpstream,
+  scriptedUpstream,
+  silence,
+  stream,
+} from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
 
 let upstream: ScriptedUpstream
@@ -60,6 +68,11 @@ const halved: Script = response => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 })
   response.write('{"id":', () => response.destroy())
 }
+const BEGUN = messagesFrames(['beg']).slice(0, 3)
+/** A stream that an error ends. */
+const overloaded = (...begun: string[]) =>
+  stream([...begun, `event: error\ndata: ${error('overloaded_error', 'Overloaded')}\n\n`])
+const full = answer(529, error('overloaded_error', 'Overloaded'), { 'x-should-retry': 'true' })
 const good = (text = 'good') => answer(200, JSON.stringify(messagesAnswer(text, 'm')), { 'request-id': 'req_up' })
 const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
 
@@ -152,7 +165,7 @@ const TOOL = { name: 'weather', input_schema: { type: 'object' as const, propert
 
 describe('an answer that the client has no words for', () => {
   it('is an attempt that failed, and the next rung is asked', async () => {
-    const { post, receipts } = await start('"other/chatty", "large/claude-opus-4-6"')
+    const { post, receipts } = await start(FOREIGN)
     upstream.queue(brokenCall(), good())
     const { thinking: _, ...ask } = ASK
     const got = await post('/v1/messages', { ...ask, tools: [TOOL] })
@@ -170,6 +183,14 @@ describe('an answer that the client has no words for', () => {
     expect(receipt!.final.total_cost_usd).toBeCloseTo(receipt!.attempts[0]!.cost! + receipt!.attempts[1]!.cost!, 9)
   })
 })
+
+const FOREIGN = '"other/chatty", "large/claude-opus-4-6"'
+interface Paid {
+  what: string
+  scripts: readonly Script[]
+  due: [status: number, header: string | null]
+  ladder?: string
+}
 
 /** The official clients, with the repeats that they make unless they are asked not to. */
 describe('what the router refuses is not sent again by', () => {
@@ -211,6 +232,36 @@ describe('what the router refuses is not sent again by', () => {
       code,
     })
     expect(requests).toBe(calls)
+  })
+
+  it('@anthropic-ai/sdk where an error ends what the provider had begun to say', async () => {
+    const { router } = await start()
+    upstream.always(overloaded(...BEGUN))
+    const call = anthropic(router).messages.create({ model: 'auto', ...SAY, stream: true })
+    await expect(call).rejects.toMatchObject({ status: 529, message: expect.stringContaining('Overloaded') })
+    expect(requests).toBe(1)
+  })
+
+  it.each<Paid>([
+    { what: 'an error ends what was begun', scripts: [overloaded(...BEGUN)], due: [529, 'false'] },
+    { what: 'an error comes instead of an answer', scripts: [overloaded()], due: [529, null] },
+    { what: 'an answer broke off and the next rung is full', scripts: [halved, full], due: [529, 'false'] },
+    { what: 'every rung is full', scripts: [full, full], due: [529, 'true'] },
+    {
+      what: 'an answer cannot be said and the next rung is gone',
+      scripts: [brokenCall(), reset],
+      due: [502, 'false'],
+      ladder: FOREIGN,
+    },
+    { what: 'every rung is gone', scripts: [reset, reset], due: [502, null] },
+    { what: 'the time is over when one rung has answered', scripts: [good(''), silence], due: [504, 'false'] },
+    { what: 'the time is over before a rung has answered', scripts: [silence], due: [504, null] },
+  ])('any client that reads the header, if it was paid for: $what', async ({ scripts, due, ladder = TWO }) => {
+    const { post } = await start(ladder, '[limits]\ntotal_ms = 1000')
+    upstream.queue(...scripts)
+    upstream.always(scripts.at(-1)!)
+    const got = await post('/v1/messages', { model: 'auto', ...SAY, stream: true, tools: [TOOL] })
+    expect([got.status, got.headers.get('x-should-retry')]).toEqual(due)
   })
 
   it('an answer that broke off where another rung has one', async () => {

@@ -288,7 +288,7 @@ gates = ["non-empty"]`,
     })
     json(empty('resp_1'))
     await expect(client.responses.create({ model: 'auto', input: 'hi' })).rejects.toMatchObject({
-      status: 422,
+      status: 400,
       code: 'gate_failed',
     })
     const bad = await fetch(`${running!.origin}/v1/responses`, { method: 'POST', body: '{"model":' })

@@ -79,8 +79,9 @@ export const routerErrors = {
     code: 'no_upgrade',
     elsewhere: null,
   },
+  // Codex sends again what has any other status of a refusal, and each repeat is paid for.
   gate_failed: {
-    status: 422,
+    status: 400,
     messages: 'invalid_request_error',
     chat: 'invalid_request_error',
     code: 'gate_failed',
@@ -159,7 +160,9 @@ const LASTING: ReadonlySet<RouterErrorCase> = new Set([
   'broken_off',
 ])
 
+export const SHOULD_RETRY = 'x-should-retry'
+
 /** What keeps the official SDKs from sending again what would be refused, or paid for, again. */
 export function retryHeaders(name: RouterErrorCase): Readonly<Record<string, string>> {
-  return LASTING.has(name) ? { 'x-should-retry': 'false' } : {}
+  return LASTING.has(name) ? { [SHOULD_RETRY]: 'false' } : {}
 }

@@ -47,7 +47,7 @@ export const responseHeaderWords: Readonly<Record<keyof typeof responseHeaders, 
 }
 
 export const moreRouterHeaders: Readonly<Record<string, HeaderWords>> = {
-  'x-should-retry': { from: ANSWER, about: '`false` on refusals that the same request would get again.' },
+  'x-should-retry': { from: ANSWER, about: '`false` on refusals that the same request would get, or pay for, again.' },
   'retry-after': { from: ANSWER, about: 'Seconds to wait, on refusals that pass.' },
   'x-request-id': {
     from: 'caller to router and back',
