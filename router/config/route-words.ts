@@ -45,7 +45,7 @@ export const defaultsWords: Words<DefaultsTable> = {
   max_escalations: { about: 'How many rungs a call may climb.', unset: 'to the last rung' },
   max_attempts: { about: 'How many calls a request may make.', unset: '`6`' },
   on_exhausted: {
-    about: 'When no answer passed: `serve_best` serves the best one, `error` is a 400.',
+    about: 'When no answer passed: `serve_best` serves the best one, `error` is a 400, for messages a 424.',
     unset: '`serve_best`',
   },
   must_pass: {

@@ -1,10 +1,16 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { heldByAnswer } from '../../shared/dialects/responses/held.ts'
 import { isPause } from '../../shared/dialects/stop-reasons.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import { inputTokens } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { type RouterErrorCase, retryHeaders, routerErrors, SHOULD_RETRY } from '../../shared/wire/router/error-cases.ts'
+import {
+  errorStatusOf,
+  type RouterErrorCase,
+  retryHeaders,
+  SHOULD_RETRY,
+} from '../../shared/wire/router/error-cases.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
@@ -244,7 +250,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       isTraced: deps.isTraced,
       storeReasons: config.store.storeReasons,
       end: {
-        ...recorded(result.end),
+        ...recorded(result.end, inbound.dialect),
         ...(status !== undefined && { status }),
         ...(committed && afterHead(result.end)),
       },
@@ -343,7 +349,7 @@ function afterHead({ kind }: CascadeEnd): Partial<CascadeLog['end']> {
 }
 
 /** How the receipt names the end, with the status that the client got. */
-function recorded(end: CascadeEnd): CascadeLog['end'] {
+function recorded(end: CascadeEnd, dialect: DialectName): CascadeLog['end'] {
   switch (end.kind) {
     case 'answer':
       return { servedFrom: end.servedFrom, served: end.served, status: end.served.call.status }
@@ -352,6 +358,6 @@ function recorded(end: CascadeEnd): CascadeLog['end'] {
     case 'aborted':
       return { servedFrom: 'aborted', served: undefined, status: 499 }
     case 'error':
-      return { servedFrom: 'error', served: undefined, status: routerErrors[end.error].status }
+      return { servedFrom: 'error', served: undefined, status: errorStatusOf(end.error, dialect === 'messages') }
   }
 }

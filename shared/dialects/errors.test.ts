@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readJson } from '../json/read-json.ts'
-import { type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
+import { errorStatusOf, type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
 import { retryAfterMs } from './retry-after.ts'
@@ -112,9 +112,9 @@ describe('retry-after', () => {
 
 describe('an error of the router', () => {
   it.each(Object.keys(routerErrors) as RouterErrorCase[])('of kind %s has the shape of each dialect', kind => {
-    const { status, messages: messagesType, chat: chatType, code } = routerErrors[kind]
+    const { messages: messagesType, chat: chatType, code } = routerErrors[kind]
     const messages = dialects.messages.routerError(kind, 'Say why.', 't-1')
-    expect(messages.status).toBe(status)
+    expect(messages.status).toBe(errorStatusOf(kind, true))
     expect(readJson(read(messages.body))).toEqual({
       type: 'error',
       error: { type: messagesType, message: 'Say why.' },

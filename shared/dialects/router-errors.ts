@@ -1,5 +1,5 @@
 import { joined } from '../sign/bytes.ts'
-import { type RouterErrorCase, retryHeaders, routerErrors } from '../wire/router/error-cases.ts'
+import { errorStatusOf, type RouterErrorCase, retryHeaders, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import { jsonBytes } from './json-text.ts'
 import type { JsonObject } from './json-value.ts'
@@ -27,7 +27,11 @@ export function routerError(
   if (dialect === 'messages') headers.push(['request-id', requestId])
   headers.push(...Object.entries(retryHeaders(kind)))
   if (kind === 'overloaded') headers.push(['retry-after', '1'])
-  return { status: routerErrors[kind].status, headers, body: errorBody(dialect, outError(kind, message, requestId)) }
+  return {
+    status: errorStatusOf(kind, dialect === 'messages'),
+    headers,
+    body: errorBody(dialect, outError(kind, message, requestId)),
+  }
 }
 
 /** The same error for a stream whose head has already gone out. */

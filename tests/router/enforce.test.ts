@@ -212,15 +212,15 @@ describe('enforce', () => {
     expect(second.headers.get('x-router-served-rung')).toBe('1')
   })
 
-  it('answers 400 in the dialect when gates failed and the route serves nothing less', async () => {
+  it('answers 424 in the dialect when gates failed and the route serves nothing less', async () => {
     const { post, receipts } = await start('on_exhausted = "error"')
     upstream.queue(json(messagesAnswer('')), json(messagesAnswer('')))
     const got = await post('/v1/messages', ASK)
     expect([got.status, await got.json()]).toMatchObject([
-      400,
+      424,
       { type: 'error', error: { type: 'invalid_request_error' } },
     ])
-    expect(await receipts()).toMatchObject([{ final: { served_from: 'error', status: 400 } }])
+    expect(await receipts()).toMatchObject([{ final: { served_from: 'error', status: 424 } }])
   })
 
   it('answers 402 before any call when the budget does not cover one, and never overruns it in parallel', async () => {

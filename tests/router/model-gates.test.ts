@@ -205,7 +205,7 @@ describe('a judge', () => {
     await open.close()
 
     const closed = await start({ gate: `${JUDGE}\non_abstain = "fail-closed"`, route: 'on_exhausted = "error"' })
-    expect((await closed.post('/v1/messages', ASK)).status).toBe(400)
+    expect((await closed.post('/v1/messages', ASK)).status).toBe(424)
     const refused = await onlyReceipt(closed)
     expect(refused.attempts.map(({ gate, verdict }) => [gate, verdict])).toEqual([
       ['abstain', 'fail'],

@@ -73,12 +73,12 @@ describe('an answer that failed its gates', () => {
   it.each(['must_pass = true', 'must_pass = ["a"]'])('is refused where the route says %s', async route => {
     const { got, error } = await ask(route, 'a=fail', 'a=fail')
     expect([got.status, got.headers.get('x-should-retry'), error?.type]).toEqual([
-      400,
+      424,
       'false',
       'invalid_request_error',
     ])
     expect(error?.message).toContain('must_pass')
-    expect(await running!.receipts()).toMatchObject([{ final: { served_from: 'error', served_rung: -1, status: 400 } }])
+    expect(await running!.receipts()).toMatchObject([{ final: { served_from: 'error', served_rung: -1, status: 424 } }])
   })
 
   it('is served where only other gates must pass, and one that passed those is preferred', async () => {
@@ -91,12 +91,12 @@ describe('an answer that failed its gates', () => {
   })
 
   it('is refused where a gate that must pass and is fail-closed could not say anything', async () => {
-    expect((await ask('must_pass = ["b"]', 'b=abstain', 'b=abstain')).got.status).toBe(400)
+    expect((await ask('must_pass = ["b"]', 'b=abstain', 'b=abstain')).got.status).toBe(424)
   })
 
   it('is not let through by its score', async () => {
     const route = 'must_pass = ["a"]\nserve_failed_above_threshold = true\nserve_threshold = 0.0'
-    expect((await ask(route, 'a=fail', 'a=fail')).got.status).toBe(400)
+    expect((await ask(route, 'a=fail', 'a=fail')).got.status).toBe(424)
   })
 })
 

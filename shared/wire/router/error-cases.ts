@@ -1,5 +1,7 @@
 export interface ErrorCase {
   readonly status: number
+  /** Of the messages dialect, where it is another one. */
+  readonly messagesStatus?: number
   readonly messages: string
   readonly chat: string
   readonly code: string | null
@@ -79,9 +81,10 @@ export const routerErrors = {
     code: 'no_upgrade',
     elsewhere: null,
   },
-  // Codex sends again what has any other status of a refusal, and each repeat is paid for.
+  // Repeats are paid for: Codex sends all but a 400 again, and Claude Code sends a 400 or 422 again without one beta after the other.
   gate_failed: {
     status: 400,
+    messagesStatus: 424,
     messages: 'invalid_request_error',
     chat: 'invalid_request_error',
     code: 'gate_failed',
@@ -142,6 +145,12 @@ export const routerErrors = {
 } as const satisfies Record<string, ErrorCase>
 
 export type RouterErrorCase = keyof typeof routerErrors
+
+/** The status of a refusal in the dialect of its caller. */
+export function errorStatusOf(name: RouterErrorCase, isMessages: boolean): number {
+  const { status, messagesStatus = status }: ErrorCase = routerErrors[name]
+  return isMessages ? messagesStatus : status
+}
 
 /** What the same request meets again, however often it is sent, or pays for again. */
 const LASTING: ReadonlySet<RouterErrorCase> = new Set([

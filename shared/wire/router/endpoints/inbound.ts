@@ -35,7 +35,7 @@ const routed = {
   auth: 'router-key',
   headers: inHeaders,
   body: dialectBody,
-  errors: [400, 401, 402, 403, 404, 408, 413, 422, 500, 502, 503, 504],
+  errors: [400, 401, 402, 403, 404, 408, 413, 422, 424, 500, 502, 503, 504],
 } as const
 
 const answered = {
