@@ -112,6 +112,19 @@ describe('an hour field of *', () => {
     expect(fires(`*/${minutes} * * * *`, name, from, to)).toEqual(every)
   })
 
+  it.each([
+    ['0 * 1 * *', 'Europe/Berlin', '2026-03-20T00:00Z', '2026-03-31T22:00Z'],
+    ['0 * 1 * *', 'America/New_York', '2026-10-20T00:00Z', '2026-11-01T04:00Z'],
+    ['47 * * * 2L', 'Pacific/Chatham', '2016-09-23T10:09Z', '2016-09-26T11:02Z'],
+    ['15 * 29 2 *', 'Australia/Lord_Howe', '2026-03-01T00:00Z', '2028-02-28T13:15Z'],
+  ])(
+    'finds a day that is further off than a change of the clocks: %s in %s from %s',
+    (expression, name, from, first) => {
+      const at = nextFire(pattern(expression), zone(name), Date.parse(from))
+      expect(new Date(at!).toISOString()).toBe(first.replace('Z', ':00.000Z'))
+    },
+  )
+
   it('sees the hour before midnight again where clocks go back at midnight: Santiago, 2026-04-05', () => {
     expect(fires('59 * 4 4 *', 'America/Santiago', '2026-04-05T01:30Z', '2026-04-06T00:00Z')).toEqual([
       '2026-04-05T01:59Z',
@@ -154,6 +167,22 @@ describe('the next firing', () => {
         else expect(new Date(found!).toISOString()).toBe(new Date(expected).toISOString())
       }),
       { numRuns: 200 },
+    )
+  })
+
+  it('of an hour field of * and a day of the month is the first quarter that matches', () => {
+    const quarters = fc.constantFrom(0, 15, 30, 45)
+    fc.assert(
+      fc.property(quarters, fc.integer({ min: 1, max: 28 }), someZone, moment, (minute, day, name, from) => {
+        const offsetAt = zone(name)
+        let at = Math.floor(from / 900_000) * 900_000 + 900_000
+        for (; ; at += 900_000) {
+          const wall = new Date(at + offsetAt(at))
+          if (wall.getUTCDate() === day && wall.getUTCMinutes() === minute) break
+        }
+        expect(nextFire(pattern(`${minute} * ${day} * *`), offsetAt, from)).toBe(at)
+      }),
+      { numRuns: 60 },
     )
   })
 

@@ -41,21 +41,22 @@ function firstInstant(wall: number, offsetAt: OffsetAt): number {
 }
 
 function nextByTime({ nextWall }: CronPattern, offsetAt: OffsetAt, afterMs: number): number | undefined {
-  // From here on the clock runs evenly until the offset changes; a match beyond that belongs to the clock after it.
   let from = afterMs
-  let offset = offsetAt(afterMs)
+  // From here on the clock runs evenly until the offset changes; a match beyond that belongs to the clock after it.
+  let start = afterMs
+  let offset = offsetAt(start)
   for (;;) {
     const wall = nextWall(from + offset)
     if (wall === undefined) return undefined
     const at = wall - offset
     // Clocks that are set back soon bring times again that lie before the next match, which may be far away.
-    const soon = Math.min(at, afterMs + DAY)
+    const soon = Math.min(at, start + DAY)
     const probe = offsetAt(soon) === offset ? at : soon
     if (offsetAt(probe) === offset) return at
-    const change = changeBetween(from, probe, offsetAt)
-    offset = offsetAt(change)
+    start = changeBetween(start, probe, offsetAt)
+    offset = offsetAt(start)
     // The instant of the change itself may match.
-    from = change - 1
+    from = start - 1
   }
 }
 
