@@ -7,9 +7,11 @@ import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
 import { DamagedRowError, type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
-import { checkReceipt, checkRecord } from '../receipts/check-receipt.ts'
+import { hashedFacts } from '../nodes/runs/remote-run.ts'
+import { remoteRunStore } from '../nodes/runs/remote-run-store.ts'
+import { checkReceipt, checkRecord, checkRemoteRun } from '../receipts/check-receipt.ts'
 import { keyStore } from '../receipts/key-store.ts'
-import { statementOf } from '../receipts/payload.ts'
+import { statementFrom, statementOf } from '../receipts/payload.ts'
 import { receiptStore } from '../receipts/store.ts'
 import { openDataKeys, refuseSealed } from '../vault/data-keys.ts'
 import { masterKey } from '../vault/master-key.ts'
@@ -87,15 +89,19 @@ export async function checkStore(
 
 async function receiptChecker(db: Db, records: Records) {
   const store = receiptStore(db, records, nativeSha256)
+  const remotes = remoteRunStore(db)
   const listed = await keyStore(db).list()
   async function problem(runId: string): Promise<string | undefined> {
     const found = await store.find(runId)
     if (!found) return undefined
     const signed = await checkReceipt(found.receipt, listed)
     if (!signed.ok) return signed.reason
-    // The receipt of a run that was deleted stays, and there is nothing to hold against it.
     const stored = await store.stored(runId)
-    if (!stored) return undefined
+    if (!stored) {
+      // The receipt of a run that was deleted stays, and there is nothing to hold against it.
+      const remote = await remotes.get(runId)
+      return remote?.headKnown ? checkRemoteRun(signed.payload, statementFrom(hashedFacts(remote))) : undefined
+    }
     const statement = statementOf(stored.facts, nativeSha256)
     return walkFault(stored.walk, signed.payload)?.reason ?? checkRecord(signed.payload, statement, stored.inputDropped)
   }

@@ -1,4 +1,4 @@
-import { isPayload, plainBase64, signedBytes } from '../../shared/proof/receipt-proof.ts'
+import { isPayload, plainBase64, signedBytes, walkFault } from '../../shared/proof/receipt-proof.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type ListedKey, verifyWithKeyring } from '../../shared/sign/keyring.ts'
 import type { ClaimedReceipt, ReceiptPayload, VerifyReason } from '../../shared/wire/runtime/receipt.ts'
@@ -41,4 +41,10 @@ export function checkRecord(
   const { inputHash: _i, outputHash: _o, journalHash: _j, eventCount: _e, ...now } = stored
   const { issuedAt: _a, keyId: _k, inputHash: _x, outputHash: _y, journalHash: _z, eventCount: _c, ...then } = payload
   return canonicalize(now) === canonicalize(then) ? undefined : 'record_mismatch'
+}
+
+/** The journal of a run on a node is not here: its head and count are, as they were streamed. */
+export function checkRemoteRun(payload: ReceiptPayload, stored: Statement): VerifyReason | undefined {
+  const walk = { ok: true, count: stored.eventCount, head: stored.journalHash } as const
+  return walkFault(walk, payload)?.reason ?? checkRecord(payload, stored)
 }

@@ -24,7 +24,7 @@ import type { EndedRun } from '../execution/engine-deps.ts'
 import type { Principal } from '../http/http-env.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { VaultError } from '../vault/vault.ts'
-import { checkReceipt, checkRecord } from './check-receipt.ts'
+import { checkReceipt, checkRecord, checkRemoteRun } from './check-receipt.ts'
 import { type HashedFacts, type Statement, statementFrom, statementOf } from './payload.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { ReceiptStore } from './store.ts'
@@ -229,12 +229,6 @@ async function issueForRemoteRun(
   const kept = await deps.store.find(runId)
   if (!kept) throw notFound('receipt', runId)
   return kept.receipt
-}
-
-/** The journal of a run on a node is not here: its head and count are, as they were streamed. */
-function checkRemoteRun(payload: ReceiptPayload, stored: ReturnType<typeof statementFrom>): VerifyReason | undefined {
-  const walk = { ok: true, count: stored.eventCount, head: stored.journalHash } as const
-  return walkFault(walk, payload)?.reason ?? checkRecord(payload, stored)
 }
 
 function aboutOf({ runId, tenantId, issuedAt, keyId }: ReceiptPayload, caller: string | undefined) {

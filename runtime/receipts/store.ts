@@ -2,7 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Walk } from '../../shared/proof/receipt-proof.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
+import { DamagedRowError, type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/history.ts'
@@ -16,7 +16,8 @@ const PAGE = 1000
 const FACTS = `select r.tenant_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.isolation,
   r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash,
   iif(json_valid(v.manifest), json_extract(v.manifest, '$.privacy.storePrompts'), 1) = 0 as dropped
-from runs r join run_data d on d.run_id = r.id join agent_versions v on v.id = r.version_id where r.id = ?`
+from runs r left join run_data d on d.run_id = r.id left join agent_versions v on v.id = r.version_id
+where r.id = ? and (d.run_id is not null or not exists (select 1 from remote_runs where run_id = r.id))`
 
 type FactsRow = Pick<
   RowOf<typeof runs>,
@@ -31,9 +32,14 @@ type FactsRow = Pick<
   | 'node_id'
   | 'created_ms'
   | 'finished_ms'
-> &
-  Pick<RowOf<typeof runData>, 'input' | 'output'> &
-  Pick<RowOf<typeof agentVersions>, 'manifest_hash'> & { status: RunFacts['status']; dropped: number | null }
+> & {
+  status: RunFacts['status']
+  dropped: number | null
+  output: RowOf<typeof runData>['output']
+  /** Of a row that is gone. */
+  input: RowOf<typeof runData>['input'] | null
+  manifest_hash: RowOf<typeof agentVersions>['manifest_hash'] | null
+}
 
 /** A run as the store has it now: what its receipt would say, and whether its journal holds together. */
 export interface StoredRun {
@@ -78,12 +84,18 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
     async stored(runId: string): Promise<StoredRun | undefined> {
       const [row] = rowsOf<FactsRow>(await db.execute({ sql: FACTS, args: [runId] }))
       if (row === undefined || row.finished_ms === null) return undefined
+      const { input, manifest_hash: manifestHash } = row
+      // Of a run that was deleted nothing is left; where one part is gone, what the rest says of it cannot be checked.
+      if (input === null || manifestHash === null) {
+        const cause = new RangeError(`its ${input === null ? 'input' : 'agent version'} is gone`)
+        throw new DamagedRowError(`run ${runId}`, { cause })
+      }
       const dropped = row.dropped === 1
       const walked = await walkJournal(db, records, sha256, runId, dropped)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
       // What does not open is not what was signed.
       const texts = {
-        input: opened(() => records.open(row.input, { record: runId, field: 'input' })) ?? '',
+        input: opened(() => records.open(input, { record: runId, field: 'input' })) ?? '',
         output: opened(() => records.open(row.output ?? 'null', { record: runId, field: 'output' })) ?? '',
       }
       const facts: RunFacts = {
@@ -92,7 +104,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         agentName: row.agent_name,
         head,
         agentVersionId: row.version_id,
-        manifestHash: row.manifest_hash,
+        manifestHash,
         status: row.status,
         ...texts,
         tokensIn: row.tokens_in,
@@ -104,7 +116,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         createdMs: row.created_ms,
         finishedMs: row.finished_ms,
       }
-      return { facts, walk: walked.walk, inputDropped: dropped && row.input === '' }
+      return { facts, walk: walked.walk, inputDropped: dropped && input === '' }
     },
   }
 }

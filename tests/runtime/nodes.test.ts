@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
+import { checkStore } from '../../runtime/host/check-receipts.ts'
 import { signalAad } from '../../runtime/nodes/sealed-payloads.ts'
+import { clearRecords } from '../../runtime/vault/records.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Assign, ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
@@ -88,6 +90,18 @@ describe('a run on a node', () => {
     const events = await control.call('GET', `/v1/runs/${made.id}/events`)
     const text = await events.text()
     expect(text.match(/^event: step_/gm)).toHaveLength(2)
+  })
+
+  it('has a receipt that is held against what the control plane says of it, also by a restore', async () => {
+    await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const { id } = await start('echo', 'hello')
+    await ended(id)
+    await control.json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
+    const checked = () => checkStore(control.db, clearRecords, { runIds: [id] })
+    expect(await checked()).toMatchObject({ receipts: 1, hold: 1 })
+    await control.db.execute({ sql: 'update runs set tokens_out = tokens_out + 1 where id = ?', args: [id] })
+    expect((await checked()).broken).toEqual([`run ${id}: record_mismatch`])
   })
 
   it('leaves its texts on the node and nowhere else, and sealed there', async () => {

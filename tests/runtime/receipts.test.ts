@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { checkStore } from '../../runtime/host/check-receipts.ts'
+import { clearRecords } from '../../runtime/vault/records.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { systemClock } from '../../shared/time/clock.ts'
@@ -296,6 +298,24 @@ describe('a journal that was tampered with', () => {
       checks: { journal: 'ok', record: 'failed' },
       ...expected,
     })
+  })
+})
+
+describe('a run of which a part is gone', () => {
+  it.each([
+    ['its texts', 'delete from run_data where run_id = ?'],
+    ['its agent version', 'delete from agent_versions where id = (select version_id from runs where id = ?)'],
+  ])('is named where its receipt would be taken for one of a run that was deleted: %s', async (_, sql) => {
+    const name = `of-${crypto.randomUUID()}`
+    await on.json(201, 'POST', '/v1/agents', { name, manifest: { model: 'demo/echo' } })
+    const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: name, input: { prompt: 'hello' } })
+    await (await on.call('GET', `/v1/runs/${id}/events`)).text()
+    const receipt = await on.json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
+    await on.db.execute({ sql, args: [id] })
+    const answer = await on.call('POST', '/v1/runs/receipts/verify', receipt)
+    expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining(`run ${id} is damaged`)])
+    const { broken } = await checkStore(on.db, clearRecords, { runIds: [id] })
+    expect(broken).toEqual([expect.stringContaining(`run ${id} is damaged`)])
   })
 })
 
