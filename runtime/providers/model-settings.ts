@@ -1,23 +1,26 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
-import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { ModelAlias } from '../../shared/wire/runtime/model-name.ts'
-import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
-import type { modelSettings } from '../schema/tables.ts'
+import { type ModelSettings, modelSettings } from '../../shared/wire/runtime/provider.ts'
+import type { modelSettings as modelSettingsTable } from '../schema/tables.ts'
+
+const SAVE = 'restore a backup, or save them again'
 
 export type ModelSettingsStore = ReturnType<typeof modelSettingsStore>
 
 export function modelSettingsStore(db: Db) {
   async function stored(tenantId: string): Promise<ModelSettings | undefined> {
     const sql = 'select settings from model_settings where tenant_id = ?'
-    const rows = rowsOf<Pick<RowOf<typeof modelSettings>, 'settings'>>(await db.execute({ sql, args: [tenantId] }))
-    const text = rows[0]?.settings
-    if (text === undefined) return undefined
-    return readRow('the settings of models', rows[0]!, () => ({
-      ...DEFAULT_SETTINGS,
-      ...objectIn<ModelSettings>(text),
-    }))
+    const [row] = rowsOf<Pick<RowOf<typeof modelSettingsTable>, 'settings'>>(
+      await db.execute({ sql, args: [tenantId] }),
+    )
+    // Strictly: of a price under another name, calls would be charged as if it were not there.
+    return (
+      row && readRow('the prices and aliases of models', row, () => modelSettings.parse(readJson(row.settings)), SAVE)
+    )
   }
 
   return {

@@ -94,9 +94,12 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
   }
 }
 
+/** A member under another name would be none, and the secret open to every host and use. */
+const strictBinding = secretBinding.strict()
+
 /** What stands in a row is read strictly: a binding that cannot be read opens nothing. */
 export const bindingIn = ({ binding }: Row | Pick<Stored, 'binding'>): SecretBinding =>
-  readRow('the binding of a secret', { binding }, () => secretBinding.parse(readJson(String(binding))))
+  readRow('the binding of a secret', { binding }, () => strictBinding.parse(readJson(String(binding))))
 
 const toSecret = (row: Stored): SecretRow =>
   readRow(`secret ${row.name}`, row, () => ({ name: row.name, updatedMs: row.updated_ms, binding: bindingIn(row) }))

@@ -56,6 +56,13 @@ describe('one damaged row of a list', () => {
       "binding = '7'",
       on => on.json(200, 'PUT', `/v1/secrets/${crypto.randomUUID()}`, { value: 'x' }),
     ],
+    [
+      '/v1/secrets',
+      'secrets',
+      "binding = replace(binding, 'hosts', 'hostt')",
+      on =>
+        on.json(200, 'PUT', `/v1/secrets/${crypto.randomUUID()}`, { value: 'x', hosts: [{ host: 'api.example.com' }] }),
+    ],
   ]
   it.each(cases)('%s shows the others, says so and names it in the log (%s: %s)', async (path, table, change, make) => {
     const on = await service({ masterKey: new Uint8Array(32).fill(1) })
@@ -191,6 +198,23 @@ describe('a run under way that is damaged', () => {
     expect(sql.includes("input = '{'") ? 500 : 200).toBe(status)
     expect((await standing())?.status).toBe('cancelled')
   })
+})
+
+it('prices of a tenant that were edited charge nothing: they are named until they are saved again', async () => {
+  const on = await service({ masterKey: new Uint8Array(32).fill(1) })
+  const settings = { prices: { 'openai/gpt-5': { inPerMTok: 1, outPerMTok: 2 } } }
+  await on.json(200, 'PUT', '/v1/settings/models', settings)
+  for (const [from, to] of [
+    ['prices', 'pricet'],
+    ['inPerMTok', 'inPerMToj'],
+    ['"outPerMTok":2', '"outPerMTok":"2"'],
+  ]) {
+    await on.db.execute({ sql: 'update model_settings set settings = replace(settings, ?, ?)', args: [from!, to!] })
+    const answer = await on.call('GET', '/v1/settings/models')
+    expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining('save them again')])
+    await on.json(200, 'PUT', '/v1/settings/models', settings)
+    expect(await on.json(200, 'GET', '/v1/settings/models')).toMatchObject(settings)
+  }
 })
 
 it('a damaged webhook fails no commit, and the others hear of the run', async () => {
