@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { access, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -208,6 +208,30 @@ describe('the commands', () => {
       expect(await clockOf()).toMatch(said)
     }
     db.close()
+  })
+
+  it('doctor finds an index that says something else than the records, and sums are read from it', async () => {
+    const place = join(folder, 'index.db')
+    await router(['backup', place, ...store()])
+    const db = await openDb(place)
+    const { rows } = await db.execute("select rootpage from sqlite_master where name = 'traces_time'")
+    await db.execute('pragma wal_checkpoint(truncate)')
+    db.close()
+    const bytes = await readFile(place)
+    const at = bytes.indexOf('demo/medium', (Number(rows[0]?.rootpage) - 1) * bytes.readUInt16BE(16))
+    bytes.write('demo/absent', at)
+    await writeFile(place, bytes)
+    const grouped = await router(['savings', '--db', place, '--group', 'model', '--json'])
+    expect(grouped.out).toContain('demo/absent')
+    const { code, out } = await router(['doctor', '--db', place])
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(/FAIL store: .* is damaged \(.* index traces_time\): stop the router .* reindex/),
+    ])
+    const cut = join(folder, 'cut.db')
+    await writeFile(cut, bytes.subarray(0, bytes.length / 2))
+    const half = await router(['doctor', '--db', cut])
+    expect([half.code, half.out]).toEqual([1, expect.stringMatching(/FAIL store: .*restore/)])
   })
 
   it('doctor names each thing that is wrong', async () => {

@@ -7,6 +7,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
+import { damageOf, isOfIndex } from '../../shared/sql/damage.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { configWarnings } from '../active-config.ts'
 import { declaredSource, isSearched } from '../cloud/declared-source.ts'
@@ -203,6 +204,11 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
     return [{ name: 'store', ok: false, detail: toMessage(error) }]
   }
   try {
+    if (db.kind === 'file') {
+      const file = await outcome('store', () => whole(db, address))
+      // What is read of it may be anything.
+      if (!file.ok) return [file]
+    }
     const tenants = await storedTenants(db)
     return [
       {
@@ -217,6 +223,16 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
   } finally {
     db.close()
   }
+}
+
+/** Lists and sums are read from indexes, and `verify` reads the records. */
+async function whole(db: Db, address: string): Promise<string> {
+  const damage = await damageOf(db)
+  if (damage === undefined) return `${address} is whole`
+  const advice = isOfIndex(damage)
+    ? `stop the router and have SQLite make its indexes again: sqlite3 ${address} reindex`
+    : 'restore a backup'
+  throw new Error(`${address} is damaged (${damage}): ${advice}`)
 }
 
 async function room(path: string): Promise<string> {

@@ -6,7 +6,8 @@ import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
-import { type Db, rowsOf } from '../../shared/sql/db.ts'
+import { damageOf, isOfIndex } from '../../shared/sql/damage.ts'
+import { rowsOf } from '../../shared/sql/db.ts'
 import { nextStep } from '../../shared/sql/migrate.ts'
 import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
@@ -146,14 +147,8 @@ async function store(env: RuntimeEnv): Promise<Told> {
   }
 }
 
-/** The first damage of a store, its indexes included: by one that is wrong, a run is not found, or a key is taken for new. */
-export async function damageOf(db: Db): Promise<string | undefined> {
-  const [first] = rowsOf<{ integrity_check: string }>(await db.execute('pragma integrity_check(1)'))
-  return first?.integrity_check === 'ok' ? undefined : first?.integrity_check
-}
-
 function damageWords(damage: string): string {
-  return damage.includes(' index ')
+  return isOfIndex(damage)
     ? 'make a `runtime backup` of it and restore that, which writes its indexes again'
     : 'restore a backup'
 }

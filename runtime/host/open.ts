@@ -36,7 +36,6 @@ async function storeAddress(env: RuntimeEnv, create: boolean): Promise<{ url: st
   return { url: file }
 }
 
-/** A store beside the shards would look like all that there is. */
 /** Shards are those of a directory: without one the list would have no say. */
 export function refuseShards({ PLATFORM_SHARDS: shards, PLATFORM_DIRECTORY_URL: url }: RuntimeEnv): void {
   if (shards.length === 0 || url !== undefined) return
@@ -45,6 +44,7 @@ export function refuseShards({ PLATFORM_SHARDS: shards, PLATFORM_DIRECTORY_URL: 
   )
 }
 
+/** A store beside the shards would look like all that there is. */
 function refuseDirectory({ PLATFORM_DIRECTORY_URL: url }: RuntimeEnv): void {
   if (url === undefined) return
   throw new EnvError(

@@ -2,12 +2,12 @@ import { chmod, copyFile, rm, stat } from 'node:fs/promises'
 import { putInPlace } from '../../shared/host/copy-file.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { damageOf } from '../../shared/sql/damage.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { ASIDE_RESTORED, GOES_ON } from '../execution/claim-statement.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
-import { damageOf } from './examine.ts'
 
 type Vars = Record<string, string | undefined>
 
