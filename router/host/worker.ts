@@ -17,12 +17,17 @@ interface Event {
   waitUntil(work: Promise<unknown>): void
 }
 
-/** What names a file or keeps one, which no WinterCG host has. */
-const OF_FILES: Readonly<Record<string, string>> = {
-  ROUTER_CONFIG: 'put the text of the config into ROUTER_CONFIG_TEXT',
-  ROUTER_SIGNING_KEY: 'checkpoints are signed by a router on Node, from the same store',
-  ROUTER_SIGNING_KEY_FILE: 'checkpoints are signed by a router on Node, from the same store',
-  ROUTER_ANCHOR_FILE: 'checkpoints are signed by a router on Node, from the same store',
+const NO_FILES = 'this host has no files; '
+const SIGNED_ON_NODE = `${NO_FILES}checkpoints are signed by a router on Node, from the same store`
+
+/** What no WinterCG host has: without a word, a setting would look like one that works. */
+const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
+  ROUTER_CONFIG: `${NO_FILES}put the text of the config into ROUTER_CONFIG_TEXT`,
+  ROUTER_SIGNING_KEY: SIGNED_ON_NODE,
+  ROUTER_SIGNING_KEY_FILE: SIGNED_ON_NODE,
+  ROUTER_ANCHOR_FILE: SIGNED_ON_NODE,
+  ROUTER_DB_REPLICA_OF: `${NO_FILES}give the address of the server itself as ROUTER_DB`,
+  ROUTER_DIRECTORY_URL: 'this host serves one store: set ROUTER_DB, or serve shards on Node',
 }
 
 let router: Promise<Router> | undefined
@@ -59,8 +64,8 @@ async function running(vars: Vars): Promise<Router> {
 }
 
 async function start(vars: Vars): Promise<Router> {
-  for (const [name, instead] of Object.entries(OF_FILES)) {
-    if (vars[name]) throw new EnvError(`${name}: this host has no files; ${instead}`)
+  for (const [name, instead] of Object.entries(OF_OTHER_HOSTS)) {
+    if (vars[name]) throw new EnvError(`${name}: ${instead}`)
   }
   const env = readEnv(routerEnv, vars)
   if (vars.ROUTER_DB && !/^(?:https?|libsql|wss?):/.test(vars.ROUTER_DB)) {

@@ -145,7 +145,12 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
     timers: false,
+    sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
+    embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',
+    dispatchTimeoutMs: env.PLATFORM_DISPATCH_TIMEOUT,
+    nodeLostAfterMs: env.PLATFORM_NODE_LOST_AFTER,
+    limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS, leaseMs: env.PLATFORM_LEASE_TTL },
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
@@ -162,6 +167,8 @@ function refuseFiles(vars: Vars): void {
 
 const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
   PLATFORM_DIRECTORY_URL: 'this host serves one database: set PLATFORM_DATABASE_URL, or serve shards on Node',
+  PLATFORM_DATABASE_REPLICA_URL: 'this host does not look at a replica; name it to a control plane on Node',
+  PLATFORM_OTLP_ENDPOINT: 'this host sends no traces; a control plane on Node does',
   PLATFORM_MASTER_KEY_FILE: 'this host has no files; put the key into PLATFORM_MASTER_KEY',
   PLATFORM_TUNNEL_BIND: 'nodes cannot dial in to this host; run a control plane on Node on the same store for them',
   PLATFORM_PEER_URL: 'this host asks no other control planes for their nodes; ask one that runs on Node',

@@ -70,6 +70,22 @@ describe.runIf(here)('in workerd', () => {
     db.close()
   })
 
+  it('an event stream has its heartbeat as often as the setting says', async () => {
+    const on = await worker('runtime', { PLATFORM_SSE_HEARTBEAT: '1s' })
+    await json(on, 'POST', '/v1/agents', { name: 'quiet', manifest: { model: 'demo/echo', tools: ['wait_signal'] } })
+    const body = { agentName: 'quiet', input: { prompt: '/call wait_signal {"name":"go"}' } }
+    const { id } = await json<Run>(on, 'POST', '/v1/runs', body)
+    const stream = await fetch(new URL(`/v1/runs/${id}/events`, on.url), { headers })
+    let text = ''
+    const began = performance.now()
+    for await (const piece of stream.body!.pipeThrough(new TextDecoderStream())) {
+      text += piece
+      if (/^:/m.test(text)) break
+    }
+    // Unset it is 15 s.
+    expect(performance.now() - began).toBeLessThan(10_000)
+  })
+
   it.each(['legacy', { pin: '2026-07-28' }] as const)('MCP clients are answered: %o', async mode => {
     const on = await worker('runtime')
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
@@ -154,9 +170,17 @@ describe.runIf(here)('in workerd', () => {
     ['runtime', { PLATFORM_MASTER_KEY_FILE: '/etc/key' }, 'PLATFORM_MASTER_KEY_FILE: this host has no files'],
     ['runtime', { PLATFORM_TUNNEL_BIND: '0.0.0.0:8081' }, 'PLATFORM_TUNNEL_BIND: nodes cannot dial in to this host'],
     ['runtime', { PLATFORM_PEER_URL: 'http://a' }, 'PLATFORM_PEER_URL: this host asks no other control planes'],
+    [
+      'runtime',
+      { PLATFORM_DATABASE_REPLICA_URL: 'http://a' },
+      'PLATFORM_DATABASE_REPLICA_URL: this host does not look',
+    ],
+    ['runtime', { PLATFORM_OTLP_ENDPOINT: 'http://a' }, 'PLATFORM_OTLP_ENDPOINT: this host sends no traces'],
     ['router', { ROUTER_DB: 'router.db' }, 'ROUTER_DB: this host has no files'],
     ['router', { ROUTER_CONFIG: '/etc/router.toml' }, 'ROUTER_CONFIG: this host has no files'],
     ['router', { ROUTER_SIGNING_KEY_FILE: '/etc/key' }, 'ROUTER_SIGNING_KEY_FILE: this host has no files'],
+    ['router', { ROUTER_DIRECTORY_URL: 'http://a' }, 'ROUTER_DIRECTORY_URL: this host serves one store'],
+    ['router', { ROUTER_DB_REPLICA_OF: 'http://a' }, 'ROUTER_DB_REPLICA_OF: this host has no files'],
     [
       'router',
       { ROUTER_CONFIG_TEXT: '[[gate]]\nid = "g"\nkind = "subprocess"\ncmd = ["true"]\n' },
