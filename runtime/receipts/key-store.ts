@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type PublicKey, publicKey } from '../../shared/sign/ed25519.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
-import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
 import type { receiptKeys } from '../schema/tables.ts'
 
 export interface NewKey extends PublicKey {
@@ -83,10 +83,15 @@ export function keyStore(db: Db) {
 }
 
 function toKey(row: KeyRow): ListedKey {
-  return {
-    ...publicKey(fromBase64(row.public_key)),
-    status: row.status,
-    notBefore: new Date(row.not_before_ms),
-    ...(row.not_after_ms !== null && { notAfter: new Date(row.not_after_ms) }),
-  }
+  return readRow(
+    `the receipt key ${row.key_id}`,
+    row,
+    () => ({
+      ...publicKey(fromBase64(row.public_key)),
+      status: row.status,
+      notBefore: new Date(row.not_before_ms),
+      ...(row.not_after_ms !== null && { notAfter: new Date(row.not_after_ms) }),
+    }),
+    'restore a backup',
+  )
 }

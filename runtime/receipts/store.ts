@@ -41,6 +41,12 @@ type FactsRow = Pick<
   manifest_hash: RowOf<typeof agentVersions>['manifest_hash'] | null
 }
 
+/** Of a run that was deleted its texts are gone as well. */
+const LEFT = 'select 1 from run_data where run_id = ?1 and not exists (select 1 from runs where id = ?1)'
+
+const incomplete = (runId: string, part: string) =>
+  new DamagedRowError(`run ${runId}`, { cause: new RangeError(`its ${part} is gone`) })
+
 /** A run as the store has it now: what its receipt would say, and whether its journal holds together. */
 export interface StoredRun {
   facts: RunFacts
@@ -83,13 +89,16 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
     /** Undefined for a run that is unknown, deleted or not at its end. */
     async stored(runId: string): Promise<StoredRun | undefined> {
       const [row] = rowsOf<FactsRow>(await db.execute({ sql: FACTS, args: [runId] }))
-      if (row === undefined || row.finished_ms === null) return undefined
+      if (row === undefined) {
+        const texts = await db.execute({ sql: LEFT, args: [runId] })
+        if (texts.rows.length > 0) throw incomplete(runId, 'own row')
+        return undefined
+      }
+      if (row.finished_ms === null) return undefined
       const { input, manifest_hash: manifestHash } = row
       // Of a run that was deleted nothing is left; where one part is gone, what the rest says of it cannot be checked.
-      if (input === null || manifestHash === null) {
-        const cause = new RangeError(`its ${input === null ? 'input' : 'agent version'} is gone`)
-        throw new DamagedRowError(`run ${runId}`, { cause })
-      }
+      if (input === null) throw incomplete(runId, 'input')
+      if (manifestHash === null) throw incomplete(runId, 'agent version')
       const dropped = row.dropped === 1
       const walked = await walkJournal(db, records, sha256, runId, dropped)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }

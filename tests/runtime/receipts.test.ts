@@ -303,6 +303,7 @@ describe('a journal that was tampered with', () => {
 
 describe('a run of which a part is gone', () => {
   it.each([
+    ['its own row', 'delete from runs where id = ?'],
     ['its texts', 'delete from run_data where run_id = ?'],
     ['its agent version', 'delete from agent_versions where id = (select version_id from runs where id = ?)'],
   ])('is named where its receipt would be taken for one of a run that was deleted: %s', async (_, sql) => {
@@ -317,6 +318,18 @@ describe('a run of which a part is gone', () => {
     const { broken } = await checkStore(on.db, clearRecords, { runIds: [id] })
     expect(broken).toEqual([expect.stringContaining(`run ${id} is damaged`)])
   })
+})
+
+it('a key in the store that is damaged is named, not its receipts', async () => {
+  const own = await api({ masterKey })
+  await own.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  const { id } = await own.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: {} })
+  await (await own.call('GET', `/v1/runs/${id}/events`)).text()
+  const receipt = await own.json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
+  await own.db.execute("update receipt_keys set public_key = '~' || substr(public_key, 2)")
+  const answer = await own.call('POST', '/v1/runs/receipts/verify', receipt)
+  expect([answer.status, await answer.text()]).toEqual([500, expect.stringMatching(/the receipt key \w+ is damaged/)])
+  await own.close()
 })
 
 describe('a service without a master key', () => {
