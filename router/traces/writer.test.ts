@@ -283,6 +283,21 @@ describe('durable', () => {
     await writer.close()
   })
 
+  it('over a server, which has no file to spill into, says so of what the queue or the end leaves no room for', async () => {
+    const db = await fresh()
+    const writer = testWriter(failing(db, { before: 1e9 }), { mode: 'durable', limits: { queue: 1, close_ms: 50 } })
+    const [waiting, beyond, late] = [sampleTrace(), sampleTrace(), sampleTrace()]
+    const outcomes = [waiting, beyond].map(record => {
+      writer.enqueue(record)
+      return expect(writer.recorded(record.trace_id)).rejects
+    })
+    await outcomes[1]!.toThrow('the queue is full')
+    await Promise.all([writer.close(), outcomes[0]!.toThrow('did not answer before the end')])
+    writer.enqueue(late)
+    await expect(writer.recorded(late.trace_id)).rejects.toThrow('the writer is closed')
+    expect(await stored(db)).toEqual([])
+  })
+
   it('spills at once while another process holds the store', async () => {
     const db = await fresh()
     const other = writerLease({ db, clock: systemClock, holder: 'other', ttlMs: 600_000, isGone: () => false })

@@ -134,8 +134,15 @@ export function traceWriter(options: TraceWriterOptions) {
 
   function enqueue(record: UnsealedTrace): 'queued' | 'dropped' | 'spilled' {
     if (closed || depth() >= limits.queue) {
-      if (!durable || spill === undefined) return drop(closed ? 'the writer is closed' : 'the queue is full')
-      void spillEntries([outcomes.accept(record, clock.monotonic(), true)])
+      const why = closed ? 'the writer is closed' : 'the queue is full'
+      if (!durable) return drop(why)
+      const entry = outcomes.accept(record, clock.monotonic(), true)
+      if (spill === undefined) {
+        // Its answer is broken off; what answers asks for the outcome in this turn.
+        setTimeout(() => settle(entry, new Error(why)), 0)
+        return drop(why)
+      }
+      void spillEntries([entry])
       return 'spilled'
     }
     queue.push(outcomes.accept(record, clock.monotonic(), durable || options.tells === true))
@@ -285,9 +292,10 @@ export function traceWriter(options: TraceWriterOptions) {
     const giveUp = clock.monotonic() >= closeBy
     if (durable && spill !== undefined) void spillEntries(queue.splice(0))
     else if (giveUp) {
+      const why = 'the store did not answer before the end'
       for (const entry of queue.splice(0)) {
-        drop('the store did not answer before the end')
-        settle(entry)
+        drop(why)
+        settle(entry, new Error(why))
       }
     }
     return wait
