@@ -6,7 +6,6 @@ import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
-import { damageOf, isOfIndex } from '../../shared/sql/damage.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { nextStep } from '../../shared/sql/migrate.ts'
 import { saysTooOld } from '../../shared/version.ts'
@@ -139,19 +138,18 @@ async function store(env: RuntimeEnv): Promise<Told> {
       }
     }
     const { next } = await nextStep(db, 'runtime', runtimeSteps)
+    const { damageOf, isOfIndex } = await import('../../shared/sql/damage.ts')
     const damage = db.kind === 'remote' ? undefined : await damageOf(db)
-    if (damage !== undefined) return { is: 'fail', says: `it is damaged (${damage}): ${damageWords(damage)}` }
+    if (damage !== undefined) {
+      return { is: 'fail', says: `it is damaged (${damage}): ${isOfIndex(damage) ? MEND_INDEX : 'restore a backup'}` }
+    }
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()
   }
 }
 
-function damageWords(damage: string): string {
-  return isOfIndex(damage)
-    ? 'make a `runtime backup` of it and restore that, which writes its indexes again'
-    : 'restore a backup'
-}
+const MEND_INDEX = 'make a `runtime backup` of it and restore that, which writes its indexes again'
 
 /** Further behind than this is no delay of a network any more. */
 const LATE_MS = 10_000
