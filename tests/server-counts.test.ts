@@ -107,7 +107,13 @@ if (await sqldAvailable()) {
       // The list of its tools is written once for an agent.
       await run('/call*10 wait {"seconds":0}')
       const found: Record<string, Work> = {}
-      for (const [name, act] of Object.entries(pieces)) found[name] = await worked(act)
+      for (const [name, act] of Object.entries(pieces)) {
+        // What looks around every few seconds may fall into one try, and not into all.
+        for (let tries = 0; tries < 4; tries++) {
+          found[name] = await worked(act)
+          if (difference(name, table[name] ?? {}, found[name], SLACK[name]) === undefined) break
+        }
+      }
       if (process.env.WAYBILL_COUNTS === 'write') {
         writeFileSync(TABLE, `${JSON.stringify(found, null, 2)}\n`)
         return
