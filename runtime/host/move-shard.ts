@@ -36,9 +36,12 @@ async function inHand<T>(
   const known = await hold(stores.directory, tenantId, holder)
   const from = await hold(stores.from, tenantId, holder)
   const to = await hold(stores.to, tenantId, holder)
-  const done = await act({ directory: directory(known), from, to }).catch(told)
-  for (const db of [stores.directory, stores.from, stores.to]) await letGo(db, tenantId, holder)
-  return done
+  try {
+    return await act({ directory: directory(known), from, to }).catch(told)
+  } finally {
+    // What stays of it is in no one's way.
+    for (const db of Object.values(stores)) await letGo(db, tenantId, holder).catch(() => undefined)
+  }
 }
 
 /** Opens both sides of a move for one act. */
@@ -92,9 +95,11 @@ export async function moveToShard(vars: Vars, { tenantId, to, ...how }: MoveOrde
       inHand({ directory: db, ...sides }, tenantId, async hand => {
         await hand.directory.beginMove(order, Date.now())
         const move = await hand.directory.move(tenantId)
+        if (move === undefined)
+          throw new RefusedError(`tenant ${tenantId} has been moved meanwhile: see \`runtime shards list\``)
         refuseOther(move, to)
         const records = await recordsOf(vars, sides.to)
-        return moveTenant(move!, {
+        return moveTenant(move, {
           ...hand,
           ...how,
           clock: await clockOfStore(sides.to),

@@ -148,10 +148,11 @@ function moves(db: Db) {
       return rowsOf<MoveRow>(found).map(toMove)[0]
     },
 
+    /** Begins none where one is under way, or where the tenant has left. */
     async beginMove({ tenantId, from, to }: Omit<Move, 'state'>, nowMs: number): Promise<void> {
       await db.execute({
-        sql: `insert into moves (tenant_id, from_shard, to_shard, state, started_ms) values (?, ?, ?, 'copying', ?)
-          on conflict do nothing`,
+        sql: `insert into moves (tenant_id, from_shard, to_shard, state, started_ms) select ?1, ?2, ?3, 'copying', ?4
+          where exists (select 1 from shard_tenants where tenant_id = ?1 and shard = ?2) on conflict do nothing`,
         args: [tenantId, from, to, nowMs],
       })
     },
