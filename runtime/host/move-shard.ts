@@ -86,11 +86,11 @@ export async function moveToShard(vars: Vars, { tenantId, to, ...how }: MoveOrde
   return withDirectory(vars, async (shards, env, db) => {
     const place = await shards.placeOf(tenantId)
     if (place === undefined) throw new RefusedError(`the directory has no tenant ${tenantId}: see \`GET /v1/tenants\``)
-    const begun = await shards.move(tenantId)
-    refuseOther(begun, to)
-    if (begun === undefined && place.shard === to)
+    const current = await shards.move(tenantId)
+    refuseOther(current, to)
+    if (current === undefined && place.shard === to)
       throw new RefusedError(`tenant ${tenantId} is in shard ${to} already`)
-    const order = { tenantId, from: begun?.from ?? place.shard, to }
+    const order = { tenantId, from: current?.from ?? place.shard, to }
     return between(env, shards, order, sides =>
       inHand({ directory: db, ...sides }, tenantId, async hand => {
         await hand.directory.beginMove(order, Date.now())

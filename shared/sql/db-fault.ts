@@ -101,6 +101,9 @@ export function isFailedCondition(error: unknown, column: `${string}.${string}`)
   return error instanceof Error && error.message.includes(`NOT NULL constraint failed: ${column}`)
 }
 
+export const isMissingTable = (error: unknown, table: string): boolean =>
+  error instanceof Error && new RegExp(`no such table: (?:main\\.)?${table}\\b`).test(error.message)
+
 type DbOpenProblem =
   | 'missing' // no file (or no folder) at that path, or no server at that address
   | 'not_a_file' // the path is a folder or a device

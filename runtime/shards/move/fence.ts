@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
-import { isFailedCondition, MOVING } from '../../../shared/sql/db-fault.ts'
+import { isFailedCondition, isMissingTable, MOVING } from '../../../shared/sql/db-fault.ts'
 import { FRAMES, MOVED, type MovedTable, tenantOf } from './moved-tables.ts'
 
 type Phase = 'copy' | 'fenced' | 'forget'
@@ -129,12 +129,9 @@ export async function endNoting(db: Db, tenantId: string): Promise<void> {
     await db.write(TAKE_DOWN)
   } catch (error) {
     // Another tenant is leaving, or another move has taken it down.
-    if (!isFailedCondition(error, 'shard_moves.tenant_id') && !isMissingTable(error)) throw error
+    if (!isFailedCondition(error, 'shard_moves.tenant_id') && !isMissingTable(error, 'shard_moves')) throw error
   }
 }
-
-const isMissingTable = (error: unknown) =>
-  error instanceof Error && /no such table: (?:main\.)?shard_moves/.test(error.message)
 
 /**
  * What a shard has while tenants leave it. `shard_moves` are these tenants: `copy` while what they change is noted in `shard_changes`, `fenced`

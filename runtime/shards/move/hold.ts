@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
-import { isFailedCondition } from '../../../shared/sql/db-fault.ts'
+import { isFailedCondition, isMissingTable } from '../../../shared/sql/db-fault.ts'
 import { reads } from '../../../shared/sql/guarded-client.ts'
 import { textOf } from '../../../shared/sql/sql-values.ts'
 
@@ -64,5 +64,4 @@ export async function letGo(db: Db, tenantId: string, holder: string): Promise<v
 
 /** A command that let go last has dropped the table. */
 const isHeldByOther = (error: unknown): boolean =>
-  isFailedCondition(error, 'shard_holds.tenant_id') ||
-  (error instanceof Error && /no such table: (?:main\.)?shard_holds/.test(error.message))
+  isFailedCondition(error, 'shard_holds.tenant_id') || isMissingTable(error, 'shard_holds')
