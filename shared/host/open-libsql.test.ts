@@ -27,7 +27,27 @@ async function failure(url: string, options?: OpenDbOptions): Promise<DbOpenErro
   return thrown
 }
 
+/** Byte 2 of the 510 that hold SQLite's shared lock: a reader elsewhere that finds none held takes itself for the last one and removes the log. */
+async function sharedLock(path: string): Promise<boolean> {
+  const { ino } = await stat(path)
+  const locks = await readFile('/proc/locks', 'utf8')
+  return locks.split('\n').some(line => line.includes(`:${ino} 1073741826`) && line.includes(` ${process.pid} `))
+}
+
 describe('opening a file', () => {
+  test.runIf(process.platform === 'linux')(
+    'keeps the lock that the store needs, however many open it at once',
+    async () => {
+      for (let n = 0; n < 20; n++) {
+        const path = join(folder, `at-once-${n}.db`)
+        const all = await Promise.all(Array.from({ length: 12 }, () => openDb(path)))
+        await all[0]?.execute('create table t (a)')
+        expect(await sharedLock(path), `opening ${n}`).toBe(true)
+        for (const db of all) db.close()
+      }
+    },
+  )
+
   test('works by path and by file address, also with characters that mean something in an address', async () => {
     const path = join(folder, 'a b#c?d%20é.db')
     const db = await openDb(path)

@@ -47,7 +47,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   const readOnly = replica || (options.readOnly ?? false)
   const isThere = await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
   // The files beside it get the mode that it has. A copy of a server is created by the package, which takes no empty file.
-  if (!isThere && !replica) await makePrivate(path)
+  if (!isThere && !replica) makePrivate(path)
   const prepare: PrepareOptions = {
     kind: replica ? 'replica' : 'file',
     readOnly,

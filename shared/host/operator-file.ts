@@ -25,12 +25,16 @@ export function homeFolder(
   }
 }
 
-/** Makes the file, empty, for this account alone. Where that cannot be done, opening it fails with the reason. */
-export async function makePrivate(path: string): Promise<void> {
-  await open(path, 'a', 0o600).then(
-    file => file.close(),
-    () => undefined,
-  )
+/**
+ * Makes the file, empty, for this account alone. Where that cannot be done, opening it fails with the reason. A file that is there is not
+ * opened: closing one takes from the whole process the locks that a database has on it.
+ */
+export function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'ax', 0o600))
+  } catch {
+    // It is there, or opening it says why not.
+  }
 }
 
 /** Takes a file that is there from the other accounts of this machine. One that is not ours, or may not be changed, stays as it is. */

@@ -4,8 +4,8 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { serveRuntime } from '../../runtime/host/node.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import { filesEntered } from '../files-entered.ts'
 
 /** Prints which source files one POST /v1/runs enters on Node, as JSON: `until` its answer, or until its `receipt` can be read. */
@@ -54,19 +54,16 @@ if (until === 'answer') {
   await asked
 }
 
-const store = () => new DatabaseSync(join(folder, 'waybill.db'), { readOnly: true })
+/** By the service's own library: a second one in this process, when it closes the file, takes the locks of the first from it. */
+const store = await openDb(join(folder, 'waybill.db'), { readOnly: true })
 
 async function call(): Promise<void> {
   const made = await send('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'hi' } })
   if (made.status !== 201) throw new Error(`the run was answered ${made.status}`)
   if (until !== 'receipt') return
   // Seen in the store first: a receipt that is asked for too early is a refusal, which enters more.
-  while (
-    store()
-      .prepare('select 1 from receipts where run_id = ?')
-      .get(made.body.id ?? '') === undefined
-  )
-    await new Promise(resolve => setTimeout(resolve, 5))
+  const written = { sql: 'select 1 from receipts where run_id = ?', args: [made.body.id ?? ''] }
+  while ((await store.execute(written)).rows.length === 0) await new Promise(resolve => setTimeout(resolve, 5))
   const { status } = await send('GET', `/v1/runs/${made.body.id}/receipt`)
   if (status !== 200) throw new Error(`the receipt was answered ${status}`)
 }
@@ -74,6 +71,7 @@ async function call(): Promise<void> {
 const files = await filesEntered(call)
 silent.closeAllConnections()
 silent.close()
+store.close()
 await runtime.close()
 await rm(folder, { recursive: true, force: true })
 process.stdout.write(JSON.stringify(files))
