@@ -8,21 +8,24 @@ export type LogFormat = 'json' | 'text'
  * reads it, which is a terminal, else JSON; a format that was asked for holds.
  */
 export function stderrLines(format: LogFormat = process.stderr.isTTY ? 'text' : 'json'): (line: string) => void {
-  let waiting = ''
-  let isDue = false
-  const flush = (): void => {
-    isDue = false
-    const lines = waiting
-    waiting = ''
-    if (lines !== '') process.stderr.write(lines)
-  }
-  process.on('exit', flush)
   return line => {
-    waiting += `${format === 'text' ? textLine(line) : line}\n`
-    if (isDue) return
-    isDue = true
-    setImmediate(flush)
+    const text = format === 'text' ? textLine(line) : line
+    if (waiting === '') {
+      process.once('exit', flush)
+      setImmediate(flush)
+    }
+    waiting += `${text}\n`
   }
+}
+
+/** Of all logs of the process. */
+let waiting = ''
+
+function flush(): void {
+  process.off('exit', flush)
+  const lines = waiting
+  waiting = ''
+  if (lines !== '') process.stderr.write(lines)
 }
 
 const LEVEL_WIDTH = 5
