@@ -240,6 +240,27 @@ describe('the client of a runtime', () => {
   })
 })
 
+it('ends with its signal a call and a stream of a runtime in the same process', async () => {
+  const { runtime, close } = await api({ masterKey: new Uint8Array(32).fill(7) })
+  open.push(close)
+  const fetch: typeof globalThis.fetch = async (input, init) => runtime.fetch(new Request(input, init))
+  const client = runtimeClient({ url: 'http://runtime', key: KEY, fetch })
+  await client.agents.create({ body: { name: 'waiter', manifest: { tools: ['wait'] } } })
+  const prompt = '/call wait {"seconds":60}'
+  const { id } = await client.runs.create({ body: { agentName: 'waiter', input: { prompt } } })
+  const left = new AbortController()
+  const follow = async () => {
+    for await (const { data } of client.runs.events({ params: { id } }, { signal: left.signal }))
+      if (data.stepId === 'timer-1-1') left.abort()
+  }
+  await expect(follow()).rejects.toMatchObject({ name: 'AbortError' })
+  const { id: session } = await client.sessions.create({ body: { agentName: 'waiter' } })
+  const message = { params: { id: session }, body: { content: prompt } }
+  await expect(client.sessions.message(message, { signal: AbortSignal.timeout(300) })).rejects.toMatchObject({
+    name: 'TimeoutError',
+  })
+})
+
 it('is at most 15 kB when it is compressed, and needs nothing that a browser lacks', async () => {
   const bundle = await rolldown({
     input: new URL('../shared/client/client.ts', import.meta.url).pathname,

@@ -1,3 +1,4 @@
+import { abortable } from '../../shared/http/abortable.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Router } from '../router.ts'
 
@@ -29,29 +30,12 @@ export function routedFetch(router: Pick<Router, 'fetch'>, options: RoutedFetchO
     ] as const) {
       if (value !== undefined && !headers.has(name)) headers.set(name, value)
     }
-    return abortable(await unlessAborted(router.fetch(request), signal), signal)
+    // A router answers a caller that left with an error of its own; `fetch` promises the reason of the abort.
+    return abortable(router.fetch(request), signal)
   }
 }
 
 function isInbound(input: string | URL | Request): boolean {
   const url = URL.parse(input instanceof Request ? input.url : input)
   return url !== null && INBOUND.has(url.pathname)
-}
-
-/** A router answers a caller that left with an error of its own; `fetch` promises the reason of the abort. */
-async function unlessAborted(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  const left = Promise.withResolvers<never>()
-  const leave = () => left.reject(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([answer, left.promise])
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
-}
-
-/** The answer with a body that an abort ends, for its reader as for its source. */
-function abortable(answer: Response, signal: AbortSignal): Response {
-  if (answer.body === null) return answer
-  return new Response(answer.body.pipeThrough(new TransformStream(), { signal }), answer)
 }

@@ -1,3 +1,4 @@
+import { abortable } from '../http/abortable.ts'
 import { ClientError, refusalOf } from './client-error.ts'
 import type { CallOptions } from './client-types.ts'
 
@@ -62,7 +63,9 @@ export function sendCalls(options: ClientOptions, authorize: (key: string) => Re
     for (let tried = 0; ; tried++) {
       const last = !repeatable || tried >= retries
       try {
-        const answer = await send(target, init)
+        signal?.throwIfAborted()
+        const sent = send(target, init)
+        const answer = await (signal ? abortable(sent, signal) : sent)
         if (answer.ok) return await read(answer)
         const refusal = await refusalOf(answer)
         if (last || !isPassing(refusal)) throw refusal
