@@ -37,6 +37,8 @@ export async function startWorker(name: ServiceName, { vars, port = 0 }: WorkerO
     modules: true,
     script: await bundled(name),
     compatibilityDate: '2026-07-01',
+    // Without it a request does not learn that its client has left, and the provider's call goes on.
+    compatibilityFlags: ['enable_request_signal'],
     bindings: vars,
     // What a cron trigger would call stands under a path of its own.
     unsafeTriggerHandlers: true,

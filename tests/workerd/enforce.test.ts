@@ -1,9 +1,10 @@
+import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { startWorker, type Worker } from '../../wrangler-local/workers.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
+import { answer, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
 
 const CONFIG = (origin: string, more = '') => `
 price = [
@@ -119,6 +120,32 @@ describe('enforced calls in workerd', () => {
     await left
     held.resolve()
     await expect.poll(async () => (await ask(long)).status, { timeout: 20_000 }).toBe(200)
+  })
+
+  it('end at the provider when the connection of their client is reset, whether observed or enforced', async () => {
+    for (const mode of ['observe', 'enforce']) {
+      await start({ ROUTER_UPSTREAM_MESSAGES: upstream.origin })
+      upstream.queue(silence)
+      const { host, hostname, port } = worker!.url
+      const socket = connect(Number(port), hostname)
+      const body = JSON.stringify({ model: 'auto', max_tokens: 9, messages: [{ role: 'user', content: 'a' }] })
+      const head = [
+        'POST /v1/messages HTTP/1.1',
+        `host: ${host}`,
+        'x-api-key: k',
+        `x-router-mode: ${mode}`,
+        'content-type: application/json',
+        `content-length: ${body.length}`,
+      ]
+      socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+      const before = upstream.seen.length
+      await expect.poll(() => upstream.seen.length).toBe(before + 1)
+      socket.resetAndDestroy()
+      await upstream.seen.at(-1)!.aborted
+      expect(upstream.seen.at(-1)!.url).toBe(mode === 'observe' ? '/v1/messages' : '/small/v1/messages')
+      await worker!.close()
+      worker = undefined
+    }
   })
 
   describe.runIf(here)('with a store', () => {
