@@ -195,7 +195,7 @@ function damagedRows(log: Log): MiddlewareHandler<RuntimeHttpEnv> {
 const OPEN = /^\/(?:v1\/|mcp$|receipts\/verify$|openapi\.json$|healthz$|readyz$)/
 
 const REQUEST_HEADERS =
-  'authorization, content-type, accept, idempotency-key, last-event-id, x-request-id, mcp-session-id, mcp-protocol-version'
+  'authorization, content-type, accept, idempotency-key, last-event-id, x-request-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name'
 const ANSWER_HEADERS = 'x-request-id, link, idempotency-replayed, retry-after, www-authenticate, mcp-session-id'
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const MAX_AGE_S = 600

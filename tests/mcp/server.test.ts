@@ -152,6 +152,27 @@ describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_,
     expect(rest.nextCursor).toBeUndefined()
   })
 
+  it('may be called from a page of another origin, with each header that it sends', async () => {
+    const origin = 'https://app.example.com'
+    const on = await api({ corsOrigins: [origin] })
+    open.push(on)
+    const sent = new Set<string>()
+    const made = await connect({
+      fetch: (url, init) => {
+        const request = new Request(url, init)
+        for (const name of request.headers.keys()) sent.add(name)
+        return on.runtime.fetch(request)
+      },
+      requestInit: { headers: { authorization: `Bearer ${KEY}` } },
+    })
+    open.push(made)
+    await made.callTool({ name: 'list_agents', arguments: {} })
+    const headers = { origin, 'access-control-request-method': 'POST' }
+    const { headers: allowed } = await on.runtime.fetch(new Request(ADDRESS, { method: 'OPTIONS', headers }))
+    const names = allowed.get('access-control-allow-headers')?.split(', ') ?? []
+    expect([...sent].filter(name => !names.includes(name))).toEqual([])
+  })
+
   it('of another tenant shows nothing', async () => {
     const on = await fixture()
     const { found: mine } = await (await client(on)).call('start_run', { agentName: 'worker' })
