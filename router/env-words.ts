@@ -141,7 +141,8 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       unset: '`text` on a terminal, else `json`',
     },
     OTEL_EXPORTER_OTLP_ENDPOINT: {
-      about: 'The OpenTelemetry collector that gets a trace of each call, without a word of its content.',
+      about:
+        'The OpenTelemetry collector that gets a trace of each call, without a word of its content: its port for OTLP over HTTP, not the one for gRPC (4317).',
       form: '`http` or `https` address',
       unset: 'nothing is traced',
       example: 'http://127.0.0.1:4318',

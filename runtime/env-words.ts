@@ -232,7 +232,8 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       unset: '`text` on a terminal, else `json`',
     },
     PLATFORM_OTLP_ENDPOINT: {
-      about: 'The OpenTelemetry collector that gets a trace of each run, without a word of its content.',
+      about:
+        'The OpenTelemetry collector that gets a trace of each run, without a word of its content: its port for OTLP over HTTP, not the one for gRPC (4317).',
       form: HTTP,
       unset: 'that of `OTEL_EXPORTER_OTLP_ENDPOINT`',
       example: 'http://127.0.0.1:4318',
