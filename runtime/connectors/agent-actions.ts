@@ -6,6 +6,7 @@ import type { ConnectorAction, ConnectorsOf } from '../execution/tools/connector
 import { ArgumentError } from './argument-error.ts'
 import { asMeant, readArguments, schemaOf } from './arguments.ts'
 import type { Action, Connector } from './definition.ts'
+import { baseOfInstall, type Install } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
 import type { ConnectorService } from './service.ts'
 import { inWords, VendorFailure } from './vendor-failure.ts'
@@ -18,20 +19,18 @@ export interface AgentActionsDeps {
 /** Connectors as the engine sees them. What is repeated after a failure is the engine's decision, so each call is one try. */
 export function agentActions({ service, useTool }: AgentActionsDeps): ConnectorsOf {
   /** Those of the catalogue are known before they are installed; what a tenant's own can do, its install alone knows. */
-  async function shownTo(
-    tenantId: string,
-    { connectorId, action }: Ref,
-  ): Promise<Pick<Connector, 'name' | 'actions'> & { addressOf?: (action: string) => string }> {
-    if (isConnector(connectorId)) {
-      const { name, actions } = (await loadCatalogue())[connectorId]
-      return { name, actions }
-    }
+  async function shownTo(tenantId: string, { connectorId, action }: Ref) {
     const install = await service.store.ofTenant(tenantId, connectorId)
-    if (!install) throw new RunFailure('connector_failed', notInstalled(connectorId).message)
-    const connector = await service.connectorOf(install)
+    if (!install && !isConnector(connectorId)) {
+      throw new RunFailure('connector_failed', notInstalled(connectorId).message)
+    }
+    const connector = isConnector(connectorId)
+      ? (await loadCatalogue())[connectorId]
+      : await service.connectorOf(install!)
     const { name, actions } = connector
-    const addressOf = (one: string) => connector.addressOf?.(one, install.baseUrl) ?? ''
-    if (action === undefined || Object.hasOwn(actions, action)) return { name, actions, addressOf }
+    const toOf = (one: string) =>
+      install ? addressOf(connector, one, install) : `nowhere: ${connectorId} is not installed`
+    if (action === undefined || Object.hasOwn(actions, action)) return { name, actions, toOf }
     const message = `${connectorId} has no action ${action}; it has ${Object.keys(actions).join(', ')}`
     throw new RunFailure('connector_failed', message)
   }
@@ -43,7 +42,7 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
       const ref = connectorRef(entry)
       if (!ref) continue
       const { connectorId } = ref
-      const { name: title, actions, addressOf } = await shownTo(run.tenantId, ref)
+      const { name: title, actions, toOf } = await shownTo(run.tenantId, ref)
       for (const [name, action] of Object.entries(actions)) {
         if (ref.action !== undefined && ref.action !== name) continue
         const tool = `${connectorId}.${name}`
@@ -51,15 +50,15 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
           connectorId,
           name,
           effect: action.effect,
-          to: addressOf?.(name),
+          to: toOf(name),
           parameters: schemaOf(action),
           about: `${title}: ${action.about}`,
           asMeant: given => asMeant(action, given),
           async call(given, { stepId, goesTo }, { key, signal }) {
             const install = await service.store.ofTenant(run.tenantId, connectorId)
             if (!install) throw notInstalled(connectorId)
-            const connector = isConnector(connectorId) ? undefined : await service.connectorOf(install)
-            const now = connector ? connector.actions[name] : action
+            const connector = await service.connectorOf(install)
+            const now = connector.actions[name]
             // What a model was shown, and a human has agreed to, is what is done.
             if (!now || now.effect !== action.effect) {
               throw new StepFailure(
@@ -67,8 +66,8 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
                 `${tool} is not what it was when the run began: start a new run`,
               )
             }
-            const address = connector?.addressOf?.(name, install.baseUrl)
-            if (address !== undefined && goesTo?.(address) === false) {
+            const address = addressOf(connector, name, install)
+            if (goesTo?.(address) === false) {
               throw new StepFailure(
                 'connector_not_ready',
                 `${tool} was not called: it goes to ${address} now, and not where it went when a human was asked`,
@@ -87,6 +86,13 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
     }
     return [...wanted.values()]
   }
+}
+
+/** Where an action goes, as a human is asked about it; of a tenant's own with its method and path. */
+function addressOf(connector: Connector, action: string, install: Install): string {
+  const base = baseOfInstall(connector, install)
+  const line = connector.lineOf?.(action)
+  return line ? `${line[0]} ${base}${line[1]}` : base
 }
 
 type Ref = NonNullable<ReturnType<typeof connectorRef>>

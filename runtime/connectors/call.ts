@@ -7,7 +7,14 @@ import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay } from '../../shared/time/sleep.ts'
-import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
+import {
+  type Action,
+  baseOf,
+  type Connector,
+  type Credential,
+  type VendorAnswer,
+  type VendorRequest,
+} from './definition.ts'
 import { LONGEST_PAUSE_MS, rateGates } from './rate-gate.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
@@ -120,7 +127,7 @@ function requestSender(
   options: CallOptions,
 ) {
   const { installId, connector, credential, baseUrl } = target
-  const base = `${(baseUrl ?? connector.origin(credential)).replace(/\/+$/, '')}${connector.prefix?.(credential) ?? ''}`
+  const base = baseOf(connector, credential, baseUrl)
   const own = {
     accept: 'application/json',
     'user-agent': 'waybill',

@@ -90,8 +90,8 @@ export interface Connector {
   keys: readonly ConfigKey[]
   /** The vendor's origin; `config.baseUrl` takes its place. */
   origin(credential: Credential): string
-  /** Of one that is a tenant's own: method and address of an action, as a human is asked about them. */
-  addressOf?(action: string, baseUrl: string | undefined): string
+  /** Of one that is a tenant's own: method and path of an action, as a human is asked about them. */
+  lineOf?(action: string): readonly [method: string, path: string]
   /** Stands between the origin and the path of every request. */
   prefix?(credential: Credential): string
   /** Sent with every request. */
@@ -109,6 +109,11 @@ export interface Connector {
     alsoGood?: number
   }
   actions: Readonly<Record<string, Action>>
+}
+
+/** What stands before the path of every request. */
+export function baseOf({ origin, prefix }: Connector, credential: Credential, baseUrl: string | undefined): string {
+  return `${(baseUrl ?? origin(credential)).replace(/\/+$/, '')}${prefix?.(credential) ?? ''}`
 }
 
 const cursor = text(1, 4096).optional()

@@ -16,7 +16,7 @@ import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
 import { fromCatalogue, toEntry } from './from-catalogue.ts'
-import { type Install, placeOf } from './install.ts'
+import { baseOfInstall, type Install, placeOf } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
 import type { OAuthClients } from './oauth/clients.ts'
 import { clientOf, type Held, refresher } from './oauth/refresher.ts'
@@ -75,12 +75,14 @@ function freshCalls(deps: ConnectorServiceDeps, connectorOf: (install: Install) 
   ): Promise<T> {
     const connector = await connectorOf(install)
     if (install.missing.length > 0) throw notReady(connector, install.missing)
-    const targetOf = ({ install: { id, baseUrl }, credential }: Held): Target => ({
-      installId: id,
-      connector,
-      credential,
-      baseUrl,
-    })
+    function targetOf({ install: now, credential }: Held): Target {
+      // It may have been installed anew while its token was refreshed; a caller has looked at where it went before.
+      if (now !== install && baseOfInstall(connector, now) !== baseOfInstall(connector, install)) {
+        const message = `${install.connectorId} was installed for another address meanwhile, so nothing was sent`
+        throw new ApiError('connector_not_ready', message)
+      }
+      return { installId: now.id, connector, credential, baseUrl: now.baseUrl }
+    }
     const held = await refreshing.fresh({ install, credential: await credentialOf(deps, install) })
     try {
       const made = await make(targetOf(held))

@@ -215,22 +215,54 @@ describe('a rule for approvals', () => {
     expect(asked).toMatchObject({
       reason: 'approval_required',
       stepId: 'approval-1-2',
-      action: { name: 'slack__post_message', arguments: message },
+      action: { name: 'slack__post_message', arguments: message, to: on.vendor.origin },
     })
     on.vendor.script(headers, [[sent(run.id, 'connector-1-2'), ok({ ok: true })]])
     await on.json(200, 'POST', `/v1/approvals/${asked.id}/approve`, {})
     expect((await on.ended(run)).run.status).toBe('succeeded')
     expect(on.vendor.problems()).toEqual([])
   })
+
+  it.each([true, false])('asks where a call goes, and it goes nowhere else: installed before, %s', async installed => {
+    const manifest = { connectors: ['slack'], approvals: { tools: ['connectors:write'] } }
+    const on = await worker(manifest, [says('', [postMessage]), says('', [postMessage]), says('done')], installed)
+    const run = await on.start()
+    const first = await waitingFor(on, run)
+    const here = installed ? on.vendor.origin : 'nowhere: slack is not installed'
+    expect(first.action).toEqual({ name: 'slack__post_message', arguments: message, to: here })
+    const there = `${on.vendor.origin}/elsewhere`
+    await on.install('slack', { ...config, baseUrl: there })
+    await on.json(200, 'POST', `/v1/approvals/${first.id}/approve`, {})
+    const second = await waitingFor(on, run, 'approval-2-1')
+    expect(second.action?.to).toBe(there)
+    // Nothing was sent anywhere, which the vendor would say here.
+    expect(on.vendor.problems()).toEqual([])
+    const call = { ...sent(run.id, 'connector-2-1'), path: '/elsewhere/api/chat.postMessage' }
+    on.vendor.script(headers, [[call, ok({ ok: true })]])
+    await on.json(200, 'POST', `/v1/approvals/${second.id}/approve`, {})
+    expect((await on.ended(run)).run.status).toBe('succeeded')
+    expect(on.told(1)).toMatchObject([{ content: { code: 'connector_not_ready' }, failed: true }])
+    expect(on.vendor.problems()).toEqual([])
+  })
+
+  it('shows the path of a vendor who has the token in it, without the token', async () => {
+    const manifest = { connectors: ['telegram'], approvals: { tools: ['connectors:write'] } }
+    const send = { name: 'telegram__send_message', arguments: { chatId: '1', text: 'hi' } }
+    const on = await worker(manifest, [says('', [send]), says('done')])
+    await on.install('telegram', { botToken: '123456:canary-of-a-bot' })
+    const asked = await waitingFor(on, await on.start())
+    expect(asked.action?.to).toBe(`${on.vendor.origin}/bot***`)
+    expect(JSON.stringify(asked)).not.toContain('canary')
+  })
 })
 
-async function waitingFor(on: Awaited<ReturnType<typeof worker>>, { id }: Run): Promise<Approval> {
+async function waitingFor(on: Awaited<ReturnType<typeof worker>>, { id }: Run, stepId?: string): Promise<Approval> {
   on.go()
   for (;;) {
     const { status } = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
     const [asked] = await on.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`)
-    if (status === 'waiting' && asked) return asked
-    if (status !== 'running' && status !== 'queued') throw new Error(`the run is ${status}`)
+    if (status === 'waiting' && asked && (stepId === undefined || asked.stepId === stepId)) return asked
+    if (!['running', 'queued', 'waiting'].includes(status)) throw new Error(`the run is ${status}`)
     await new Promise(resolve => setTimeout(resolve, 5))
   }
 }

@@ -187,6 +187,30 @@ describe('tokens', () => {
     expect(tries).toBeGreaterThan(2)
   })
 
+  it('send a call to no other address where an install for one came while they were refreshed', async () => {
+    const at = await authorizationServer()
+    open.push(at)
+    const db = await openDb(':memory:')
+    let between = async () => undefined as unknown
+    const execute: Db['execute'] = async statement => {
+      const isNew = typeof statement === 'object' && 'sql' in statement && statement.sql.includes('set sealed = ?1')
+      if (isNew) await between()
+      return db.execute(statement)
+    }
+    const on = await oauthFixture(at, { db: { ...db, execute } })
+    open.push(on)
+    await on.connect()
+    const anew = (path: string) => async () => {
+      const config = { accessToken: 'of another', baseUrl: at.origin + path }
+      return on.json(201, 'POST', '/v1/connectors/install', { connectorId: 'google-calendar', config })
+    }
+    between = anew('/elsewhere')
+    on.pass(HOUR)
+    const answer = await on.list()
+    expect([answer.status, await answer.json()]).toMatchObject([409, { code: 'connector_not_ready' }])
+    expect([at.seen.refreshes, at.seen.tokens.size]).toEqual([1, 0])
+  })
+
   it('that the vendor has taken back make the install expired, until somebody agrees again', async () => {
     const on = await fixture()
     await on.connect()

@@ -35,9 +35,9 @@ export function customConnector(id: CustomId, api: CompiledApi): Connector {
     keys,
     rate: api.rate ?? RATE,
     origin: () => api.server ?? '',
-    addressOf(action, baseUrl = api.server ?? '') {
+    lineOf(action) {
       const { method, path } = api.operations.find(({ name }) => name === action)!
-      return `${method} ${baseUrl.replace(/\/+$/, '')}${path}`
+      return [method, path]
     },
     // Each operation has its own.
     authorize: () => ({}),

@@ -11,7 +11,7 @@ export interface ConnectorAction {
   /** JSON Schema. */
   parameters: Record<string, unknown>
   effect: Effect
-  /** Where it goes, of a connector that is a tenant's own. */
+  /** Where it goes, as a human is asked about it. */
   to?: string | undefined
   /** Arguments as they are meant: ids as texts or numbers, other spellings, null for absent. */
   asMeant(given: Record<string, unknown>): Record<string, unknown>

@@ -16,7 +16,7 @@ export const proposedAction = named(
   z.object({
     name: z.string(),
     arguments: z.unknown(),
-    /** Method and address, of a connector that is a tenant's own: the call is made there or not at all. */
+    /** The address of a connector, of a tenant's own with method and path: the call is made there or not at all. */
     to: z.string().optional(),
   }),
 )
