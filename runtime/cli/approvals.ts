@@ -1,3 +1,4 @@
+import { visible } from '../../shared/log/log.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import { givenJson, PAGE } from './service-command.ts'
 import { listVerb, oneOf, timeText, verb } from './verb.ts'
@@ -17,7 +18,12 @@ export const ApprovalsListCommand = listVerb('approvals list', {
     [
       'ASKED',
       ({ action, prompt }) =>
-        action ? [action.name, JSON.stringify(action.arguments), action.to].filter(Boolean).join(' ') : prompt,
+        // Before the table drops what it does not show: what is asked about is what is sent.
+        visible(
+          action
+            ? [action.name, JSON.stringify(action.arguments), action.to].filter(Boolean).join(' ')
+            : (prompt ?? '-'),
+        ),
     ],
   ],
   empty: 'Nothing waits.',

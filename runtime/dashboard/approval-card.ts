@@ -60,7 +60,7 @@ export function approvalBrief(root: string, approval: Approval): Html {
   const path = `POST /v1/approvals/${id}`
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`
-  return html`<li class="brief" tabindex="-1" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${action?.name ?? stepId}, until ${when(expiresAt)}</small></p>
+  return html`<li class="brief" tabindex="-1" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${visible(action?.name ?? stepId)}, until ${when(expiresAt)}</small></p>
 ${action?.to === undefined ? '' : html`<p><small>To <code>${visible(action.to)}</code></small></p>`}
 <p class="clamped" dir="auto">${visible(words)}</p>
 ${

@@ -55,7 +55,7 @@ export function nothing(words: Shown, doing: Shown = ''): Html {
 /** JSON that can be folded away. */
 export function folded(name: string, value: unknown, open = false): Html {
   const text = JSON.stringify(value, null, 2) ?? 'nothing'
-  return html`<details${open ? html` open` : ''}><summary>${name}</summary><pre tabindex="0">${text}</pre></details>`
+  return html`<details${open ? html` open` : ''}><summary>${visible(name)}</summary><pre tabindex="0">${visible(text)}</pre></details>`
 }
 
 /** A part that the browser replaces by the same part of the page as it is now. */

@@ -1,8 +1,8 @@
 /**
- * Controls, and marks that turn the order of the letters around them: in a text of a model or a vendor they could make a line read as
- * another. Tab and line feed stay.
+ * Controls, what is not drawn, and marks that turn the order of the letters around them: in a text of a model or a vendor they could make a
+ * line read as another. Tab and line feed stay, and what joins letters and emoji.
  */
-const UNSEEN = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu
+const UNSEEN = /(?!\u200c|\u200d|\ufe0e|\ufe0f)[\p{Cc}\p{DI}\p{Zl}\p{Zp}]/gu
 
 /** A text of a stranger with what is not seen in it made visible. */
 export function visible(text: string): string {

@@ -104,8 +104,8 @@ export function rateLimitedLog(clock: { monotonic(): number }): RateLimited {
   }
 }
 
-/** Control characters, line ends and marks of direction: `\p{C}` and the two separators, but for the two that join letters and emoji. */
-const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+/** Control characters, line ends, marks of direction and what is not drawn, but for what joins letters and emoji. */
+const UNSEEN = /(?!\u200c|\u200d|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{DI}\p{Zl}\p{Zp}]/gu
 
 /** One line for a terminal. It may quote what a stranger wrote: nothing of it moves the cursor or turns the text around. */
 export function visible(text: string): string {

@@ -102,6 +102,9 @@ describe('the Markdown of a model', () => {
 
 describe('a text of a stranger', () => {
   it('shows what would not be seen, and what would turn its letters around', () => {
+    expect(visible('a\u00adb\u{e0041}\u3164c\u2028')).toBe('a⟨U+00AD⟩b⟨U+E0041⟩⟨U+3164⟩c⟨U+2028⟩')
+    const drawn = 'می\u200cروم 👩\u200d💻 ❤\ufe0f'
+    expect(visible(drawn)).toBe(drawn)
     expect(visible('a\u202eb\u0000c\u200b\td\r\n')).toBe('a⟨U+202E⟩b⟨U+0000⟩c⟨U+200B⟩\td\n')
   })
 
