@@ -7,14 +7,8 @@ import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay } from '../../shared/time/sleep.ts'
-import {
-  type Action,
-  baseOf,
-  type Connector,
-  type Credential,
-  type VendorAnswer,
-  type VendorRequest,
-} from './definition.ts'
+import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
+import { baseOf } from './install.ts'
 import { LONGEST_PAUSE_MS, rateGates } from './rate-gate.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 

@@ -111,11 +111,6 @@ export interface Connector {
   actions: Readonly<Record<string, Action>>
 }
 
-/** What stands before the path of every request. */
-export function baseOf({ origin, prefix }: Connector, credential: Credential, baseUrl: string | undefined): string {
-  return `${(baseUrl ?? origin(credential)).replace(/\/+$/, '')}${prefix?.(credential) ?? ''}`
-}
-
 const cursor = text(1, 4096).optional()
 
 interface OneRequest<A> {

@@ -4,7 +4,7 @@ import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts
 import type { connectors } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
-import { type AuthMethod, baseOf, type Connector } from './definition.ts'
+import type { AuthMethod, Connector, Credential } from './definition.ts'
 
 /** A connector that a tenant has installed, without its secrets. */
 export interface Install {
@@ -25,6 +25,11 @@ export interface Install {
   tested: { atMs: number; success: boolean } | undefined
   createdMs: number
   updatedMs: number
+}
+
+/** What stands before the path of every request. */
+export function baseOf({ origin, prefix }: Connector, credential: Credential, baseUrl: string | undefined): string {
+  return `${(baseUrl ?? origin(credential)).replace(/\/+$/, '')}${prefix?.(credential) ?? ''}`
 }
 
 /** Where its calls go, with the secrets in it masked. */
