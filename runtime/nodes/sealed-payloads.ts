@@ -66,12 +66,12 @@ export function eventLines(events: readonly RemoteEventText[]): Uint8Array<Array
   return utf8(events.map(({ hash, body }) => `${hash} ${body}\n`).join(''))
 }
 
-/** Undefined: these are no such lines. */
-export function readEventLines(text: string): RemoteEventText[] | undefined {
+/** The first of them, at most so many; undefined: these are no such lines. */
+export function readEventLines(text: string, most: number): RemoteEventText[] | undefined {
   // A node of an older version answers a list in JSON.
   if (text.startsWith('[')) return undefined
   return text
-    .split('\n')
+    .split('\n', most + 1)
     .slice(0, -1)
     .map(line => {
       const end = line.indexOf(' ')

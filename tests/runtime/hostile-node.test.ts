@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { nodeAccess } from '../../node-agent/tunnel/access.ts'
 import { enrol, type Identity } from '../../node-agent/tunnel/identity.ts'
-import { fromHex } from '../../shared/sign/bytes.ts'
+import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import {
   type Assign,
@@ -15,11 +15,13 @@ import {
   NodeFrameSchema,
 } from '../../shared/tunnel/gateway.gen.ts'
 import { completeMessage } from '../../shared/tunnel/protocol.ts'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
+import { expectWithin } from '../crowding.ts'
 import { type Api, api } from './api.ts'
 import { linkTo, until } from './node-fixture.ts'
 
@@ -33,6 +35,8 @@ let seq = 0n
 const sent: NodeFrame[] = []
 let more: () => void = () => undefined
 let over = false
+/** What the node answers where it is asked for what only it has. */
+let answerTo: (kind: string, id: string) => string = () => '[]'
 const orders: Assign[] = []
 let stream: Promise<void>
 
@@ -48,6 +52,7 @@ beforeEach(async () => {
   await control.json(201, 'POST', '/v1/agents', { name: 'worker', labels, manifest: { model: 'demo/echo' } })
   seq = 0n
   over = false
+  answerTo = () => '[]'
   sent.length = 0
   orders.length = 0
   stream = listen()
@@ -74,6 +79,12 @@ async function listen(): Promise<void> {
   const heard: AsyncIterable<ControlFrame> = control.runtime.nodes.gateway.connect(token, outgoing())
   for await (const { body } of heard) {
     if (body.case === 'assign') orders.push(body.value)
+    if (body.case === 'readRequest') {
+      const { requestId, kind, id } = body.value
+      const value = { requestId, status: 200, body: utf8(answerTo(kind, id)), last: true }
+      sent.push(create(NodeFrameSchema, { body: { case: 'readResponse', value } }))
+      more()
+    }
     if (over) return
   }
 }
@@ -241,4 +252,86 @@ it('is heard as one process: a first one that comes back after a second one was 
   })
   over = true
   await Promise.all([second, again].map(one => one.return?.(undefined)))
+})
+
+const APPROVAL = '01900000-0000-7000-8000-000000000001'
+const HOSTILE: Record<string, (id: string) => unknown> = {
+  'no list': () => ({}),
+  nothing: () => null,
+  'a list of nothing': () => [null],
+  'texts for members': id => [{ id, input: 'x', output: 'y', errorMessage: 5, prompt: 7, action: 'z', comment: {} }],
+  'lists for members': id => [{ id, input: [], output: [], prompt: [], action: [], comment: [] }],
+  'an address that is none': id => [{ id, input: {}, prompt: 'p', action: { name: 'x', arguments: 1, to: {} } }],
+  'depth without end': id => `[{"id":"${id}","input":{"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}}]`,
+}
+
+/** A run on the node that waits for a decision, and what is listed beside it. */
+async function waitingRun(): Promise<Assign> {
+  await control.json(201, 'POST', '/v1/agents', { name: 'here', manifest: { model: 'demo/echo' } })
+  await control.json(201, 'POST', '/v1/runs', { agentName: 'here', input: { prompt: 'mine' } })
+  const order = await ordered()
+  const expiresUnix = BigInt(Math.round(Date.now() / 1000) + 3600)
+  const asked = { runId: order.runId, stepId: 'approval-1-1', approvalId: APPROVAL, reason: 'approval_required' }
+  say(accept(order), event(order, 1n), { case: 'approval', value: { ...asked, expiresUnix } })
+  const known = async () => (await control.json<Approval[]>(200, 'GET', '/v1/approvals')).length > 0
+  await until(known, 'the question is known')
+  return order
+}
+
+it.each(Object.keys(HOSTILE))('hides with what it answers nothing but its own runs: %s', async name => {
+  const { runId } = await waitingRun()
+  answerTo = (kind, id) => {
+    const made = HOSTILE[name]!(id)
+    const text = typeof made === 'string' ? made : JSON.stringify(made)
+    return kind === 'events' ? `${'0'.repeat(64)} ${text}\n` : text
+  }
+  const runs = await control.json<Run[]>(200, 'GET', '/v1/runs')
+  expect(runs.map(({ agentName, input }) => [agentName, input])).toEqual([
+    ['worker', name === 'an address that is none' ? {} : undefined],
+    ['here', { prompt: 'mine' }],
+  ])
+  const [asked] = await control.json<Approval[]>(200, 'GET', '/v1/approvals')
+  expect([asked!.prompt, asked!.action, asked!.comment]).toEqual(['', undefined, undefined])
+  for (const path of ['', '/events?live=false', '/journal', '/steps', '/steps/model-1/request']) {
+    expect((await control.call('GET', `/v1/runs/${runId}${path}`)).status, path).not.toBe(500)
+  }
+  expect((await control.call('GET', `/v1/approvals/${APPROVAL}`)).status).not.toBe(500)
+})
+
+it('speaks for no question of another node', async () => {
+  await waitingRun()
+  // As if another node had asked it; this one says something of each question that there is.
+  const OTHER = APPROVAL.replace(/1$/, '2')
+  answerTo = () => JSON.stringify([APPROVAL, OTHER].map(id => ({ id, prompt: `said of ${id}` })))
+  await control.db.execute({
+    sql: `insert into approvals (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
+      select ?, tenant_id, id, agent_name, 'approval-1-1', 1, 'pending', 'approval_required', '', 1, 2
+      from runs where agent_name = 'here'`,
+    args: [OTHER],
+  })
+  const asked = await control.json<Approval[]>(200, 'GET', '/v1/approvals')
+  expect(new Map(asked.map(({ id, prompt }) => [id, prompt]))).toEqual(
+    new Map([
+      [APPROVAL, `said of ${APPROVAL}`],
+      [OTHER, ''],
+    ]),
+  )
+})
+
+it.each([
+  ['brackets', () => `[${'[],'.repeat(20_000_000)}1]`],
+  ['names that are read slowly', () => `[${'{"\\n":1},'.repeat(5_000_000)}1]`],
+  ['lines', () => '\n'.repeat(60_000_000)],
+])('keeps no other caller waiting with an answer full of %s', async (_, text) => {
+  const { runId } = await waitingRun()
+  const made = text()
+  answerTo = () => made
+  for (const path of ['/v1/runs', `/v1/runs/${runId}/journal`]) {
+    const before = performance.now()
+    const answer = await control.call('GET', path)
+    await answer.text()
+    expect(answer.status).not.toBe(500)
+    // Most of it is the copies that this test makes of the text.
+    expectWithin(performance.now() - before, 2500, path)
+  }
 })

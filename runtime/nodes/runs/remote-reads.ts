@@ -1,22 +1,26 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { readJson } from '../../../shared/json/read-json.ts'
+import { nextTurn } from '../../../shared/time/sleep.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { StepRequest } from '../../../shared/wire/runtime/step-request.ts'
 import type { ManifestTexts, SealedTexts } from '../../agents/texts.ts'
-import { type JournalEntry, readEvent } from '../../execution/journal/event.ts'
+import type { JournalEntry } from '../../execution/journal/event.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { ReadAsked } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { type RemoteApproval, type RemoteEventText, type RemoteRunData, readEventLines } from '../sealed-payloads.ts'
+import { type RemoteApproval, type RemoteRunData, readEventLines } from '../sealed-payloads.ts'
 import { fallbackNode } from './fallback-node.ts'
+import type { Answers } from './read-answer.ts'
 import type { RemoteRun, RunPlace } from './remote-run.ts'
 
 const decoder = new TextDecoder()
 const MOST_EVENTS = 500
+const AT_ONCE = 200_000
+
+type Kind = Extract<ReadAsked['kind'], keyof Answers>
 
 export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
@@ -25,28 +29,47 @@ export type RemoteReads = ReturnType<typeof remoteReads>
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
 export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing'>) {
-  async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
-    return read<T>(nodeId === undefined ? undefined : await fallbackNode(reachableNodes, nodes, nodeId), asked)
+  async function ask<K extends Kind>(nodeId: string, kind: K, id: string): Promise<Answers[K] | undefined> {
+    return read(await fallbackNode(reachableNodes, nodes, nodeId), kind, { id })
   }
 
-  async function read<T>(node: ReachableNode | undefined, asked: ReadAsked): Promise<T | undefined> {
-    const answer = await node?.read(asked)
+  /** A node that answers something else counts as one that is away. */
+  async function read<K extends Kind>(
+    node: ReachableNode | undefined,
+    kind: K,
+    asked: Omit<ReadAsked, 'kind'>,
+  ): Promise<Answers[K] | undefined> {
+    const answer = await node?.read({ ...asked, kind })
     if (answer === undefined || answer.status !== 200) return undefined
-    return readJson(decoder.decode(answer.body)) as T
+    const { readAnswer } = await import('./read-answer.ts')
+    return readAnswer(kind, decoder.decode(answer.body))
   }
 
-  async function eventTexts(nodeId: string, asked: ReadAsked): Promise<RemoteEventText[] | undefined> {
+  async function entries(nodeId: string, asked: ReadAsked): Promise<JournalEntry[] | undefined> {
     const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     const text = decoder.decode(answer.body)
-    return readEventLines(text) ?? (readJson(text) as RemoteEventText[])
+    const { readAnswer } = await import('./read-answer.ts')
+    const found: JournalEntry[] = []
+    let characters = 0
+    for (const { hash, body } of readEventLines(text, MOST_EVENTS) ?? readAnswer('events', text) ?? []) {
+      characters += body.length
+      // Others have their turn in between: a page may have megabytes.
+      if (characters > AT_ONCE) {
+        await new Promise<void>(nextTurn)
+        characters = 0
+      }
+      const entry = readAnswer('event', body)
+      if (entry === undefined) return undefined
+      found.push({ ...entry, hash })
+    }
+    return found
   }
 
   return {
     /** Input, output and the words of an error, by run; undefined: the node is away. */
     async of(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteRunData> | undefined> {
-      const found = await ask<RemoteRunData[]>(nodeId, { kind: 'data', id: ids.join(',') })
-      return found && new Map(found.map(one => [one.id, one]))
+      return ofThese(ids, await ask(nodeId, 'data', ids.join(',')))
     },
 
     async events({ id, nodeId, state }: RunPlace, fromSeq: number, most: number): Promise<JournalEntry[]> {
@@ -55,9 +78,9 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       const found: JournalEntry[] = []
       // Its pages may be shorter than the caller's, who takes a short page for the last one.
       for (let from = fromSeq; found.length < most; from += limit) {
-        const page = await eventTexts(nodeId, { kind: 'events', id, from, limit, lines: true })
+        const page = await entries(nodeId, { kind: 'events', id, from, limit, lines: true })
         if (page === undefined) throw offline(`the journal of run ${id}`)
-        found.push(...page.map(({ body, hash }) => readEvent(body, hash)))
+        found.push(...page)
         if (page.length < limit) break
       }
       return found.slice(0, most)
@@ -81,31 +104,33 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       const answer = await node?.read({ kind: 'request', id: `${id}/${stepId}`, from: before })
       if (answer === undefined) throw offline(`the journal of run ${id}`)
       if (answer.status === 404) return undefined
-      const said = readJson(decoder.decode(answer.body)) as StepRequest | { error: string }
+      const { readAnswer } = await import('./read-answer.ts')
+      const said = readAnswer('request', decoder.decode(answer.body))
+      if (said === undefined) throw offline(`the journal of run ${id}`)
       if ('error' in said) throw new ApiError('validation_failed', said.error)
       return said
     },
 
     async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteApproval> | undefined> {
-      const found = await ask<RemoteApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
-      return found && new Map(found.map(one => [one.id, one]))
+      return ofThese(ids, await ask(nodeId, 'approvals', ids.join(',')))
     },
 
     /** How these turns ended, as their node has it. */
     async turns(nodeId: string, ids: readonly string[]): Promise<Map<string, TurnEnd> | undefined> {
-      const found = await ask<TurnEnd[]>(nodeId, { kind: 'turns', id: ids.join(',') })
+      const found = await ask(nodeId, 'turns', ids.join(','))
       return found && new Map(found.map(end => [end.data.turnId, end]))
     },
 
     async messages(nodeId: string, sessionId: string): Promise<SessionMessage[] | undefined> {
-      return ask<SessionMessage[]>(nodeId, { kind: 'messages', id: sessionId })
+      return ask(nodeId, 'messages', sessionId)
     },
 
     /** What a version of an agent says that only the nodes of its pool can read. */
     async texts(tenantId: string, versionId: string, { pool, box }: SealedTexts): Promise<ManifestTexts> {
       for (const node of await reachableNodes.of(tenantId, pool)) {
-        const found = await read<ManifestTexts>(node, { kind: 'texts', id: versionId, box })
-        if (found) return found
+        const found = await read(node, 'texts', { id: versionId, box })
+        // No more than these: they take the place of members of the manifest.
+        if (found) return { systemPrompt: found.systemPrompt, files: found.files }
       }
       throw offline(`the prompt of agent version ${versionId}, sealed to pool ${pool},`)
     },
@@ -119,6 +144,11 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       return undefined
     },
   }
+}
+
+/** What was asked for alone: a node speaks for no run of another one. */
+function ofThese<T extends { id: string }>(ids: readonly string[], found: readonly T[] | undefined) {
+  return found && new Map(found.flatMap(one => (ids.includes(one.id) ? [[one.id, one] as const] : [])))
 }
 
 /** What model steps sent, where some of the runs are on nodes: their node rebuilds it, and nothing of it stays here. */
