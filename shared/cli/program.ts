@@ -80,8 +80,9 @@ function answering(command: Command, stderr: { write(text: string): unknown }): 
       return await execute()
     } catch (error) {
       const code = exitCodeOf(error)
-      const { fileProblem } = await import('./file-problem.ts')
-      const problem = code === undefined ? fileProblem(error) : error instanceof Error && error.message
+      // Loaded only where it is needed: the fault may be that no file can be opened any more.
+      const fileProblem = async () => (await import('./file-problem.ts')).fileProblem(error)
+      const problem = code === undefined ? await fileProblem() : error instanceof Error && error.message
       if (!problem) throw error
       stderr.write(problem + '\n')
       return code ?? REFUSED

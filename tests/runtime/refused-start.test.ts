@@ -27,3 +27,24 @@ it.each([
     await rm(folder, { recursive: true, force: true })
   }
 })
+
+it.each([27, 28, 29, 30])(
+  'a start that may open only %i files ends with a sentence',
+  { timeout: 20_000 },
+  async most => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-refused-'))
+    const env = { ...programEnv, PLATFORM_DATA_DIR: folder, PLATFORM_BIND: '127.0.0.1:0' }
+    const line = `ulimit -n ${most}; exec '${process.execPath}' '${main}' serve`
+    const child = spawn('sh', ['-c', line], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    try {
+      let said = ''
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding('utf8').on('data', (text: string) => (said += text))
+      const [code] = await once(child, 'close')
+      expect([code, said]).toEqual([expect.any(Number), expect.not.stringMatching(/Internal Error|^ {4}at /m)])
+    } finally {
+      child.kill('SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+    }
+  },
+)
