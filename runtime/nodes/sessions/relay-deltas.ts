@@ -27,7 +27,12 @@ interface Heard {
   voice: TurnText
   /** The piece that comes next; what follows a gap is void until the text begins anew. */
   next: number
+  /** Said since the text began. */
+  characters: number
 }
+
+/** Twice the longest answer of a model: the text of an open turn is kept whole for late listeners, and its end brings it in any case. */
+const MOST_CHARACTERS = 16 * 1024 * 1024
 
 /**
  * The text of turns on nodes, for listeners of this process. Pieces are lost with a stream that breaks, so none is relied on: at the end
@@ -45,7 +50,13 @@ export function relayDeltas({ remote, sessions, live, log }: RelayDeltasDeps) {
     const is = run?.nodeId === nodeId && run.sessionId === sessionId && run.finishedMs === undefined
     if (!is || base === undefined) return undefined
     const { epoch } = run
-    const made = { nodeId, epoch, next: 1, voice: live.voice({ sessionId, runId: turnId, epoch }, base, true) }
+    const made = {
+      nodeId,
+      epoch,
+      next: 1,
+      characters: 0,
+      voice: live.voice({ sessionId, runId: turnId, epoch }, base, true),
+    }
     turns.set(turnId, made)
     return made
   }
@@ -53,8 +64,12 @@ export function relayDeltas({ remote, sessions, live, log }: RelayDeltasDeps) {
   async function say(nodeId: string, { sessionId, turnId, seq, delta }: RemoteDelta): Promise<void> {
     const heard = await heardOf(nodeId, sessionId, turnId)
     if (heard === undefined) return
-    if (seq === 1) heard.voice.begin()
-    else if (seq !== heard.next) {
+    if (seq === 1) {
+      heard.voice.begin()
+      heard.characters = 0
+    }
+    heard.characters += delta.length
+    if ((seq !== 1 && seq !== heard.next) || heard.characters > MOST_CHARACTERS) {
       heard.next = Number.NaN
       return
     }
