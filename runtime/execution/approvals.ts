@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
@@ -10,6 +11,7 @@ import { openMaybe, type Records } from '../vault/records.ts'
 import { RunFailure, Suspended } from './failure.ts'
 import { type History, questionOf } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
+import { wellFormed } from './journal/well-formed.ts'
 
 export interface Question {
   stepId: string
@@ -33,6 +35,8 @@ export interface Decision {
   output?: unknown
   /** Where the call goes that was asked about. */
   to?: string
+  /** The call has other arguments now: what its connector reads them by was changed. */
+  isOther?: true
 }
 
 export interface Approvals {
@@ -75,7 +79,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
         if (!(await expireQuestion(deps, found.id, stepId))) found = (await findQuestion(deps, stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }
-      const { by, comment, resolution, output, to } = found
+      const { by, comment, resolution, output, to, arguments: asked } = found
       if (found.status === 'expired' && policy.onExpire === 'fail') {
         throw new RunFailure('approval_expired', 'no decision came in time', { stepId })
       }
@@ -90,6 +94,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
         ...(resolution !== undefined && { resolution }),
         ...(output !== undefined && { output }),
         ...(to !== undefined && { to }),
+        ...(approved && !isAsked(question, asked, deps.redact) && { isOther: true as const }),
       }
     },
   }
@@ -107,7 +112,7 @@ async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) 
   const comment = openMaybe(deps.records, row.comment, { record: deps.run.id, field: `comment ${id}` })
   const decision = openMaybe(deps.records, row.decision, { record: deps.run.id, field: `decision ${id}` })
   const action = openMaybe(deps.records, row.action, { record: deps.run.id, field: `action ${id}` })
-  const { to } = (action === null ? {} : readJson(action)) as Partial<ProposedAction>
+  const { to, arguments: given } = (action === null ? {} : readJson(action)) as Partial<ProposedAction>
   return {
     id,
     status: row.status,
@@ -115,8 +120,17 @@ async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) 
     ...(row.decided_by !== null && { by: row.decided_by }),
     ...(comment !== null && { comment }),
     ...(to !== undefined && { to }),
+    arguments: given,
     ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
   }
+}
+
+/** Whether the arguments are those that were asked about. */
+function isAsked({ action }: Question, asked: unknown, redact: Redaction | undefined): boolean {
+  if (action === undefined || asked === undefined) return true
+  const now = redact?.value(action.arguments) ?? action.arguments
+  const textOf = (value: unknown) => canonicalize(wellFormed(readJson(JSON.stringify(value ?? null))))
+  return textOf(now) === textOf(asked)
 }
 
 async function putQuestion(deps: ApprovalsDeps, question: Question, round: number): Promise<never> {

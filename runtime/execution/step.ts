@@ -6,7 +6,7 @@ import { underDeadline, unlessAborted } from '../../shared/time/until-aborted.ts
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Redaction } from '../privacy/redaction.ts'
-import type { Approvals } from './approvals.ts'
+import type { Approvals, Decision } from './approvals.ts'
 import { type CallCost, costExtras, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
@@ -317,11 +317,12 @@ async function askWhetherDone(
     ...(spec.action && { action: spec.action }),
   })
   const { to } = spec.action ?? {}
-  const agreed = decided.resolution === 'retry' ? decided.to : undefined
-  const isElsewhere = agreed !== undefined && agreed !== to && agreed !== deps.redact?.text(to ?? '')
-  if (!decided.approved || isElsewhere) {
-    const error = isElsewhere
-      ? `${spec.name} was interrupted and is not called again: it goes elsewhere than when a human was asked`
+  const agreed: Pick<Decision, 'to' | 'isOther'> = decided.resolution === 'retry' ? decided : {}
+  const isElsewhere = agreed.to !== undefined && agreed.to !== to && agreed.to !== deps.redact?.text(to ?? '')
+  const isOther = isElsewhere || agreed.isOther === true
+  if (!decided.approved || isOther) {
+    const error = isOther
+      ? `${spec.name} was interrupted and is not called again: it goes elsewhere or has other arguments than when a human was asked`
       : `${spec.name} was interrupted, and what it did was not accepted`
     deps.journal.append({
       kind: 'step_failed',

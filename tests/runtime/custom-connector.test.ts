@@ -286,6 +286,25 @@ describe('its actions in a run', () => {
     expect(on.vendor.problems()).toEqual([])
   })
 
+  it('are called with the arguments that a human has seen, whatever the document says by then', async () => {
+    const manifest = { connectors: ['http-pets.createPet'], approvals: { tools: ['connectors:write'] } }
+    const more = { ...rex, arguments: { ...rex.arguments, amount: '1000000' } }
+    const on = await worker(manifest, [says('', [more]), says('done')])
+    await on.installPets()
+    const run = await on.start()
+    const asked = await on.waiting(run)
+    expect(asked.action).toEqual({ ...rex, to: `POST ${on.vendor.origin}/pets` })
+    const post = 'operationId: createPet\n'
+    const amount = '      parameters: [{ name: amount, in: query, schema: { type: string } }]\n'
+    await on.installPets({ openapi: petsDocument.replace(post, post + amount) })
+    await on.json(200, 'POST', `/v1/approvals/${asked.id}/approve`, {})
+    expect((await on.ended(run)).status).toBe('succeeded')
+    // Nothing was sent, which the vendor would say here.
+    expect(on.vendor.problems()).toEqual([])
+    const journal = JSON.stringify(await on.json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`))
+    expect(journal).toContain('"isOther":true')
+  })
+
   it.each([
     [['http-pets'], false, 'the connector http-pets is not installed: install it, or publish the agent without it'],
     [['http-pets.fly'], true, 'http-pets has no action fly; it has list_pets'],

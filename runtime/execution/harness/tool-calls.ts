@@ -171,7 +171,8 @@ async function decided(
       output: await loop.approvals.ask({ stepId, attempt, reason, prompt, ...(action && { action }) }),
     }),
   )
-  const { approved, comment, to } = output as Decision
+  const { approved, comment, to, isOther } = output as Decision
+  if (isOther) return { refusal: 'a human has approved it with other arguments: its connector was changed since' }
   if (approved) return to === undefined ? {} : { to }
   return { refusal: `a human said no${comment === undefined ? '' : `: ${comment}`}` }
 }
