@@ -52,20 +52,27 @@ ${form(
 )}</section>`
 }
 
-/** The same in a few lines, for pages that are about more; what needs more than a word is decided on the page of its run. */
+/** More are no longer read at a glance. */
+const BRIEF = 200
+
+/** The same in a few lines, for pages that are about more; what needs more than a word or a look is decided on the page of its run. */
 export function approvalBrief(root: string, approval: Approval): Html {
   const { id, runId, agentName, stepId, reason, prompt, action, expiresAt } = approval
   const asked = reason === 'question'
+  const given = action === undefined ? '' : visible(JSON.stringify(action.arguments ?? {}))
+  const elsewhere =
+    reason === 'uncertain_step' ? 'Say what happened' : given.length > BRIEF ? 'Look at the call' : undefined
   const words = (prompt ?? REASONS[reason]).slice(0, 300).toWellFormed()
   const path = `POST /v1/approvals/${id}`
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`
   return html`<li class="brief" tabindex="-1" data-card="${id}"><p><a href="${root}runs/${runId}"><strong>${agentName}</strong></a> <small>${visible(action?.name ?? stepId)}, until ${when(expiresAt)}</small></p>
 ${action?.to === undefined ? '' : html`<p><small>To <code>${visible(action.to)}</code></small></p>`}
+${given === '' || given.length > BRIEF ? '' : html`<p><small>With <code>${given}</code></small></p>`}
 <p class="clamped" dir="auto">${visible(words)}</p>
 ${
-  reason === 'uncertain_step'
-    ? html`<p><a class="button" href="${root}runs/${runId}">Say what happened</a></p>`
+  elsewhere !== undefined
+    ? html`<p><a class="button" href="${root}runs/${runId}">${elsewhere}</a></p>`
     : form(
         {
           send: `${path}/approve`,
