@@ -97,7 +97,10 @@ describe.each([
     const answer = await create()
     expect([answer.status, await answer.json()]).toEqual([
       503,
-      { code: 'store_unavailable', error: 'the store is damaged: stop the service and restore a backup' },
+      {
+        code: 'store_unavailable',
+        error: expect.stringMatching(/damaged, or its disk fails: .* restore a backup if `doctor` finds/),
+      },
     ])
     expect(await json(503, 'GET', '/readyz')).toMatchObject({
       checks: { database: expect.stringContaining('damaged') },

@@ -4,6 +4,7 @@ import type { Signer } from '../../shared/sign/ed25519.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { pause } from '../../shared/sql/db-fault.ts'
+import { storeFault as storeFaultOf } from '../../shared/sql/store-faults.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay, nextTurn } from '../../shared/time/sleep.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
@@ -280,7 +281,7 @@ export function traceWriter(options: TraceWriterOptions) {
     committer.forget()
     // The next try takes it anew, which writes: what only reads finds nothing wrong with a full disk.
     lease.lost()
-    storeFault = message(error)
+    storeFault = storeFaultOf(error) ?? message(error)
     const wait = backoffDelay(BACKOFF, ++failures)
     retryAt = clock.monotonic() + wait
     say('store', () => log.error('the trace store failed; it is tried again', { error }))

@@ -3,11 +3,13 @@ import { dirname, join, resolve } from 'node:path'
 import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
 import { EnvError, namesProxy, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { refuseLoneLog } from '../../shared/host/open-libsql.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { nextStep } from '../../shared/sql/migrate.ts'
+import { RESTORE } from '../../shared/sql/store-faults.ts'
 import { saysTooOld } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/readiness.ts'
@@ -124,7 +126,10 @@ async function writeFault(folder: string): Promise<string | undefined> {
 }
 
 async function store(env: RuntimeEnv): Promise<Told> {
-  if (!(await hasStore(env))) return { is: 'ok', says: 'none yet: it is made at the first start' }
+  if (!(await hasStore(env))) {
+    await refuseLoneLog(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
+    return { is: 'ok', says: 'none yet: it is made at the first start' }
+  }
   const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
@@ -141,7 +146,7 @@ async function store(env: RuntimeEnv): Promise<Told> {
     const { damageOf, isOfIndex } = await import('../../shared/sql/damage.ts')
     const damage = db.kind === 'remote' ? undefined : await damageOf(db)
     if (damage !== undefined) {
-      return { is: 'fail', says: `it is damaged (${damage}): ${isOfIndex(damage) ? MEND_INDEX : 'restore a backup'}` }
+      return { is: 'fail', says: `it is damaged (${damage}): ${isOfIndex(damage) ? MEND_INDEX : RESTORE}` }
     }
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {

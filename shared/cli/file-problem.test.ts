@@ -25,6 +25,9 @@ it('says what is to be done about a file, and nothing of a fault of the program'
   expect(fileProblem(Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' }))).toBe(
     'No further thread can be started: raise the limit of processes (--pids-limit, TasksMax) (ERR_WORKER_INIT_FAILED)',
   )
+  expect(fileProblem(Object.assign(new Error('malformed'), { code: 'SQLITE_CORRUPT' }))).toMatch(
+    /^The store is damaged, or its disk fails: .* restore a backup, without the -wal/,
+  )
   const readOnly = Object.assign(new Error('attempt to write a readonly database'), { code: 'SQLITE_READONLY' })
   expect(fileProblem(readOnly)).toMatch(/^The disk of the store takes no writes: .* copy the store to another disk/)
   expect(fileProblem(new ReadOnlyDbError('insert'))).toBeUndefined()

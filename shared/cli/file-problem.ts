@@ -1,3 +1,5 @@
+import { RESTORE } from '../sql/store-faults.ts'
+
 /** What the operator can mend about a file, or a limit of the system, by the code of its error. */
 const SAYS: Readonly<Record<string, string>> = {
   EACCES: 'this account may not use it: name another path, or change its owner or mode',
@@ -9,6 +11,7 @@ const SAYS: Readonly<Record<string, string>> = {
   SQLITE_READONLY:
     'the disk of the store takes no writes: look at the log of the machine, and copy the store to another disk',
   SQLITE_IOERR: 'the disk of the store fails: look at the log of the machine, and copy the store to another disk',
+  SQLITE_CORRUPT: `the store is damaged, or its disk fails: look at the log of the machine, then ${RESTORE}`,
   ERR_WORKER_INIT_FAILED: 'no further thread can be started: raise the limit of processes (--pids-limit, TasksMax)',
   ENOSPC: 'no room is left on the disk: make room, or name a path on another one',
 }

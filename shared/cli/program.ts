@@ -2,7 +2,7 @@ import { type BaseContext, Builtins, Cli, type Command, type CommandClass, type 
 import { VERSION } from '../version.ts'
 import { nearest } from '../wire/nearest.ts'
 import { commandTree, type KnownOption } from './command-tree.ts'
-import { exitCodeOf, REFUSED, USAGE } from './exit-code.ts'
+import { exitCodeOf, REFUSED, UNREACHABLE, USAGE } from './exit-code.ts'
 import { commandHelp, groupHelp, type HelpWords, programHelp, usageOf } from './help.ts'
 import { styleOf } from './style.ts'
 
@@ -85,11 +85,15 @@ function answering(command: Command, stderr: { write(text: string): unknown }): 
       const problem = code === undefined ? await fileProblem() : error instanceof Error && error.message
       if (!problem) throw error
       stderr.write(problem + '\n')
-      return code ?? REFUSED
+      return code ?? (isUnreadable(error) ? UNREACHABLE : REFUSED)
     }
   }
   return command
 }
+
+/** Of a store; what a full disk refuses did not come about. */
+const isUnreadable = (error: unknown) =>
+  error instanceof Error && 'code' in error && /^SQLITE_(?:CORRUPT|IOERR)$/.test(String(error.code))
 
 const firstLine = (error: unknown) => (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]
 

@@ -73,6 +73,25 @@ describe('opening a file', () => {
     await db.close()
   })
 
+  test('deletes no log whose database was moved away or emptied: opened once that is back, it has its last commits', async () => {
+    const path = join(folder, 'lone.db')
+    const db = await openDb(path)
+    await db.write(['create table t (a integer) strict', 'insert into t values (7)'])
+    // As a kill leaves them.
+    const [file, log] = [await readFile(path), await readFile(`${path}-wal`)]
+    db.close()
+    await writeFile(`${path}-wal`, log)
+    for (const leave of [() => rm(path), () => writeFile(path, '')]) {
+      await leave()
+      expect(await failure(path)).toMatchObject({ problem: 'missing', message: expect.stringContaining(`${path}-wal`) })
+    }
+    expect((await failure(path, { readOnly: true })).message).toContain(`${path}-wal`)
+    await writeFile(path, file)
+    const again = await openDb(path)
+    expect((await again.execute('select a from t')).rows[0]?.a).toBe(7)
+    again.close()
+  })
+
   test('makes files that no other account may read, and takes away what an earlier version let them', async () => {
     const path = join(folder, 'private.db')
     const first = await openDb(path)

@@ -6,6 +6,7 @@ import { namesProxy } from '../env/read-env.ts'
 import { COMMIT_MS, type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
 import { DbOpenError, dbFault } from '../sql/db-fault.ts'
 import type { ServerClient } from '../sql/hrana/server-client.ts'
+import { RESTORE } from '../sql/store-faults.ts'
 import { makePrivate, takeFromOthers } from './operator-file.ts'
 
 export interface OpenDbOptions {
@@ -46,6 +47,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
   const isThere = await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
+  if (!replica) await refuseLoneLog(path)
   // The files beside it get the mode that it has. A copy of a server is created by the package, which takes no empty file.
   if (!isThere && !replica) makePrivate(path)
   const prepare: PrepareOptions = {
@@ -165,6 +167,21 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
   return found !== undefined
 }
 
+/** SQLite takes a log beside no database, or beside an empty file, for a remainder and deletes it: the last commits, where the database was only moved away. */
+export async function refuseLoneLog(path: string): Promise<void> {
+  const sizeOf = (name: string) =>
+    stat(name).then(
+      ({ size }) => size,
+      () => 0,
+    )
+  // In this order: a new database has its first page before it has a log.
+  if ((await sizeOf(path)) > 0 || (await sizeOf(`${path}-wal`)) === 0 || (await sizeOf(path)) > 0) return
+  throw new DbOpenError(
+    'missing',
+    `The database ${path} is missing or empty, and ${path}-wal has the last commits of one: put the database of that log back, or move the log away.`,
+  )
+}
+
 async function need(target: string, mode: number, verb: string, path: string) {
   await access(target, mode).catch((error: unknown) => {
     const says =
@@ -184,9 +201,11 @@ function fileError(path: string, error: unknown): DbOpenError {
     })
   }
   if (code === 'SQLITE_CORRUPT') {
-    return new DbOpenError('not_a_database', `The database ${path} is damaged: restore it from a backup.`, {
-      cause: error,
-    })
+    return new DbOpenError(
+      'not_a_database',
+      `The database ${path} is damaged, or its disk fails: look at the log of the machine, then ${RESTORE}.`,
+      { cause: error },
+    )
   }
   if (code === 'SQLITE_PERM' || code === 'SQLITE_READONLY' || code === 'SQLITE_AUTH') {
     return new DbOpenError('no_permission', `This account may not write the database ${path}: ${reason(error)}.`, {

@@ -1,4 +1,8 @@
-const DAMAGED = 'the store is damaged: stop the service and restore a backup'
+/** Most files are put back by hand; a log that stays beside one makes another database of it. */
+export const RESTORE = 'restore a backup, without the -wal and -shm that are beside the file now'
+/** SQLite says the same of a page that is wrong and of one that the disk does not give. */
+const DAMAGED =
+  'the store is damaged, or its disk fails: stop the service, look at the log of the machine, and restore a backup if `doctor` finds it damaged then'
 const UNREADABLE =
   'the disk of the store fails, or its file system has become read-only: look at the log of the machine that it belongs to'
 /** The code of an error: the path of a store is not that of the open file any more. */
