@@ -1,4 +1,4 @@
-import { appendFile, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { namesProxy } from '../../../shared/env/read-env.ts'
 import { writerIsGone } from '../../../shared/host/writer-name.ts'
 import type { ReceiptStorage } from '../../receipts.ts'
@@ -47,8 +47,24 @@ export async function openReceiptStorage(
 export function fileSink(file: string): LineSink {
   return {
     name: file,
-    append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }),
+    append: line => appendLine(file, Buffer.from(line.endsWith('\n') ? line : line + '\n')),
     tail: () => tailOf(file).catch(() => ''),
+  }
+}
+
+/** All of it or nothing: the next line would go on from the part that a full disk has taken. */
+async function appendLine(file: string, bytes: Buffer): Promise<void> {
+  const handle = await open(file, 'a', 0o600)
+  try {
+    const { size } = await handle.stat()
+    try {
+      await handle.appendFile(bytes)
+    } catch (error) {
+      if ((await handle.stat()).size < size + bytes.length) await handle.truncate(size)
+      throw error
+    }
+  } finally {
+    await handle.close()
   }
 }
 
