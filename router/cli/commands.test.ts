@@ -14,7 +14,10 @@ import { savings } from '../../shared/wire/router/savings.ts'
 import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
 import { traceList } from '../../shared/wire/router/traces.ts'
 import { programEnv } from '../../tests/program-env.ts'
+import { fileSink } from '../host/receipt-thread/storage.ts'
+import { testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { routerSteps } from '../schema/steps.ts'
+import { publishKey } from '../traces/keys.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { traceWriter } from '../traces/writer.ts'
 import { demoDifferences } from './demo-run.ts'
@@ -208,6 +211,42 @@ describe('the commands', () => {
       expect(await clockOf()).toMatch(said)
     }
     db.close()
+  })
+
+  it('doctor finds that a store is older than the copies of its checkpoints, before it signs a second history', async () => {
+    const [place, older, anchor] = ['newer.db', 'older.db', 'newer.jsonl'].map(name => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ]
+    const db = await openDb(place)
+    await migrate(db, 'router', routerSteps)
+    await publishKey(db, testSigner, new Date())
+    const write = async () => {
+      const writer = testWriter(db, { sinks: [fileSink(`${older}.checkpoints.jsonl`), fileSink(anchor)] })
+      writer.enqueue(sampleTrace())
+      await writer.close()
+    }
+    await write()
+    expect((await router(['backup', older, '--db', place])).code).toBe(0)
+    const doctor = (vars: Record<string, string> = {}) => router(['doctor', '--db', older], vars)
+    expect((await doctor({ ROUTER_ANCHOR_FILE: anchor })).out).toMatch(/ok {3}chain of/)
+    await write()
+    db.close()
+    const says = (file: string) =>
+      expect.stringMatching(`FAIL chain of .*: ${file} has a checkpoint at seq 1 that this store has not`)
+    expect(await doctor()).toMatchObject({ code: 1, out: says(`${older}.checkpoints.jsonl`) })
+    await rm(`${older}.checkpoints.jsonl`)
+    expect(await doctor({ ROUTER_ANCHOR_FILE: anchor })).toMatchObject({ code: 1, out: says(anchor) })
+  })
+
+  it('a store whose pages do not read is no broken chain to verify', async () => {
+    const place = join(folder, 'torn.db')
+    await router(['backup', place, ...store()])
+    const bytes = await readFile(place)
+    await writeFile(place, bytes.subarray(0, bytes.length / 2))
+    const { code, err } = await router(['verify', '--db', place])
+    expect([code, err]).toEqual([3, expect.stringMatching(/damaged, or its disk fails: .*restore a backup/)])
   })
 
   it('doctor finds an index that says something else than the records, and sums are read from it', async () => {

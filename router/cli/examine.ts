@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
+import { refuseLoneLog } from '../../shared/host/open-libsql.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
 import { damageOf, isOfIndex } from '../../shared/sql/damage.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { RESTORE } from '../../shared/sql/store-faults.ts'
 import { configWarnings } from '../active-config.ts'
 import { declaredSource, isSearched } from '../cloud/declared-source.ts'
 import { heldCredential } from '../config/credential.ts'
@@ -18,8 +20,10 @@ import { routerEnv } from '../env.ts'
 import { readAccess } from '../host/access.ts'
 import { anchorFault } from '../host/anchor-file.ts'
 import { openPlaced, type PlacedStore, storePlaces } from '../host/open-store.ts'
+import { fileSink } from '../host/receipt-thread/storage.ts'
 import { unknownNames } from '../host/unknown-names.ts'
 import { checkTail } from '../traces/boot-check.ts'
+import { type KnownCopies, knownCopies } from '../traces/known-copies.ts'
 import { newestRecordMs, storedTenants } from '../traces/stored-records.ts'
 import { routingConfig } from './routing-config.ts'
 
@@ -192,11 +196,13 @@ async function ofStores(address: string, vars: Vars): Promise<Check[]> {
   return [{ name: 'directory of shards', ok: shards.length > 0, detail: count }, ...all.flat()]
 }
 
-async function ofStore(address: string, vars: Vars): Promise<Check[]> {
+async function ofStore(address: string, { ROUTER_ANCHOR_FILE: anchor, ...vars }: Vars): Promise<Check[]> {
   const isPath = !/^[a-z][a-z0-9+.-]+:/i.test(address)
   if (address === ':memory:') return [{ name: 'store', ok: true, detail: 'in memory: nothing is kept' }]
-  if (isPath && (await stat(address).catch(() => undefined)) === undefined)
-    return [{ name: 'store', ok: true, detail: `${address} does not exist yet: the first start makes it` }]
+  if (isPath && (await stat(address).catch(() => undefined)) === undefined) {
+    const makes = () => refuseLoneLog(address).then(() => `${address} does not exist yet: the first start makes it`)
+    return [await outcome('store', makes)]
+  }
   let db: Db
   try {
     db = await openPlaced(vars, address)
@@ -210,6 +216,8 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
       if (!file.ok) return [file]
     }
     const tenants = await storedTenants(db)
+    const files = [...(isPath ? [`${address}.checkpoints.jsonl`] : []), ...(anchor ? [anchor] : [])]
+    const copies = knownCopies({ db, log: silentLog(), sha256: nativeSha256, sinks: files.map(fileSink) })
     return [
       {
         name: 'store',
@@ -218,7 +226,7 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
       },
       ...(isPath ? [await outcome('disk', () => room(address))] : []),
       await outcome('clock', () => clock(db)),
-      ...(await Promise.all(tenants.map(tenant => outcome(`chain of ${tenant}`, () => chain(db, tenant))))),
+      ...(await Promise.all(tenants.map(tenant => outcome(`chain of ${tenant}`, () => chain(db, tenant, copies))))),
     ]
   } finally {
     db.close()
@@ -231,7 +239,7 @@ async function whole(db: Db, address: string): Promise<string> {
   if (damage === undefined) return `${address} is whole`
   const advice = isOfIndex(damage)
     ? `stop the router and have SQLite make its indexes again: sqlite3 ${address} reindex`
-    : 'restore a backup'
+    : `stop the router and ${RESTORE}`
   throw new Error(`${address} is damaged (${damage}): ${advice}`)
 }
 
@@ -250,9 +258,15 @@ async function clock(db: Db): Promise<string> {
   return `after the last record (${new Date(newest).toISOString()})`
 }
 
-async function chain(db: Db, tenant: string): Promise<string> {
+async function chain(db: Db, tenant: string, copies: KnownCopies): Promise<string> {
   const broken = await checkTail(db, tenant, nativeSha256)
   if (broken !== undefined) throw new Error(`broken at seq ${broken.seq} (${broken.reason}): run \`router verify\``)
+  const [later] = await copies.foreign(tenant)
+  if (later !== undefined) {
+    throw new Error(
+      `${later.file} has a checkpoint at seq ${later.seq} that this store has not: it was cut, lost or restored from an older backup, and signs a second history from its next checkpoint on. Put the newer store back, or keep that file and tell everyone who holds a checkpoint`,
+    )
+  }
   return 'holds from its last checkpoint to its head'
 }
 

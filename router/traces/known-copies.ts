@@ -30,23 +30,32 @@ export function knownCopies({ db, log, sha256, sinks }: KnownCopiesDeps) {
   const compared = new Set<string>()
   let read: Promise<{ name: string; last: Map<string, Checkpoint> }[]> | undefined
 
+  /** The newest copies of a tenant's checkpoint that are of another store. */
+  async function foreign(tenant: string): Promise<{ file: string; seq: number }[]> {
+    read ??= Promise.all(sinks.map(async ({ name, tail }) => ({ name, last: newest((await tail?.()) ?? '') })))
+    const found: { file: string; seq: number }[] = []
+    for (const { name, last } of await read) {
+      const copy = last.get(tenant)
+      if (copy === undefined) continue
+      const { rows } = await db.execute({
+        sql: 'select 1 from checkpoints where tenant_id = ? and digest = ? limit 1',
+        args: [tenant, checkpointDigest(copy, sha256)],
+      })
+      if (rows.length === 0) found.push({ file: name, seq: copy.seq })
+    }
+    return found
+  }
+
   return {
+    foreign,
     /** Once for each tenant, before this process makes its first copy. */
     async compare(tenant: string): Promise<void> {
       if (compared.has(tenant)) return
       compared.add(tenant)
-      read ??= Promise.all(sinks.map(async ({ name, tail }) => ({ name, last: newest((await tail?.()) ?? '') })))
-      for (const { name, last } of await read) {
-        const copy = last.get(tenant)
-        if (copy === undefined) continue
-        const { rows } = await db.execute({
-          sql: 'select 1 from checkpoints where tenant_id = ? and digest = ? limit 1',
-          args: [tenant, checkpointDigest(copy, sha256)],
-        })
-        if (rows.length > 0) continue
+      for (const { file, seq } of await foreign(tenant)) {
         log.error(
           'the newest copy of a checkpoint is not of this store, which was cut, lost or restored from an older backup: what is signed from here on contradicts that copy. Keep both',
-          { file: name, tenant_id: tenant, seq: copy.seq },
+          { file, tenant_id: tenant, seq },
         )
       }
     },
