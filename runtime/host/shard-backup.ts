@@ -1,7 +1,7 @@
 import { chmod, copyFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
-import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
+import { copyOf, putInPlace, refuseExisting } from '../../shared/host/copy-file.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -82,7 +82,9 @@ export async function restoreShards(
     checked.broken.push(...one.broken.map(problem => `shard ${name}: ${problem}`))
     if (one.broken.length > 0 && !options.force) return checked
   }
-  await copyFile(join(folder, DIRECTORY), place)
-  await chmod(place, 0o600)
+  // A part of it, which a full disk may leave, is no directory.
+  await copyFile(join(folder, DIRECTORY), `${place}.part`)
+  await chmod(`${place}.part`, 0o600)
+  await putInPlace(`${place}.part`, place)
   return checked
 }

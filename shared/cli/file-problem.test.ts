@@ -22,6 +22,9 @@ it('says what is to be done about a file, and nothing of a fault of the program'
   expect(fileProblem(Object.assign(new Error('write'), { code: 'ENOSPC' }))).toBe(
     'No room is left on the disk: make room, or name a path on another one (ENOSPC)',
   )
+  expect(fileProblem(Object.assign(new Error('copy'), { code: 'ENOSPC', path: '/from', dest: '/to' }))).toMatch(
+    /^\/to: no room/,
+  )
   expect(fileProblem(Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' }))).toBe(
     'No further thread can be started: raise the limit of processes (--pids-limit, TasksMax) (ERR_WORKER_INIT_FAILED)',
   )

@@ -22,7 +22,9 @@ export function fileProblem(error: unknown, named?: string): string | undefined 
   // It has the code of a disk that takes no writes, and is a fault of the program.
   if (error.name === 'ReadOnlyDbError') return undefined
   const says = Object.hasOwn(SAYS, String(error.code)) ? SAYS[String(error.code)] : undefined
-  const path = 'path' in error && typeof error.path === 'string' ? error.path : named
+  // Of a copy, the room is missing where it was to be.
+  const place = error.code === 'ENOSPC' && 'dest' in error ? error.dest : 'path' in error ? error.path : undefined
+  const path = typeof place === 'string' ? place : named
   if (says === undefined) return undefined
   const text = path === undefined ? says[0]!.toUpperCase() + says.slice(1) : `${path}: ${says}`
   return `${text} (${String(error.code)})`

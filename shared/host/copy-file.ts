@@ -11,7 +11,8 @@ export async function refuseExisting(path: string, what: 'file' | 'folder'): Pro
 /** A copy of one moment: complete, or not there at all. Others write meanwhile; their commits stay in the log of the store until it is made. */
 export async function copyOf(db: Db, file: string): Promise<number> {
   const part = `${file}.part`
-  await rm(part, { force: true })
+  const remove = () => Promise.all([part, `${part}-journal`].map(name => rm(name, { force: true })))
+  await remove()
   // Made empty first, so that no other account can read it at any time.
   await writeFile(part, '', { mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ENOENT' ? new RefusedError(`${dirname(file)} is not there: make the folder first`) : error
@@ -21,7 +22,7 @@ export async function copyOf(db: Db, file: string): Promise<number> {
     await putInPlace(part, file)
   } catch (error) {
     // On a full disk it would take the room that the store needs.
-    await rm(part, { force: true })
+    await remove()
     throw error
   }
   return (await stat(file)).size
