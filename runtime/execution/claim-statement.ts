@@ -174,7 +174,7 @@ export function candidates(shared: SharedStore): string {
         and (owner is null or recoveries < ${MOST_RECOVERIES - 1} or not ${STUCK} or id = (select id from suspect))))`
   const inOrder = 'tenant_id, agent_id'
   return `with recursive
-    held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
+    held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 and id in (select value from json_each(?6)) group by ${inOrder}),
     suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ${now}
         and ${taken} and ${STUCK}
         and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ${now} and here.recoveries = ${MOST_RECOVERIES}

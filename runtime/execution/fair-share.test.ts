@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { candidates, claimAllStatement, claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
@@ -104,6 +105,22 @@ describe('slots for runs', () => {
     expect(order.filter(Boolean)).toEqual(['b1', 'b4 other', 'a5 other', 'a4', 'b2', 'b3'])
   })
 
+  it('are free again where a process had to leave all of its runs, as after the sleep of a machine: it takes them up itself', async () => {
+    const clock = manualClock(new Date('2026-01-02T03:04:05Z'))
+    const limits = { ...engineLimits, maxConcurrent: 2, leaseMs: 1000, recoveryMs: 50 }
+    const { create, runs, said, letGo } = await fixture(2, { clock, limits, claimsNewRuns: true })
+    const ids = await Promise.all([1, 2, 3].map(n => create({ prompt: `p${n}` })))
+    await expect.poll(said).toHaveLength(2)
+    const asleep = () => {
+      clock.advance(1500)
+      return said().length
+    }
+    await expect.poll(asleep, { interval: 150, timeout: 5000 }).toBeGreaterThan(2)
+    letGo()
+    const statuses = () => Promise.all(ids.map(async id => (await runs.get(id))?.status))
+    await expect.poll(statuses, { timeout: 5000 }).toEqual(ids.map(() => 'succeeded'))
+  })
+
   it('are not looked for again and again while all that is due is beyond the share of its tenant', async () => {
     let claims = 0
     const { create, engine, db, said } = await fixture(2, {
@@ -147,7 +164,10 @@ describe('slots for runs', () => {
   })
 
   const OWNER = 'this process'
-  const args = (most: number) => [OWNER, 1_000_000, 60_000, 'local', most, '[]']
+  const args = (most: number, held: readonly string[] = []) => [
+    ...[OWNER, 1_000_000, 60_000, 'local', most],
+    JSON.stringify(held),
+  ]
   interface Waiting {
     tenant: string
     agent: string
@@ -208,7 +228,9 @@ describe('slots for runs', () => {
             open.delete(id)
             held.push(run)
           }
-          const { rows } = await db.execute({ sql: claimStatement(ALONE), args: [...args(most), 1000, 1000] })
+          const taken = runs.flatMap((_, at) => (left.has(String(at)) ? [] : [String(at)]))
+          const asked = [...args(most, taken), 1000, 1000]
+          const { rows } = await db.execute({ sql: claimStatement(ALONE), args: asked })
           expect(rows.map(row => String(row.id)).sort()).toEqual(expected.sort())
           for (const id of expected) {
             here.push(left.get(id)!)
