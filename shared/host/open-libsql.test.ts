@@ -27,7 +27,7 @@ async function failure(url: string, options?: OpenDbOptions): Promise<DbOpenErro
   return thrown
 }
 
-/** Byte 2 of the 510 that hold SQLite's shared lock: a reader elsewhere that finds none held takes itself for the last one and removes the log. */
+/** SQLite's shared lock, at its place in the file: a reader elsewhere that finds none held takes itself for the last one and removes the log. */
 async function sharedLock(path: string): Promise<boolean> {
   const { ino } = await stat(path)
   const locks = await readFile('/proc/locks', 'utf8')
