@@ -26,7 +26,10 @@ export interface Identity {
   sealKey: Uint8Array<ArrayBuffer>
 }
 
-const key = z.base64().transform(text => fromBase64(text))
+const key = z
+  .base64()
+  .transform(text => fromBase64(text))
+  .refine(({ length }) => length === 32)
 const stored = z.object({
   version: z.literal(1),
   nodeId: z.string(),
@@ -48,9 +51,7 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
     throw error
   }
   await chmod(path, 0o600)
-  const read = stored.safeParse(readJson(text))
-  if (!read.success) throw new EnvError(`${path} is not the identity of a node: restore it, or enrol a new node`)
-  const { nodeId, tenantId, pool, signSeed, poolPublic, poolPrivate } = read.data
+  const { nodeId, tenantId, pool, signSeed, poolPublic, poolPrivate } = storedIn(path, text)
   return {
     nodeId,
     tenantId,
@@ -59,6 +60,15 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
     signer: await signer(signSeed),
     poolKeys: { publicKey: poolPublic, privateKey: poolPrivate },
     sealKey: await sealKeyFrom(signSeed),
+  }
+}
+
+function storedIn(path: string, text: string): z.output<typeof stored> {
+  try {
+    return stored.parse(readJson(text))
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError || cause instanceof z.ZodError)) throw cause
+    throw new EnvError(`${path} is not the identity of a node: restore it, or move it away and enrol a new node`)
   }
 }
 

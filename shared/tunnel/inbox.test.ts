@@ -72,3 +72,20 @@ it('logs nothing of a batch that fails because it was closed meanwhile, and take
   for (const late of [2, 3]) await box.put(late)
   expect(lines).toEqual([])
 })
+
+it('says once that a batch cannot be kept, however often it is tried', async () => {
+  const lines: string[] = []
+  const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => lines.push(line) })
+  let tries = 0
+  const box = inbox<number>(
+    async () => {
+      if (++tries < 3) throw new Error('SQLITE_FULL: database or disk is full')
+    },
+    { log, most: 1 },
+  )
+  await box.put(1)
+  await box.idle()
+  expect(tries).toBe(3)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toContain('SQLITE_FULL')
+})

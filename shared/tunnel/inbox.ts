@@ -1,4 +1,5 @@
-import type { Log } from '../log/log.ts'
+import { type Log, ONCE, rateLimitedLog } from '../log/log.ts'
+import { systemClock } from '../time/clock.ts'
 import { sleep } from '../time/sleep.ts'
 
 export interface Inbox<T> {
@@ -33,6 +34,7 @@ export function inbox<T>(
   let working: Promise<void> | undefined
   let closed = false
   const waiting: (() => void)[] = []
+  const once = rateLimitedLog(systemClock)
 
   async function work(): Promise<void> {
     while (gathered.length > 0 && !closed) {
@@ -47,7 +49,7 @@ export function inbox<T>(
           break
         } catch (error) {
           if (closed) break
-          log.error('frames could not be kept and are tried again', { error })
+          once('kept', () => log.error(`frames could not be kept and are tried again; ${ONCE}`, { error }))
           await sleep(AGAIN_MS)
         }
       }

@@ -1,4 +1,5 @@
-import type { Log } from '../log/log.ts'
+import { type Log, ONCE, rateLimitedLog } from '../log/log.ts'
+import { systemClock } from '../time/clock.ts'
 import { sleep } from '../time/sleep.ts'
 import type { Channel, Frame } from './channel.ts'
 
@@ -49,6 +50,7 @@ export function outbox<Out extends Frame, In extends Frame>(
   log: Log,
   bundling?: Bundling<Out>,
 ): Outbox {
+  const once = rateLimitedLog(systemClock)
   let sentId = 0
   let again = true
   let working: Promise<void> | undefined
@@ -96,7 +98,9 @@ export function outbox<Out extends Frame, In extends Frame>(
       } catch (error) {
         // It stands in the store for the next process.
         if (closed) break
-        log.error('what waits for the other end could not be read and is tried again', { error })
+        once('read', () =>
+          log.error(`what waits for the other end could not be read and is tried again; ${ONCE}`, { error }),
+        )
         again = true
         await sleep(AGAIN_MS)
       }
@@ -113,7 +117,7 @@ export function outbox<Out extends Frame, In extends Frame>(
       removed = upTo
     } catch (error) {
       // It goes out once more after the next start; the other end knows it by then.
-      log.warn('what has arrived could not be taken out of the store', { error })
+      once('removed', () => log.warn(`what has arrived could not be taken out of the store; ${ONCE}`, { error }))
     }
   }
 
