@@ -35,7 +35,10 @@ export class ExportCommand extends Command {
   })
 
   override async execute(): Promise<number> {
-    const span = { tenant: this.tenant, since: moment('--since', this.since), until: moment('--until', this.until) }
+    const { readFlags } = await import('./read-store.ts')
+    const { evalsQuery } = await import('../../shared/wire/router/evals.ts')
+    const { since, until } = readFlags(evalsQuery, { since: this.since, until: this.until })
+    const span = { tenant: this.tenant, since: moment(since), until: moment(until) }
     const { openPlaced, storePlaces } = await import('../host/open-store.ts')
     const { exportCheckpoints, exportFeedback, exportRecords, lastPruning } = await import(
       '../traces/stored-records.ts'
@@ -87,13 +90,4 @@ async function fileToWrite(path: string): Promise<Writable> {
   return file
 }
 
-function moment(flag: string, text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined
-  if (
-    !/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text) ||
-    Number.isNaN(Date.parse(text))
-  ) {
-    throw new UsageError(`${flag} expected a day such as 2026-01-02 or a time with a zone, got "${text}".`)
-  }
-  return new Date(text)
-}
+const moment = (text: string | undefined) => (text === undefined ? undefined : new Date(text))

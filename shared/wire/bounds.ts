@@ -37,6 +37,14 @@ export const shape = (pattern: RegExp, what: string) => z.string({ error: expect
 export const displayName = (max: number) =>
   shape(/\S/, `a string of 1 to ${max} characters that are not all spaces`).min(1).max(max)
 
+const existing = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
+const DAY_OR_MOMENT = 'a day such as 2026-01-02 or a time with a zone'
+
+/** A moment in a query. `Date.parse` alone would take 30 February for 2 March. */
+export const dayOrMoment = z
+  .string({ error: expected(DAY_OR_MOMENT) })
+  .refine(value => existing.safeParse(value).success, { error: `expected ${DAY_OR_MOMENT}` })
+
 /** A count in an answer: our own numbers need no upper bound. */
 export const count = z.int().min(0)
 

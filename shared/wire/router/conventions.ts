@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fromText } from '../aliases.ts'
-import { expected, int, shape, text } from '../bounds.ts'
+import { dayOrMoment, int, shape, text } from '../bounds.ts'
 
 export const hex64 = shape(/^[0-9a-f]{64}$/, '64 lower-case hexadecimal digits')
 export const GENESIS_HASH = '0'.repeat(64)
@@ -36,16 +36,6 @@ export type ProviderDialect = (typeof providerDialects)[number]
 export const inboundApis = [...providerDialects, 'responses'] as const
 export type InboundApi = (typeof inboundApis)[number]
 
-/** A moment in a query: a day (UTC) or an ISO 8601 time with a zone. */
-export const since = z
-  .string({ error: expected('a day or an ISO 8601 time') })
-  .refine(
-    value =>
-      /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(value) &&
-      !Number.isNaN(Date.parse(value)),
-    { error: 'expected a day such as 2026-01-02 or a time with a zone' },
-  )
-
-export const window = { since: since.optional(), until: since.optional() }
+export const window = { since: dayOrMoment.optional(), until: dayOrMoment.optional() }
 
 export const traceLimit = fromText(int(1, 500).default(50))

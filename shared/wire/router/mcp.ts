@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../bounds.ts'
 import { routingMode } from './capabilities.ts'
 import { verifyReport } from './checkpoint.ts'
-import { mode, since, window } from './conventions.ts'
+import { mode, window } from './conventions.ts'
 import { evals, gateStats } from './evals.ts'
 import { explanation } from './explain.ts'
 import { feedbackResult, outcomes, verdict } from './feedback.ts'
@@ -59,7 +59,7 @@ export const mcpTools = {
       limit: int(1, 200).default(20),
       mode: mode.optional(),
       route: int(0).optional(),
-      since: since.optional(),
+      since: window.since,
     }),
     output: z.object({ traces: z.array(traceSummary) }),
     readOnly: true,

@@ -221,6 +221,8 @@ describe('budgets, usage, forecast', () => {
     expect(rangeProblem('2026-01-01', '2027-01-02')).toMatchObject({ path: 'to' })
     expect(rangeProblem('2026-01-02', '2026-01-01')).toMatchObject({ path: 'to' })
     expect(bad(usageQuery, { from: 'yesterday', groupBy: 'tenant' })).toEqual(['from', 'groupBy'])
+    expect(bad(usageQuery, { from: '2026-02-29', to: '2026-04-31T00:00:00Z' })).toEqual(['from', 'to'])
+    expect(bad(usageQuery, { from: '2028-02-29', to: '2028-02-29T23:59:59.5+02:00' })).toEqual([])
   })
 })
 

@@ -1,19 +1,10 @@
 import { z } from 'zod'
 import { query, withAliases } from '../aliases.ts'
-import { count, freeForm } from '../bounds.ts'
+import { count, dayOrMoment, freeForm } from '../bounds.ts'
 import { named } from '../named.ts'
 import { agentName, agentNameAlias, filter, usd } from './conventions.ts'
 
-const DAY = /^\d{4}-\d{2}-\d{2}$/
-const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/
-
 export const MAX_USAGE_DAYS = 366
-
-const dayOrMoment = z
-  .string()
-  .refine(value => (DAY.test(value) || INSTANT.test(value)) && !Number.isNaN(Date.parse(value)), {
-    error: 'expected a day such as 2026-01-02 or a time with a zone',
-  })
 
 /** Days are inclusive at both ends and counted in the deployment's zone; absent ends are the route's choice. */
 export const usageQuery = query(
