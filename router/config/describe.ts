@@ -75,10 +75,7 @@ function describeCredential(
   provider: Provider,
   { env, hasSource }: Live,
 ): Capabilities['providers'][number]['credential'] {
-  if (provider.auth === 'passthrough') return 'passthrough'
-  const held = heldCredential(provider, env, hasSource)
-  // The list has no word of its own for a provider that wants no key; `auth` beside it says so.
-  return held === 'none' ? 'missing' : held
+  return provider.auth === 'passthrough' ? 'passthrough' : heldCredential(provider, env, hasSource)
 }
 
 /** A price in the words of `[[price]]`. */

@@ -209,6 +209,15 @@ describe('describeConfig', () => {
     expect(JSON.stringify(part)).not.toMatch(/canary|\/openai\/v1|GROQ_API_KEY/)
   })
 
+  it('says of a provider that wants no key that none is needed, and not that it is missing', () => {
+    const config = load('[[provider]]\nid = "ollama"\ndialect = "chat"\nbase_url = "http://127.0.0.1:11434/v1"\n')
+    expect(describeConfig(config, live).providers.at(-1)).toMatchObject({
+      id: 'ollama',
+      auth: 'none',
+      credential: 'none',
+    })
+  })
+
   it('keeps the values of provider headers out of the description and the hash', () => {
     const withHeader = (value: string) =>
       load(

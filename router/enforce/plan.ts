@@ -221,7 +221,7 @@ function fingerprints(headers: HeaderList, credential: (rung: Model) => Credenti
 /** The caller's own cap, which can only lower the others. */
 function ownLimit(headers: HeaderList): NanoUsd | null | 'bad' {
   const text = headerValue(headers, 'x-router-max-cost-usd')?.trim()
-  if (text === undefined || text === '') return null
+  if (text === undefined) return null
   return /^\d{1,6}(?:\.\d+)?$/.test(text) && Number(text) > 0 ? fromUsd(Number(text)) : 'bad'
 }
 

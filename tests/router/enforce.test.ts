@@ -253,7 +253,9 @@ describe('enforce', () => {
   it('lowers the cap by header, and refuses one that is no amount', async () => {
     const { post } = await start()
     expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': '0.0000001' })).status).toBe(402)
-    expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': 'lots' })).status).toBe(400)
+    for (const cap of ['lots', '', '0', '-1', '1e3']) {
+      expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': cap })).status, cap).toBe(400)
+    }
     expect(upstream.seen).toHaveLength(0)
   })
 

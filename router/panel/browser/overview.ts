@@ -71,19 +71,19 @@ const CREDENTIALS = {
   passthrough: "the client's own",
   env: 'from the environment',
   signed: 'signed here',
+  none: 'none needed',
   missing: 'missing',
 } as const
 
 /** Which providers take calls now: one that failed too often is passed over for a while, and one without a credential always. */
 export function providersView(providers: Capabilities['providers']): HTMLElement[] {
   if (providers.length === 0) return [hint('No provider is configured.')]
-  const rows = providers.map(({ id, base_host, auth, credential, breaker }) => {
+  const rows = providers.map(({ id, base_host, credential, breaker }) => {
     const [look, words] = BREAKERS[breaker]
-    const isMissing = credential === 'missing' && auth !== 'none'
     return [
       id,
       el('span', { class: look }, words),
-      el('span', { class: isMissing ? 'bad' : undefined }, auth === 'none' ? 'none needed' : CREDENTIALS[credential]),
+      el('span', { class: credential === 'missing' ? 'bad' : undefined }, CREDENTIALS[credential]),
       base_host,
     ]
   })

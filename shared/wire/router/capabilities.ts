@@ -33,7 +33,7 @@ export const capabilities = named(
         responses: z.boolean(),
         auth: z.enum(['passthrough', 'env', 'none', 'sigv4', 'oauth', 'entra']),
         base_host: z.string(),
-        credential: z.enum(['passthrough', 'env', 'signed', 'missing']),
+        credential: z.enum(['passthrough', 'env', 'signed', 'none', 'missing']),
         breaker: z.enum(['closed', 'open', 'half_open']),
       }),
     ),
