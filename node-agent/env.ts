@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, logFilter, logFormat } from '../shared/env/read-env.ts'
+import { logFilter, logFormat, timeout } from '../shared/env/read-env.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { backends, isBackend } from '../shared/wire/runtime/isolation.ts'
 import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
@@ -77,9 +77,9 @@ export const nodeRunEnv = nodeEnv.extend({
     .optional(),
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./node-data'),
-  PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
+  PLATFORM_DRAIN_TIMEOUT: timeout.default(30_000),
   /** How long a model may keep its answer open without a word: pings and empty deltas are none. */
-  PLATFORM_MODEL_CONTENT_TIMEOUT: duration.default(600_000),
+  PLATFORM_MODEL_CONTENT_TIMEOUT: timeout.default(600_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')

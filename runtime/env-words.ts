@@ -2,6 +2,7 @@ import type { VariableGroups } from '../shared/env/variable-words.ts'
 import type { RuntimeEnv } from './env.ts'
 
 const DURATION = 'duration'
+const INTERVAL = 'duration above 0'
 const KEY = '32 bytes in base64'
 const HTTP = '`http` or `https` address'
 
@@ -155,17 +156,17 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
     },
     PLATFORM_SSE_HEARTBEAT: {
       about: 'How often a quiet stream of events says that it is alive.',
-      form: DURATION,
+      form: INTERVAL,
       default: '15s',
     },
     PLATFORM_LEASE_TTL: {
       about: 'How long a run stays with a process that was killed, before another one takes it.',
-      form: DURATION,
+      form: INTERVAL,
       default: '1m',
     },
     PLATFORM_RECOVERY_INTERVAL: {
       about: 'How often the runtime looks for runs without a lease.',
-      form: DURATION,
+      form: INTERVAL,
       default: '30s',
     },
     PLATFORM_DEFAULT_TIMEZONE: {

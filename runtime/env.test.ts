@@ -21,3 +21,17 @@ it('takes the address of a control plane, host and port alone', () => {
     expect(() => peerUrl(bad), bad).toThrow('PLATFORM_PEER_URL: expected an http or https URL of host and port alone')
   }
 })
+
+it('refuses times that a timer would turn into none at all', () => {
+  const read = (name: string, text: string) => readEnv(runtimeEnv, { [name]: text })
+  for (const name of ['PLATFORM_RECOVERY_INTERVAL', 'PLATFORM_LEASE_TTL', 'PLATFORM_SSE_HEARTBEAT']) {
+    expect(() => read(name, '0'), name).toThrow(`${name}: expected a duration above 0`)
+    expect(() => read(name, '0.4ms'), name).toThrow(`${name}: expected a duration above 0`)
+    expect(() => read(name, '577h'), name).toThrow(`${name}: expected at most 576h`)
+  }
+  for (const name of ['PLATFORM_DRAIN_TIMEOUT', 'PLATFORM_TURN_TIMEOUT', 'PLATFORM_MODEL_CONTENT_TIMEOUT']) {
+    expect(() => read(name, '577h'), name).toThrow(`${name}: expected at most 576h`)
+    expect(read(name, '0'), name).toMatchObject({ [name]: 0 })
+  }
+  expect(read('PLATFORM_NODE_LOST_AFTER', '9999h').PLATFORM_NODE_LOST_AFTER).toBe(9999 * 3_600_000)
+})

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, listOf, logFilter, logFormat } from '../shared/env/read-env.ts'
+import { duration, interval, listOf, logFilter, logFormat, timeout } from '../shared/env/read-env.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { readOrigin, readProxies } from '../shared/http/forwarded.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
@@ -89,13 +89,13 @@ export const runtimeEnv = z.object({
   PLATFORM_EMBEDDED_NODE: z.enum(['on', 'off'], { error: 'expected on or off' }).default('on'),
   PLATFORM_DISPATCH_TIMEOUT: duration.default(300_000),
   PLATFORM_NODE_LOST_AFTER: duration.default(86_400_000),
-  PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
-  PLATFORM_RECOVERY_INTERVAL: duration.default(30_000),
-  PLATFORM_LEASE_TTL: duration.default(60_000),
-  PLATFORM_TURN_TIMEOUT: duration.default(120_000),
-  PLATFORM_SSE_HEARTBEAT: duration.default(15_000),
+  PLATFORM_DRAIN_TIMEOUT: timeout.default(30_000),
+  PLATFORM_RECOVERY_INTERVAL: interval.default(30_000),
+  PLATFORM_LEASE_TTL: interval.default(60_000),
+  PLATFORM_TURN_TIMEOUT: timeout.default(120_000),
+  PLATFORM_SSE_HEARTBEAT: interval.default(15_000),
   /** How long a model may keep its answer open without a word: pings and empty deltas are none. */
-  PLATFORM_MODEL_CONTENT_TIMEOUT: duration.default(600_000),
+  PLATFORM_MODEL_CONTENT_TIMEOUT: timeout.default(600_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')

@@ -105,6 +105,11 @@ export const duration = z.string().transform((text, ctx) => {
   return z.NEVER
 })
 
+/** What a timer waits for: one of more than 24.8 days would overflow, and ring at once. */
+export const timeout = duration.refine(ms => ms <= 576 * UNIT_MS.h, 'expected at most 576h')
+
+export const interval = timeout.refine(ms => ms > 0, 'expected a duration above 0')
+
 function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text.trim())
   if (!match) return undefined
