@@ -209,3 +209,10 @@ describe('the router document', () => {
     expect(schemaOf('/v1/{rest}')).toEqual({ schema: { $ref: '#/components/schemas/RouterError' } })
   })
 })
+
+it('says of every operation with a scope that it refuses unknown parameters and waits for its store', () => {
+  const untold = runtimeEndpoints.filter(
+    ({ scopes, errors }) => scopes !== undefined && ![400, 401, 403, 500, 503].every(status => errors.includes(status)),
+  )
+  expect(untold.map(({ id }) => id)).toEqual([])
+})

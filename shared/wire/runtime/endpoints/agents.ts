@@ -16,7 +16,7 @@ import {
 } from '../agent.ts'
 import { emptyBody, labelFilter, nameParams, page, pageAliases, pageQuery } from '../conventions.ts'
 import { isolationItem } from '../isolation.ts'
-import { BODY, BODY_OF_ONE, LIST, ONE, READ } from './errors.ts'
+import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
 const versionParams = z.object({ name: text(1, 512), versionId: text(1, 512) })
 
@@ -96,7 +96,7 @@ export const agentEndpoints = {
     params: nameParams,
     query: pageQuery,
     responses: listOf(z.array(agentVersion)),
-    errors: [...ONE, 400],
+    errors: ONE,
   }),
   publish: endpoint({
     id: 'publishAgentVersion',
@@ -121,7 +121,7 @@ export const agentEndpoints = {
     scopes: ['agents:read'],
     params: versionParams,
     responses: ok(agentVersionWithManifest),
-    errors: [...ONE, 400],
+    errors: ONE,
   }),
   promote: endpoint({
     id: 'promoteAgentVersion',
@@ -145,6 +145,6 @@ export const agentEndpoints = {
     auth: 'bearer',
     scopes: ['agents:read'],
     responses: ok(z.array(isolationItem)),
-    errors: READ,
+    errors: LIST,
   }),
 }

@@ -38,7 +38,7 @@ export const approvalEndpoints = {
     scopes: ['runs:read'],
     params: idParams,
     responses: ok(approval),
-    errors: [...ONE, 503],
+    errors: ONE,
   }),
   ofRun: endpoint({
     id: 'listRunApprovals',
@@ -50,7 +50,7 @@ export const approvalEndpoints = {
     scopes: ['runs:read'],
     params: idParams,
     responses: ok(z.array(approval), 'Newest first.'),
-    errors: [...ONE, 503],
+    errors: ONE,
   }),
   approve: endpoint({
     id: 'approve',

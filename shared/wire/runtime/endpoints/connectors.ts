@@ -20,7 +20,7 @@ import {
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { connectorFailure } from '../error.ts'
 import { mcpGrant, mcpGrantStart } from '../mcp-grant.ts'
-import { BODY, BODY_OF_ONE, LIST, ONE, READ } from './errors.ts'
+import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
 const executed = {
   ...ok(executeResult),
@@ -37,7 +37,7 @@ export const connectorEndpoints = {
     auth: 'bearer',
     scopes: ['connectors:read'],
     responses: ok(z.array(catalogEntry)),
-    errors: READ,
+    errors: LIST,
   }),
   install: endpoint({
     id: 'installConnector',
@@ -103,7 +103,7 @@ export const connectorEndpoints = {
     params: connectorParams,
     query: executeQuery,
     responses: executed,
-    errors: [...ONE, 400, 409, 503],
+    errors: [...ONE, 409],
   }),
   test: endpoint({
     id: 'testConnector',

@@ -79,7 +79,7 @@ export const nodeEndpoints = {
     params: idParams,
     query: nodeDeleteQuery,
     responses: gone,
-    errors: [...ONE, 400, 409],
+    errors: [...ONE, 409],
   }),
   credentials: endpoint({
     id: 'listPoolCredentials',
@@ -91,7 +91,7 @@ export const nodeEndpoints = {
     summary: 'What the nodes of a pool were given; values are never returned',
     params: poolParams,
     responses: ok(z.array(poolCredential)),
-    errors: [400, ...ONE],
+    errors: ONE,
   }),
   saveCredential: endpoint({
     id: 'savePoolCredential',
@@ -117,7 +117,7 @@ export const nodeEndpoints = {
     params: poolParams,
     query: poolCredentialQuery,
     responses: gone,
-    errors: [400, ...ONE],
+    errors: ONE,
   }),
   wellKnown: endpoint({
     id: 'getPlatformNodes',

@@ -81,7 +81,7 @@ export const webhookEndpoints = {
     params: idParams,
     query: deliveryListQuery,
     responses: listOf(z.array(delivery)),
-    errors: [...ONE, 400],
+    errors: ONE,
   }),
   redeliver: endpoint({
     id: 'redeliverWebhook',

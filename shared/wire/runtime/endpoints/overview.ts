@@ -10,12 +10,14 @@ export const overviewEndpoints = {
     path: '/v1/overview',
     tag: 'Runs',
     summary: 'How the runs of a tenant went lately: outcomes, latency, cost, failures by cause, beside the time before',
-    description:
-      'Computed once for all callers of a tenant and range, every few seconds at most. Answers `ETag`; `If-None-Match` is answered 304.',
+    description: 'Computed once for all callers of a tenant and range, every few seconds at most. Answers `ETag`.',
     auth: 'bearer',
     scopes: ['runs:read'],
     query: overviewQuery,
-    responses: ok(overview, 'Counted when a run ends.'),
+    responses: {
+      ...ok(overview, 'Counted when a run ends.'),
+      304: { description: 'What `If-None-Match` names is still the newest.' },
+    },
     errors: LIST,
   }),
 }

@@ -15,7 +15,7 @@ export const receiptEndpoints = {
     scopes: ['receipts:read'],
     params: idParams,
     responses: ok(receipt),
-    errors: [...ONE, 409, 503],
+    errors: [...ONE, 409],
   }),
   issue: endpoint({
     id: 'issueReceipt',

@@ -62,7 +62,7 @@ export const runEndpoints = {
     params: idParams,
     query: runGetQuery,
     responses: ok(run),
-    errors: [...ONE, 400, 503],
+    errors: ONE,
   }),
   remove: endpoint({
     id: 'deleteRun',
@@ -74,7 +74,7 @@ export const runEndpoints = {
     scopes: ['runs:write'],
     params: idParams,
     responses: gone,
-    errors: [...ONE, 409, 503],
+    errors: [...ONE, 409],
   }),
   cancel: endpoint({
     id: 'cancelRun',
@@ -140,7 +140,7 @@ export const runEndpoints = {
     scopes: ['runs:read'],
     params: idParams,
     responses: ok(z.array(step), 'In the order they started.'),
-    errors: [...ONE, 503],
+    errors: ONE,
   }),
   stepRequest: endpoint({
     id: 'readStepRequest',
@@ -153,7 +153,7 @@ export const runEndpoints = {
     params: stepParams,
     query: stepRequestQuery,
     responses: ok(stepRequest, 'Rebuilt from the journal. Messages are a page: `before` asks for the one before it.'),
-    errors: [...ONE, 400, 503],
+    errors: ONE,
   }),
   journal: endpoint({
     id: 'exportRunJournal',
@@ -168,7 +168,7 @@ export const runEndpoints = {
     responses: {
       200: { description: 'The journal.', schema: journalExport },
     },
-    errors: [...ONE, 503],
+    errors: ONE,
   }),
   blob: endpoint({
     id: 'readRunBlob',
@@ -180,7 +180,7 @@ export const runEndpoints = {
     scopes: ['runs:read'],
     params: blobParams,
     responses: { 200: { description: 'The whole output.', schema: z.unknown() } },
-    errors: [...ONE, 400, 503],
+    errors: ONE,
   }),
   events: endpoint({
     id: 'streamRunEvents',
@@ -194,7 +194,7 @@ export const runEndpoints = {
     query: runEventsQuery,
     headers: z.object({ 'Last-Event-ID': z.string().optional() }),
     responses: streamToEnd(runEventData, 'One event per journal entry; `id` is its seq, `event` its kind.'),
-    errors: [...ONE, 400, 503],
+    errors: ONE,
   }),
   forecast: endpoint({
     id: 'forecastRun',

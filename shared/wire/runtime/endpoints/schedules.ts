@@ -119,6 +119,6 @@ export const scheduleEndpoints = {
     params: idParams,
     query: pageQuery,
     responses: listOf(z.array(fire)),
-    errors: [...ONE, 400],
+    errors: ONE,
   }),
 }

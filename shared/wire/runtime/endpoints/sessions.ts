@@ -51,7 +51,7 @@ export const sessionEndpoints = {
     scopes: ['sessions:read'],
     params: idParams,
     responses: ok(session),
-    errors: [...ONE, 503],
+    errors: ONE,
   }),
   message: endpoint({
     id: 'sendMessage',
@@ -94,7 +94,7 @@ export const sessionEndpoints = {
     params: idParams,
     query: sessionDeleteQuery,
     responses: gone,
-    errors: [...ONE, 400, 409, 503],
+    errors: [...ONE, 409],
   }),
   events: endpoint({
     id: 'streamSessionEvents',
@@ -111,6 +111,6 @@ export const sessionEndpoints = {
       sessionEventData,
       'Events message_delta, message_completed, message_error and session_stopped.',
     ),
-    errors: [...ONE, 400, 503],
+    errors: ONE,
   }),
 }

@@ -14,7 +14,7 @@ import {
   secretParams,
   secretPut,
 } from '../provider.ts'
-import { BODY, BODY_OF_ONE, ONE, READ } from './errors.ts'
+import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
 const read = { method: 'GET', tag: 'Settings', auth: 'bearer', scopes: ['settings:read'] } as const
 const write = { tag: 'Settings', auth: 'bearer', scopes: ['settings:write'] } as const
@@ -36,7 +36,7 @@ export const settingsEndpoints = {
     summary: 'List configured model providers',
     ...read,
     responses: ok(z.array(providerItem)),
-    errors: READ,
+    errors: LIST,
   }),
   testProvider: endpoint({
     id: 'testProvider',
@@ -57,7 +57,7 @@ export const settingsEndpoints = {
     ...write,
     params: providerParams,
     responses: gone,
-    errors: [...ONE, 400],
+    errors: ONE,
   }),
   models: endpoint({
     id: 'getModelSettings',
@@ -65,7 +65,7 @@ export const settingsEndpoints = {
     summary: 'Model aliases and prices',
     ...read,
     responses: ok(modelSettings),
-    errors: READ,
+    errors: LIST,
   }),
   saveModels: endpoint({
     id: 'saveModelSettings',
@@ -83,7 +83,7 @@ export const settingsEndpoints = {
     summary: 'Names of the secrets, with the hosts and tools that each is bound to; values are never returned',
     ...read,
     responses: ok(z.array(secretItem)),
-    errors: READ,
+    errors: LIST,
   }),
   saveSecret: endpoint({
     id: 'saveSecret',
