@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
@@ -159,6 +160,64 @@ describe('a call', () => {
     await on.run()
     expect(on.told(1)[1]).toEqual({ failed: false, content: text('went on after e1') })
     expect(on.remote.calls.length).toBe(2)
+  })
+
+  it('asks no more often for the rest of a stream than a few times a second, whatever the server says', async () => {
+    let asked = 0
+    const rest = 'id: e1\nretry: 0\ndata: \n\n'
+    const on = await fixture(
+      remote => {
+        remote.onCall = ({ name }, { response }) => {
+          if (name === 'look') return text('seen')
+          response.writeHead(200, { 'content-type': 'text/event-stream' }).end(rest)
+          return undefined
+        }
+        remote.onResume = again => {
+          asked++
+          again.writeHead(200, { 'content-type': 'text/event-stream' }).end(rest)
+        }
+      },
+      { server: { timeoutSeconds: 1 } },
+    )
+    await on.run()
+    expect(on.told(1)[1]).toMatchObject({ failed: true, content: { code: 'timeout' } })
+    expect(asked).toBeGreaterThan(0)
+    expect(asked).toBeLessThanOrEqual(10)
+  })
+
+  it('whose rest is too large ends with that, at once', async () => {
+    const on = await fixture(remote => {
+      remote.onCall = ({ name }, { response }) => {
+        if (name === 'look') return text('seen')
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: e1\nretry: 0\ndata: \n\n')
+        return undefined
+      }
+      remote.onResume = again => {
+        again.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${'x'.repeat(9 * 1024 * 1024)}\n\n`)
+      }
+    })
+    await on.run()
+    expect(on.told(1)[1]).toMatchObject({ failed: true, content: { code: 'result_too_large' } })
+  })
+
+  it('during which the server asks without an end has its result, and few of the answers are under way at once', async () => {
+    const held: ServerResponse[] = []
+    const on = await fixture(remote => {
+      remote.onAnswer = response => held.push(response)
+      remote.onCall = ({ name }, { response, id }) => {
+        if (name === 'look') return text('seen')
+        const asks = ['ping', 'sampling/createMessage', 'roots/list'].map(
+          (method, at) => `data: ${JSON.stringify({ jsonrpc: '2.0', id: at, method, params: {} })}\n\n`,
+        )
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(asks.join('').repeat(2000))
+        setTimeout(() => response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: text('ok') })}\n\n`), 300)
+        return undefined
+      }
+    })
+    await on.run()
+    expect(on.told(1)[1]).toEqual({ failed: false, content: text('ok') })
+    expect(held.length).toBeGreaterThan(0)
+    expect(held.length).toBeLessThanOrEqual(16)
   })
 
   it('opens a new session with a server that has forgotten the old one', async () => {

@@ -31,6 +31,7 @@ export async function scriptedServer() {
     onCall: (({ name }) => text(`${name} done`)) as OnCall,
     /** The answer to a stream that is resumed. */
     onResume: undefined as ((response: ServerResponse, lastEventId: string) => void) | undefined,
+    onAnswer: (response: ServerResponse): unknown => response.writeHead(202).end(),
     /** Sessions of another number are not known. */
     session: 1,
     /** Answers everything with this. */
@@ -50,9 +51,11 @@ export async function scriptedServer() {
     if (method !== 'POST') return response.writeHead(method === 'DELETE' ? 200 : 405).end()
     const message = JSON.parse(Buffer.concat(chunks).toString()) as {
       id?: unknown
-      method: string
+      method?: string
       params?: { name: string; arguments?: Record<string, unknown>; _meta?: Record<string, unknown> }
     }
+    // An answer to what the server asked.
+    if (message.method === undefined) return state.onAnswer(response)
     state.seen.push(message.method)
     const answer = (result: object) =>
       response

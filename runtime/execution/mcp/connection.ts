@@ -34,6 +34,7 @@ const MOST_LISTED = 1024 * 1024
 /** Deadlines are the step's; the SDK's own would only be in the way. */
 const NEVER_MS = 2 ** 31 - 1
 const GOODBYE_MS = 2000
+const MOST_ANSWERS = 16
 
 /** The revision without a greeting: each request says all that the server has to know of the client. */
 const WITHOUT_GREETING = '2026-07-28'
@@ -77,6 +78,7 @@ async function createClient(mode: Negotiation): Promise<Client> {
 async function connect(open: OpenTransport, signal: AbortSignal, mode: Negotiation): Promise<McpConnection> {
   const waiting = new Map<string, (error: StepFailure) => void>()
   const transport = await open((key, error) => waiting.get(key)?.(error))
+  limitAnswers(transport)
   const client = await createClient(mode)
   let alive = true
   let changed = false
@@ -155,6 +157,22 @@ async function connect(open: OpenTransport, signal: AbortSignal, mode: Negotiati
           leave()
         })
     },
+  }
+}
+
+/** A server is answered with a refusal or to its ping. One that asks without an end gets no answer beyond a few at a time: each is a request to it. */
+function limitAnswers(transport: Transport): void {
+  const send = transport.send.bind(transport)
+  let open = 0
+  transport.send = async (message, options) => {
+    if ('method' in message) return send(message, options)
+    if (open === MOST_ANSWERS) return
+    open++
+    try {
+      await send(message, options)
+    } finally {
+      open--
+    }
   }
 }
 

@@ -20,6 +20,9 @@ const RECONNECT = {
   reconnectionDelayGrowFactor: 2,
   maxRetries: 3,
 }
+/** A server may say when a stream is to be asked for again: not in a loop, and not in a number that a timer takes for none. */
+const SOONEST_AGAIN_MS = 100
+const LATEST_AGAIN_MS = 60_000
 
 /** Streamable HTTP through the guarded way out. */
 export async function httpTransport(
@@ -54,11 +57,15 @@ export async function httpTransport(
     let left = MOST_BYTES
     const seen = eventIds()
     const over = (error: StepFailure) => {
-      if (key === undefined) return
+      const tooLarge = error.code === 'result_too_large'
       // The SDK asks for the rest of an answer whose events have ids.
-      if (seen.any && error.code !== 'result_too_large') resuming.add(key)
+      if (key !== undefined && seen.any && !tooLarge) return resuming.add(key)
+      // A rest names no call. What is too large would be no smaller the next time.
+      const ended = key !== undefined ? [key] : ofCall && tooLarge ? [...resuming] : []
       // The result may be among the bytes that are on their way to their reader; then there is no listener any more.
-      else setTimeout(() => broken(key, error), READING_MS)
+      setTimeout(() => {
+        for (const one of ended) broken(one, error)
+      }, READING_MS)
     }
     const numbers = ofCall ? numbersOf(headers.get('content-type') ?? '') : undefined
     const reader = body.getReader()
@@ -99,6 +106,10 @@ export async function httpTransport(
   const transport = new StreamableHTTPClientTransport(url, {
     fetch: send,
     reconnectionOptions: RECONNECT,
+    reconnectionScheduler(reconnect, delay) {
+      const timer = setTimeout(reconnect, Math.min(Math.max(delay, SOONEST_AGAIN_MS), LATEST_AGAIN_MS))
+      return () => clearTimeout(timer)
+    },
     // Same-origin redirects are followed below, by the guard.
     redirectPolicy: 'follow',
   })
