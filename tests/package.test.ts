@@ -145,13 +145,18 @@ describe('the published package, installed in an empty folder', () => {
     })
   })
 
-  it('has declarations that check under nodenext, also in themselves', async () => {
+  it('has declarations that check under nodenext, also in themselves, with the types of browsers or of Node', async () => {
     await writeFile(
       join(folder, 'app.ts'),
       `import { createRouter, type Router } from 'waybill/router'
        import { createRuntime } from 'waybill/runtime'
        import { serveRouter } from 'waybill/router/node'
        import { runtimeClient } from 'waybill/client'
+       export { default as routerWorker } from 'waybill/router/worker'
+       export { default as runtimeWorker } from 'waybill/runtime/worker'
+       export { serveRuntime } from 'waybill/runtime/node'
+       export { routedFetch } from 'waybill/router/fetch'
+       export { openDb } from 'waybill/db'
        const router: Router = createRouter()
        export const answer: Promise<Response> = router.fetch(new Request('http://r/healthz'))
        // @ts-expect-error a runtime needs a store
@@ -161,7 +166,13 @@ describe('the published package, installed in an empty folder', () => {
        // @ts-expect-error an agent has a name
        void runtimeClient({ url: 'http://r' }).agents.get()`,
     )
-    const check = (skipLibCheck: boolean) =>
+    await mkdir(join(folder, 'node_modules/@types'), { recursive: true })
+    await symlink(join(root, 'node_modules/@types/node'), join(folder, 'node_modules/@types/node')).catch(
+      () => undefined,
+    )
+    const browser = ['--lib', 'es2024,dom,dom.iterable,dom.asynciterable']
+    const node = ['--lib', 'es2024', '--types', 'node']
+    const check = (skipLibCheck: boolean, types = browser) =>
       run(`${root}node_modules/.bin/tsc`, [
         ...[
           '--ignoreConfig',
@@ -174,12 +185,14 @@ describe('the published package, installed in an empty folder', () => {
           '--target',
           'es2024',
         ],
-        ...['--lib', 'es2024,dom,dom.iterable,dom.asynciterable', '--skipLibCheck', String(skipLibCheck)],
+        ...[...types, '--skipLibCheck', String(skipLibCheck)],
         join(folder, 'app.ts'),
       ]).catch((error: { stdout: string }) => error)
     expect((await check(true)).stdout).toBe('')
     // Some dependencies' own declarations name packages they do not install; only ours must be clean.
-    const ours = (await check(false)).stdout.split('\n').filter(line => /node_modules\/waybill\//.test(line))
-    expect(ours).toEqual([])
+    for (const types of [browser, node]) {
+      const ours = (await check(false, types)).stdout.split('\n').filter(line => /node_modules\/waybill\//.test(line))
+      expect(ours).toEqual([])
+    }
   }, 180_000)
 })

@@ -6,7 +6,8 @@ export const MASTER_KEY_BYTES = 32
 export interface MasterKey {
   /** Tells keys apart in a sealed text and in a message; says nothing about the key. */
   id: string
-  key: CryptoKey
+  /** Named by what makes it: Node's own types have no global `CryptoKey`. */
+  key: Awaited<ReturnType<typeof crypto.subtle.importKey>>
 }
 
 /** The key that wraps the key of every sealed record. It is not extractable: what holds it can use it, not print it. */

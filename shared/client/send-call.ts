@@ -34,7 +34,7 @@ export type SendCall = <T>(
   args: Arguments,
   options: CallOptions,
   read: (answer: Response) => T | Promise<T>,
-  headers?: HeadersInit,
+  headers?: ConstructorParameters<typeof Headers>[0],
 ) => Promise<T>
 
 const MOST_WAIT_MS = 30_000
