@@ -220,7 +220,12 @@ describe('a start that cannot work', () => {
       { ROUTER_KEYS: 'acme:hunter2' },
       /^ROUTER_KEYS: entry 1: the secret of acme is shorter/,
     ],
-    ['a config that is nowhere', ROUTER, { ROUTER_CONFIG: '/nowhere.toml' }, /^ROUTER_CONFIG names \/nowhere.toml/],
+    [
+      'a config that is nowhere',
+      ROUTER,
+      { ROUTER_CONFIG: '/nowhere.toml' },
+      /^The routing config \/nowhere.toml cannot be read/,
+    ],
     [
       'a database that is nowhere',
       RUNTIME,

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -148,7 +148,9 @@ describe('router calibrate', () => {
 
   it('ends with 3 where there is no store', async () => {
     const { code, err } = await calibrate('--db', join(folder, 'none.db'))
-    expect([code, err]).toEqual([3, expect.stringContaining('There is no database')])
+    expect([code, err]).toEqual([3, expect.stringMatching(/There is no database .* ROUTER_DB or with --db/)])
+    expect((await calibrate('--db', join(folder, 'none.db'), '--apply')).code).toBe(3)
+    expect(await readdir(folder)).not.toContain('none.db')
   })
 
   it('certifies no threshold that would serve what was passed over so far', async () => {

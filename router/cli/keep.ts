@@ -6,10 +6,8 @@ abstract class StoreFileCommand extends Command {
   db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
 
   protected async withFile<T>(act: (db: Db) => Promise<T>): Promise<T> {
-    const { openStoreToRead, openStoreToWrite } = await import('../host/open-store.ts')
+    const { openStoreToWrite } = await import('../host/open-store.ts')
     const { EnvError } = await import('../../shared/env/read-env.ts')
-    // Opened for writing, one that is not there would be made.
-    await (await openStoreToRead(this.context.env, this.db)).close()
     const db = await openStoreToWrite(this.context.env, this.db)
     try {
       if (db.kind === 'remote') throw new EnvError('the store is on a server: do it with the server’s own means')

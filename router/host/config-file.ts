@@ -8,7 +8,7 @@ export async function readConfigFile(file: string): Promise<string> {
     return await readGivenText(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new ConfigError(`ROUTER_CONFIG names ${file}, which cannot be read: ${why}`, { cause })
+    throw new ConfigError(`The routing config ${file} cannot be read: ${why}`, { cause })
   }
 }
 

@@ -65,12 +65,15 @@ export async function openStoreToWrite(vars: Vars, address: string | undefined, 
     const message = 'This store is a read-only copy that follows a server (ROUTER_DB_REPLICA_OF): write to that server.'
     throw new DbOpenError('no_permission', message)
   }
-  return open(vars, (await onePlace(vars, address, tenant)).address, {})
+  return open(vars, (await onePlace(vars, address, tenant)).address, { create: false })
 }
 
-async function open(vars: Vars, address: string, how: { readOnly?: boolean; syncUrl?: string }) {
+async function open(vars: Vars, address: string, how: { readOnly?: boolean; create?: false; syncUrl?: string }) {
   const token = vars.ROUTER_DB_TOKEN
-  const db = await openDb(address, { ...how, ...(token && { token }) })
+  const db = await openDb(address, { ...how, ...(token && { token }) }).catch((error: unknown) => {
+    if (!(error instanceof DbOpenError) || error.problem !== 'missing') throw error
+    throw new DbOpenError('missing', `${error.message} Name the store in ROUTER_DB or with --db.`, { cause: error })
+  })
   try {
     await migrate(db, 'router', routerSteps)
     return db

@@ -16,6 +16,8 @@ export interface OpenDbOptions {
   syncUrl?: string
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
+  /** False: a file that is not there is refused, as it is where it would only be read. */
+  create?: boolean
   /** See PrepareOptions. */
   checkpointPages?: number | undefined
 }
@@ -46,7 +48,10 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   const { token, syncUrl, synchronous, checkpointPages } = options
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
-  const isThere = await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
+  const isThere = await checkPath(path, {
+    mustExist: !replica && (readOnly || options.create === false),
+    writes: replica || !readOnly,
+  })
   if (!replica) await refuseLoneLog(path)
   // The files beside it get the mode that it has. A copy of a server is created by the package, which takes no empty file.
   if (!isThere && !replica) makePrivate(path)
@@ -142,6 +147,7 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
   })
   const folder = dirname(path)
   if (found === undefined) {
+    if (mustExist) throw new DbOpenError('missing', `There is no database at ${path}.`)
     const parent = await stat(folder).catch(() => undefined)
     if (!parent?.isDirectory()) {
       throw new DbOpenError(
@@ -149,8 +155,6 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
         `Cannot open the database ${path}: the folder ${folder} does not exist; create it first.`,
       )
     }
-    if (mustExist)
-      throw new DbOpenError('missing', `There is no database at ${path}, and a read-only one is never created.`)
   } else if (!found.isFile()) {
     const what = found.isDirectory() ? 'a folder' : 'not a regular file'
     throw new DbOpenError('not_a_file', `Cannot open the database ${path}: it is ${what}; give the path of a file.`)
