@@ -47,6 +47,12 @@ it('finds a service that is ready, and the store and the key that it uses', asyn
     is: 'fail',
     says: expect.stringMatching(/^the master key is not the one/),
   })
+  // What ends a start comes before what only has to be mended.
+  await chmod(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'), 0o644)
+  expect((await examine(fixture.env())).find(({ about }) => about === 'master key')).toMatchObject({
+    is: 'fail',
+    says: expect.stringMatching(/^the master key is not the one/),
+  })
   await rm(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'))
   expect((await examine(fixture.env())).find(({ about }) => about === 'master key')).toMatchObject({ is: 'fail' })
   expect(await readdir(fixture.vars.PLATFORM_DATA_DIR)).not.toContain('master.key')

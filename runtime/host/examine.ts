@@ -186,10 +186,15 @@ async function key(env: RuntimeEnv): Promise<Told> {
   }
   const file = env.PLATFORM_MASTER_KEY === undefined ? (env.PLATFORM_MASTER_KEY_FILE ?? place) : undefined
   const bytes = await masterKeyOf(env, silentLog())
+  const opens = await hasStore(env)
+  if (opens) await checkKey(env, bytes)
   if (file !== undefined && ((await stat(file)).mode & 0o077) !== 0) {
     return { is: 'warn', says: `${file} can be read by other accounts of this machine: run chmod 600 on it` }
   }
-  if (!(await hasStore(env))) return { is: 'ok', says: 'readable' }
+  return { is: 'ok', says: opens ? 'opens what the store has sealed' : 'readable' }
+}
+
+async function checkKey(env: RuntimeEnv, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'runtime_meta'")
@@ -197,7 +202,6 @@ async function key(env: RuntimeEnv): Promise<Told> {
   } finally {
     db.close()
   }
-  return { is: 'ok', says: 'opens what the store has sealed' }
 }
 
 async function hasStore({ PLATFORM_DATABASE_URL: url, PLATFORM_DATA_DIR: folder }: RuntimeEnv): Promise<boolean> {
