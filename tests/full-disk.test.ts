@@ -125,6 +125,7 @@ describe.each([
     expect(await json(200, 'GET', `/v1/runs/${before.id}`)).toMatchObject({ id: before.id })
     await rename(`${path}.away`, path)
     expect((await create()).status).toBe(201)
+    expect((await call('GET', '/readyz')).status).toBe(200)
   })
 
   it.each(['-wal', '-shm'])('a store whose %s is gone takes no run that its next start would not know', async end => {

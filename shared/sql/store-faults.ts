@@ -38,7 +38,12 @@ export function storeFaults(monotonic: () => number = () => performance.now()) {
   return {
     note(error: unknown): void {
       const sentence = storeFault(error)
-      if (sentence === undefined || (said === DAMAGED && sentence !== DAMAGED)) return
+      if (
+        sentence === undefined ||
+        sentence === SENTENCES.get(STORE_MOVED) ||
+        (said === DAMAGED && sentence !== DAMAGED)
+      )
+        return
       said = sentence
       untilMs = sentence === DAMAGED ? Number.POSITIVE_INFINITY : monotonic() + FULL_MS
     },
