@@ -67,6 +67,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
         return new Set([...here, ...(await nodes.credentials.connectors(tenantId))])
       },
       backendsOf: nodes.backendsOf,
+      tryWasm: async () => embeddedNode && options.sandboxes?.offered(['wasm']),
       unsealed: nodes.unsealed,
       checkPriced: prices.ofManifest,
       outboundProblem: async url => (embeddedNode ? core.egress?.problem(url) : undefined),

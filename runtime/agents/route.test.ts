@@ -15,6 +15,7 @@ import { agent, agentCreated, agentItem, agentVersionWithManifest } from '../../
 import type { IsolationItem } from '../../shared/wire/runtime/isolation.ts'
 import { manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
 import { type Fixture, fixture } from '../auth/testing/fixture.ts'
+import { noSandboxes, type Offered } from '../execution/sandbox/sandboxes.ts'
 import { isolationItems } from './isolation.ts'
 
 let here: Fixture
@@ -103,6 +104,15 @@ describe('creating an agent', () => {
       'sub-agent ghost does not exist',
       'no node offers isolation microvm yet: runs end isolation_unavailable unless one does when they start',
     ])
+  })
+
+  it('does not warn of wasm, which the embedded node has and tries when it is first asked for', async () => {
+    await here.close()
+    let tried: Offered[] = []
+    const offered = async () => (tried = [{ backend: 'wasm', programs: new Set<string>() }])
+    here = await fixture({ sandboxes: { ...noSandboxes, offered, known: () => tried } })
+    expect((await save({ name: 'clerk', manifest: { isolation: 'wasm' } })).warnings).toEqual([])
+    expect((await save({ name: 'other', manifest: { isolation: 'runc' } })).warnings).toHaveLength(1)
   })
 
   it.each([

@@ -25,6 +25,8 @@ export interface AgentsDeps {
   installedConnectors: (tenantId: string) => Promise<ReadonlySet<string>>
   /** The nodes that a tenant's runs may go to, with the backends that passed their self-tests. */
   backendsOf: (tenantId: string) => Promise<readonly NodeBackends[]>
+  /** Lets the embedded node try what it otherwise tries when a run first asks for it. */
+  tryWasm: () => Promise<unknown>
   /** The version with its prompt and files; throws `node_offline` where only nodes that are away can read them. */
   unsealed: (version: VersionRow) => Promise<VersionRow>
   /** Refuses a manifest for which a hard limit of cost could not be held. */
@@ -61,6 +63,8 @@ function agentReads(deps: AgentsDeps) {
 
   async function warnings({ agent, version }: Saved): Promise<string[]> {
     const { manifest, number } = version
+    // Nothing of it is loaded before something asks for it, and a warning that it is not there would be wrong.
+    if (manifest.isolation === 'wasm') await deps.tryWasm()
     const [connectors, nodes, keptBudget, unreached, known] = await Promise.all([
       installedConnectors(agent.tenantId),
       backendsOf(agent.tenantId),
