@@ -94,9 +94,11 @@ export class KeysRevokeCommand extends KeysCommand {
   static override paths = [['keys', 'revoke']]
   static override usage = Command.Usage({
     description: 'Revoke an API key, or a signing key that was stolen, by its id.',
-    details: `${WHERE} The id of a signing key is the \`keyId\` on its receipts. Revoking it invalidates everything it ever signed; if it was not
+    details: `
+      ${WHERE} The id of a signing key is the \`keyId\` on its receipts. Revoking it invalidates everything it ever signed; if it was not
       stolen, retire it with \`runtime keys rotate\` instead. Publish \`/.well-known/platform-receipts\` again afterwards: an older copy does not show
-      the revocation.`,
+      the revocation.
+    `,
   })
 
   id = Option.String({ name: 'id' })

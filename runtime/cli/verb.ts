@@ -163,7 +163,7 @@ export function oneOf<T extends string>(name: string, text: string | undefined, 
   if (found !== undefined) return found
   const meant = nearest(text, known)
   throw new UsageError(
-    `${name}: ${meant === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${meant}?`} Got "${text}".`,
+    `${name}: ${meant === undefined ? `expected one of ${known.join(', ')}.` : `did you mean ${meant}?`} Got "${text}".`,
   )
 }
 
