@@ -50,6 +50,15 @@ const CONNECT_MS = 10_000
 /** A connection on which nothing came for so long is asked whether it is there, and has as long to answer. */
 const PING_MS = 15_000
 
+function authorityOf(file: string): Buffer {
+  try {
+    return readRegular(file)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new EnvError(`PLATFORM_CONTROL_CA: ${file} cannot be read: ${why}`, { cause })
+  }
+}
+
 /** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
 export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CONNECT_MS }: GrpcOptions): NodeTransport {
   const { protocol, hostname } = new URL(url)
@@ -59,7 +68,7 @@ export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CON
     )
   }
   const nodeOptions: SecureClientSessionOptions = {
-    ...(ca !== undefined && { ca: readRegular(ca) }),
+    ...(ca !== undefined && { ca: authorityOf(ca) }),
     ...(pin !== undefined && {
       // In place of the name: a pinned certificate is known by itself.
       checkServerIdentity: (_host, certificate) =>

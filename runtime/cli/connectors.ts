@@ -31,6 +31,7 @@ export const ConnectorsTestCommand = verb('connectors test', {
   about: 'Call the service behind a connector to see whether its access works.',
   words: ['install'],
   act: (client, { install }) => client.connectors.test({ params: { id: install } }),
+  failed: ({ success }) => !success,
   show: ({ success, message, latencyMs, account }) =>
     membersText({ result: success ? 'ok' : 'failed', message, account, took: `${Math.round(latencyMs)} ms` }),
 })

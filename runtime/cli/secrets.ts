@@ -61,6 +61,7 @@ export const ProvidersTestCommand = verb('providers test', {
   about: 'Call a model provider to see whether its key works.',
   words: ['provider'],
   act: (client, { provider }) => client.settings.testProvider({ params: { provider } }),
+  failed: ({ success }) => !success,
   show: ({ success, ...more }) => membersText({ result: success ? 'ok' : 'failed', ...more }),
 })
 

@@ -1,4 +1,5 @@
 import { Command, type CommandClass, Option, UsageError } from 'clipanion'
+import { REFUSED } from '../../shared/cli/exit-code.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
@@ -26,6 +27,8 @@ interface Verb<W extends Names, O extends Names, F extends Names, T> extends Ver
   act(client: RuntimeClient, given: Given<W, O, F>, context: Command['context']): Promise<T>
   /** The answer as a person reads it. */
   show(answer: T, given: Given<W, O, F>): string | Promise<string>
+  /** Whether the answer says that it did not come about; without it, an answer is a success. */
+  failed?(answer: T): boolean
 }
 
 /** A command that makes one call of the service and shows what came of it; `--json` gives the answer itself. */
@@ -38,7 +41,7 @@ export function verb<T, W extends Names = never, O extends Names = never, F exte
       const given = this.given(spec)
       const answer = await spec.act(client, given, this.context)
       this.say(this.is('json') ? JSON.stringify(answer ?? null) : printable(await spec.show(answer, given)).trimEnd())
-      return 0
+      return spec.failed?.(answer) ? REFUSED : 0
     }
   }
 }

@@ -27,6 +27,7 @@ export const WebhooksTestCommand = verb('webhooks test', {
   about: 'Send a test event and say what the receiver answered.',
   words: ['webhook'],
   act: (client, { webhook }) => client.webhooks.test({ params: { id: webhook } }),
+  failed: ({ success }) => !success,
   show: ({ success, status, error, latencyMs }) =>
     `${success ? 'delivered' : 'failed'}  ${status ?? error ?? 'no answer'}  ${Math.round(latencyMs)} ms`,
 })

@@ -118,6 +118,13 @@ it('is dialled again after a pause where it ends at once, ever longer, and at on
   expect(pauses.slice(0, 5)).toEqual([1, 2, 3, 1, 2])
 })
 
+it('names the setting of an authority that cannot be read', () => {
+  const url = 'https://control.example'
+  expect(() => grpcTransport({ url, ca: join(folder, 'none.pem'), insecure: false })).toThrow(
+    /^PLATFORM_CONTROL_CA: .*ENOENT/,
+  )
+})
+
 it('goes by a proxy, which is named where it refuses', async () => {
   let how: number | undefined = 407
   const proxy = await forwardProxy({ port: Number(new URL(tunnel.at.endpoint).port), answer: () => how })
