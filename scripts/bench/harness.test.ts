@@ -59,6 +59,17 @@ describe('the harness', () => {
     expect(report.machine.node).toBe(process.version)
     expect(closed).toBe(true)
     expect(toText(report)).toMatch(/NOT MET: B over A: 3 \(expected ≥ 20\)/)
+    const figures = Array.from({ length: 12 }, (_, at) => ({ name: `f${at}`, value: at, unit: '', exact: true }))
+    const expectations = figures.map(({ name, value }) => ({
+      says: name,
+      value,
+      bound: `exactly ${value}`,
+      met: value > 0,
+    }))
+    const many = toMarkdown({ ...report, figures, expectations })
+    expect(many).toMatch(
+      /- met: 11 figures of the table are those that they have to be\n- NOT MET: f0: 0 \(expected exactly 0\)$/,
+    )
     expect(toMarkdown(report)).toContain('| B | 30 | 22.5 to 165 | 15 to 300 | 3 × (1.5 to 3) |')
   })
 
