@@ -142,6 +142,23 @@ describe('a call', () => {
     expect(on.remote.calls.length).toBe(2)
   })
 
+  it('is made when the server is back, whatever it does, if there was no connection for it', async () => {
+    const on = await fixture(() => undefined, { answers: [says('', [look]), says('', [write]), says('done')] })
+    on.remote.onCall = async ({ name }, { response, id }) => {
+      if (name === 'write') return text('written')
+      // The server restarts after this answer, and is back a little later.
+      response.setHeader('connection', 'close')
+      response.once('close', () => on.remote.restart(300))
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: text('seen') }))
+      return undefined
+    }
+    await on.publish({ retry: { maxAttempts: 5, backoffMs: 200, maxBackoffMs: 200, jitter: false } })
+    await on.run()
+    expect(on.told(2)).toEqual([{ failed: false, content: text('written') }])
+    expect(on.remote.calls.map(({ name }) => name)).toEqual(['look', 'write'])
+  })
+
   it('goes on where a stream that can be taken up again broke off', async () => {
     const on = await fixture(remote => {
       remote.onCall = ({ name }, { response, id }) => {

@@ -85,6 +85,13 @@ export async function scriptedServer() {
   return Object.assign(state, {
     origin,
     url: `${origin}/mcp`,
+    /** Takes no connection for so long. */
+    restart(ms: number) {
+      const { port } = server.address() as AddressInfo
+      server.close()
+      server.closeAllConnections()
+      setTimeout(() => server.listen(port, '127.0.0.1'), ms)
+    },
     async close() {
       server.closeAllConnections()
       server.close()

@@ -120,7 +120,9 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
             continue
           }
           if (!connection.alive) drop()
-          throw failed(error, effectOf(tool, server))
+          const { neverSent } = await import('../../../shared/sql/hrana/server-error.ts')
+          // Without a connection nothing was asked of the tool.
+          throw failed(error, neverSent(error) ? 'read' : effectOf(tool, server))
         }
       }
     },
