@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import * as newest from '@modelcontextprotocol/client'
 import { StdioClientTransport as NewestTransport } from '@modelcontextprotocol/client/stdio'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -110,6 +112,24 @@ describe('router mcp', () => {
     await expect(second.readResource({ uri: 'router://traces/nothing' })).rejects.toThrow('there is no resource')
     await second.close()
     await eventually(() => expect(() => process.kill(pid!, 0)).toThrow())
+  })
+
+  it('answers what a script asked before it closed the input, and keeps its report', async () => {
+    const { command: program, args, cwd, env } = command
+    const child = spawn(program, args ?? [], { cwd: String(cwd), env, stdio: ['pipe', 'pipe', 'ignore'] })
+    const report = { trace_id: id, gate_id: 'script', verdict: 'pass', reporter: 'script' }
+    const clientInfo = { name: 'script', version: '1' }
+    const asked = [
+      { id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo } },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/call', params: { name: 'submit_feedback', arguments: report } },
+    ]
+    child.stdin.end(asked.map(one => `${JSON.stringify({ jsonrpc: '2.0', ...one })}\n`).join(''))
+    const lines = (await text(child.stdout)).trim().split('\n')
+    expect(lines.map(line => JSON.parse(line))).toMatchObject([
+      { id: 1 },
+      { id: 2, result: { structuredContent: { status: 'recorded' } } },
+    ])
   })
 
   it('ends when its client goes, and has said nothing', async () => {
