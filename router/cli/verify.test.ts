@@ -231,7 +231,7 @@ describe('router export', () => {
         .split('\n')
         .map(line => (JSON.parse(line) as { seq: number }).seq),
     ).toEqual([2, 3])
-    expect((await router('export', '--since', 'soon')).err).toContain('--since expected')
+    expect((await router('export', '--since', 'soon')).err).toContain('--since: expected')
   })
 
   it('writes files for their owner only', async () => {
