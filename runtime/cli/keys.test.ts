@@ -60,4 +60,5 @@ it('says in one line what is wrong', async () => {
   })
   expect((await run('create', '--name', 'x', '--scope', 'all')).err).toMatch(/unknown scope 'all'/)
   expect((await run('create', '--name', 'x', '--expires', 'soon')).err).toMatch(/--expires: expected/)
+  expect((await run('create', '--name', 'x', '--expires', '2099-02-30')).err).toMatch(/--expires: expected/)
 })

@@ -1,6 +1,7 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
+import { momentOf } from '../../shared/wire/bounds.ts'
 import { isScope, scopes } from '../../shared/wire/runtime/scopes.ts'
 import type { KeyChest } from '../host/key-chest.ts'
 
@@ -47,7 +48,7 @@ export class KeysCreateCommand extends KeysCommand {
     const wanted = this.scope.filter(isScope)
     const unknown = this.scope.find(scope => !isScope(scope))
     if (unknown !== undefined) throw new UsageError(`unknown scope '${unknown}': expected any of ${scopes.join(', ')}`)
-    const expiresMs = this.expires === undefined ? undefined : Date.parse(this.expires)
+    const expiresMs = this.expires === undefined ? undefined : momentOf(this.expires)
     if (expiresMs !== undefined && !(expiresMs > Date.now())) {
       throw new UsageError('--expires: expected a time in the future such as 2026-12-31T00:00:00Z')
     }

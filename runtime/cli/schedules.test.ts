@@ -19,6 +19,7 @@ it.each([
   [['* * * * *', '--timezone', 'Mars'], /'Mars' is no IANA time zone/],
   [['* * * * *', '--count', '51'], /--count: expected 1 to 50/],
   [['* * * * *', '--from', 'soon'], /--from: expected a time/],
+  [['* * * * *', '--from', '2026-02-30'], /--from: expected a time/],
 ])('says in one line what is wrong: %j', async (args, message) => {
   const { code, err } = await preview(args)
   expect([code, err]).toEqual([2, expect.stringMatching(message)])

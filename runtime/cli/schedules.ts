@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { momentOf } from '../../shared/wire/bounds.ts'
 import { readCron } from '../schedules/cron-pattern.ts'
 import { previewFires } from '../schedules/next-fire.ts'
 import { zoneOffset } from '../schedules/zone.ts'
@@ -34,7 +35,7 @@ export class SchedulesPreviewCommand extends Command {
     if (offsetAt === undefined) throw new UsageError(`'${zone}' is no IANA time zone such as Europe/Berlin`)
     const count = Number(this.count)
     if (!Number.isInteger(count) || count < 1 || count > 50) throw new UsageError('--count: expected 1 to 50')
-    const afterMs = this.from === undefined ? Date.now() : Date.parse(this.from) - 1
+    const afterMs = this.from === undefined ? Date.now() : momentOf(this.from) - 1
     if (Number.isNaN(afterMs)) throw new UsageError('--from: expected a time such as 2026-10-24T00:00:00Z')
     for (const { at, local, offset } of previewFires(pattern, offsetAt, { afterMs, count })) {
       this.context.stdout.write(`${at}  ${local}${offset}\n`)

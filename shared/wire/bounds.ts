@@ -45,6 +45,9 @@ export const dayOrMoment = z
   .string({ error: expected(DAY_OR_MOMENT) })
   .refine(value => existing.safeParse(value).success, { error: `expected ${DAY_OR_MOMENT}` })
 
+/** The same of an option of a command; NaN where it is none. */
+export const momentOf = (text: string) => (dayOrMoment.safeParse(text).success ? Date.parse(text) : Number.NaN)
+
 /** A count in an answer: our own numbers need no upper bound. */
 export const count = z.int().min(0)
 

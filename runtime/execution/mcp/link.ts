@@ -120,7 +120,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
             continue
           }
           if (!connection.alive) drop()
-          const { neverSent } = await import('../../../shared/sql/hrana/server-error.ts')
+          const { neverSent } = await import('../../../shared/http/outbound/never-sent.ts')
           // Without a connection nothing was asked of the tool.
           throw failed(error, neverSent(error) ? 'read' : effectOf(tool, server))
         }

@@ -1,5 +1,6 @@
+import { neverSent } from '../../http/outbound/never-sent.ts'
 import { readJson } from '../../json/read-json.ts'
-import { neverSent, StoreServerError, unanswered } from './server-error.ts'
+import { StoreServerError, unanswered } from './server-error.ts'
 import type { StreamRequest, StreamResult, WireBatch } from './wire.ts'
 
 /** Posts a body and reads the whole answer, in bounded time. It fails where there is no whole answer. */

@@ -1,0 +1,25 @@
+/** Codes of a connection that was never made. What such a request asked for was surely not done. */
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_HAS_EXPIRED',
+])
+
+/** Whether a request failed before a byte of it was sent. Hosts that say nothing of the reason are taken to have sent it. */
+export function neverSent(error: unknown): boolean {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    if ('code' in one && NEVER_SENT.has(String(one.code))) return true
+    // A name with several addresses: each of them was tried.
+    if (one instanceof AggregateError && one.errors.length > 0) return one.errors.every(neverSent)
+  }
+  return false
+}
