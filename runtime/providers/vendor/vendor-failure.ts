@@ -82,7 +82,9 @@ const NO_CONNECTION = new Set([
 export function neverSent(error: unknown): boolean {
   if (denialIn(error) || proxyFaultIn(error)) return true
   for (let at = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
-    if ('code' in at && NO_CONNECTION.has(String(at.code))) return true
+    // An open connection may end with the same code, when the way to the host is gone.
+    if ('code' in at && NO_CONNECTION.has(String(at.code)))
+      return !('syscall' in at && /^(read|write)$/.test(`${at.syscall}`))
   }
   return false
 }

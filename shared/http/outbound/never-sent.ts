@@ -17,7 +17,9 @@ const NEVER_SENT = new Set([
 /** Whether a request failed before a byte of it was sent. Hosts that say nothing of the reason are taken to have sent it. */
 export function neverSent(error: unknown): boolean {
   for (let one = error; one instanceof Error; one = one.cause) {
-    if ('code' in one && NEVER_SENT.has(String(one.code))) return true
+    // An open connection may end with the same code, when the way to the host is gone.
+    if ('code' in one && NEVER_SENT.has(String(one.code)))
+      return !('syscall' in one && /^(read|write)$/.test(`${one.syscall}`))
     // A name with several addresses: each of them was tried.
     if (one instanceof AggregateError && one.errors.length > 0) return one.errors.every(neverSent)
   }
