@@ -38,6 +38,7 @@ export function storeFaults(monotonic: () => number = () => performance.now()) {
   return {
     note(error: unknown): void {
       const sentence = storeFault(error)
+      // Each look sees for itself whether the files of the store are in their place.
       if (
         sentence === undefined ||
         sentence === SENTENCES.get(STORE_MOVED) ||

@@ -37,7 +37,8 @@ export const shape = (pattern: RegExp, what: string) => z.string({ error: expect
 export const displayName = (max: number) =>
   shape(/\S/, `a string of 1 to ${max} characters that are not all spaces`).min(1).max(max)
 
-const existing = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
+const toTheMinute = z.iso.datetime({ offset: true, precision: -1 })
+const existing = z.union([z.iso.date(), toTheMinute, z.iso.datetime({ offset: true })])
 const DAY_OR_MOMENT = 'a day such as 2026-01-02 or a time with a zone'
 
 /** A moment in a query. `Date.parse` alone would take 30 February for 2 March. */

@@ -134,6 +134,9 @@ describe('trace list', () => {
     expect(check(traceListQuery, { since: '2026-01-02', until: 'later' })).toMatchObject({
       details: [{ path: 'until' }],
     })
+    expect(check(traceListQuery, { since: '2026-01-02T03:04Z', until: '2026-01-02T03:05+02:00' })).toMatchObject({
+      ok: true,
+    })
     expect(check(traceListQuery, { since: '2026-02-30', until: '2028-02-29' })).toMatchObject({
       details: [{ path: 'since' }],
     })
