@@ -1,7 +1,7 @@
 import type { ResultSet } from '@libsql/client/web'
 import { nextTurn } from '../../time/sleep.ts'
 import { refusedBy } from './server-error.ts'
-import type { HranaStream } from './stream.ts'
+import { batchOf, type HranaStream } from './stream.ts'
 import {
   bare,
   type Condition,
@@ -34,6 +34,33 @@ export function readLane(stream: HranaStream, gather: () => Promise<void> = aTur
   const queue: Waiting[] = []
   let sent = 0
 
+  /**
+   * Statements as the steps of one batch, without a transaction: each request of its own costs a server a change of threads, which is more
+   * than a short read. Undefined where the batch as a whole was refused, since one does not parse or the answers are too large together.
+   */
+  async function asOne(requests: readonly StreamRequest[]): Promise<StreamResult[] | undefined> {
+    const steps: Step[] = [{ stmt: FRESH_SCHEMA }]
+    for (const request of requests) {
+      if (request.type !== 'execute') return undefined
+      steps.push({ stmt: request.stmt })
+    }
+    const [answer] = await stream.send([{ type: 'batch', batch: { steps } }], { harmless: true })
+    if (answer?.type !== 'ok') return undefined
+    const { step_results, step_errors } = batchOf(answer)
+    return requests.map((_, at) => {
+      const error = step_errors[at + 1]
+      return error ? { type: 'error', error } : { type: 'ok', response: { result: step_results[at + 1] } }
+    })
+  }
+
+  async function oneByOne(requests: readonly StreamRequest[]): Promise<StreamResult[]> {
+    const [, ...results] = await stream.send([NOTICE, ...requests], { harmless: true })
+    // A batch that broke off left its transaction open, and later reads would see an old moment.
+    const brokeOff = results.some(({ type }, at) => type === 'error' && requests[at]?.type === 'batch')
+    if (brokeOff) await stream.close()
+    return results
+  }
+
   async function drain(): Promise<void> {
     while (queue.length > 0) {
       await gather()
@@ -41,10 +68,7 @@ export function readLane(stream: HranaStream, gather: () => Promise<void> = aTur
       sent = group.length
       try {
         const requests = group.map(({ request }) => request)
-        const [, ...results] = await stream.send([NOTICE, ...requests], { harmless: true })
-        // A batch that broke off left its transaction open, and later reads would see an old moment.
-        const brokeOff = results.some(({ type }, at) => type === 'error' && group[at]?.request.type === 'batch')
-        if (brokeOff) await stream.close()
+        const results = (await asOne(requests)) ?? (await oneByOne(requests))
         for (const [at, waiting] of group.entries()) waiting.resolve(results[at] as StreamResult)
       } catch (error) {
         for (const { reject } of group) reject(error)
