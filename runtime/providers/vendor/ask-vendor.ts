@@ -29,7 +29,7 @@ import { readAnswer } from './read-answer.ts'
 import { requestBody, takesImages } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
-import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
+import { refused, unreached, unusable } from './vendor-failure.ts'
 
 export interface AskDeps {
   fetch: EgressClient['fetch']
@@ -171,8 +171,10 @@ async function exchange(
     return read
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    if (neverSent(error)) meter.is('unsent')
-    throw unreached(who, silence.signal.aborted ? silence.signal.reason : error, plain)
+    const { neverSent } = await import('../../../shared/http/outbound/never-sent.ts')
+    const unbilled = neverSent(error)
+    if (unbilled) meter.is('unsent')
+    throw unreached(who, silence.signal.aborted ? silence.signal.reason : error, { plain, unbilled })
   } finally {
     silence.end()
   }

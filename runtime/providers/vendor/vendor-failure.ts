@@ -1,7 +1,7 @@
 import type { BadResponse, DialectName, UpstreamError } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
-import { denialIn, proxyFaultIn } from '../../../shared/http/outbound/bounded-body.ts'
+import { denialIn } from '../../../shared/http/outbound/bounded-body.ts'
 import { StepFailure } from '../../execution/failure.ts'
 
 const MOST_CHARACTERS = 500
@@ -62,31 +62,18 @@ export function unusable(
   return new StepFailure('bad_response', cut(plain(`${who} gave no usable answer: ${bad.detail}`)), { transient })
 }
 
-/** No answer at all. */
-export function unreached(who: string, error: unknown, plain: Plain): StepFailure {
+/** No answer at all. `unbilled`: it never left. */
+export function unreached(
+  who: string,
+  error: unknown,
+  { plain, unbilled }: { plain: Plain; unbilled: boolean },
+): StepFailure {
   if (error instanceof StepFailure) return error
   const denial = denialIn(error)
   if (denial) return new StepFailure('outbound_denied', cut(plain(denial.message)), { cause: denial })
   const reason = plain(reasonOf(error))
   // The cause is left out: a client's own error may carry what was sent.
-  const unbilled = neverSent(error)
   return new StepFailure('unreachable', cut(`${who} could not be reached: ${reason}`), { transient: true, unbilled })
-}
-
-/** Codes of a connection that never came about. */
-const NO_CONNECTION = new Set([
-  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
-])
-
-/** Whether a call certainly did not reach its provider, so that nothing of it can be billed. */
-export function neverSent(error: unknown): boolean {
-  if (denialIn(error) || proxyFaultIn(error)) return true
-  for (let at = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
-    // An open connection may end with the same code, when the way to the host is gone.
-    if ('code' in at && NO_CONNECTION.has(String(at.code)))
-      return !('syscall' in at && /^(read|write)$/.test(`${at.syscall}`))
-  }
-  return false
 }
 
 /** The innermost words: `fetch failed` says less than what it wraps. */

@@ -1,3 +1,5 @@
+import { denialIn, proxyFaultIn } from './bounded-body.ts'
+
 /** Codes of a connection that was never made. What such a request asked for was surely not done. */
 const NEVER_SENT = new Set([
   'ECONNREFUSED',
@@ -16,7 +18,8 @@ const NEVER_SENT = new Set([
 
 /** Whether a request failed before a byte of it was sent. Hosts that say nothing of the reason are taken to have sent it. */
 export function neverSent(error: unknown): boolean {
-  for (let one = error; one instanceof Error; one = one.cause) {
+  if (denialIn(error) || proxyFaultIn(error)) return true
+  for (let one = error, depth = 0; depth < 8 && one instanceof Error; one = one.cause, depth++) {
     // An open connection may end with the same code, when the way to the host is gone.
     if ('code' in one && NEVER_SENT.has(String(one.code)))
       return !('syscall' in one && /^(read|write)$/.test(`${one.syscall}`))
