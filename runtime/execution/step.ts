@@ -124,7 +124,7 @@ function act(
 }
 
 function complete(deps: StepsDeps, spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
-  const made = wellFormed(result.output) ?? null
+  const made = result.output ?? null
   const output = deps.redact ? deps.redact.value(made) : made
   const { kept, blobs } = place(output, deps.sha256, deps.transient)
   const { spent } = result
@@ -219,6 +219,7 @@ async function attempts(
         () => act(deps, spec, attempt, how, call),
         () => !deps.signal.aborted && !deps.draining(),
       )
+      result.output = wellFormed(result.output)
       checkSize(spec.name, result.output)
     } catch (error) {
       // Parking, ending and being cancelled are not failures of this step.
@@ -283,7 +284,7 @@ async function resume(
         metered: () => undefined,
       })
       return found.done
-        ? complete(deps, spec, attempt, { output: found.output }, 0)
+        ? complete(deps, spec, attempt, { output: wellFormed(found.output) }, 0)
         : attempts(deps, spec, { attempt, intent: meta }, call)
     }
     case 'ask':
@@ -332,7 +333,8 @@ async function askWhetherDone(
     })
     throw new StepFailure('step_uncertain', error)
   }
-  if (decided.resolution === 'completed') return complete(deps, spec, attempt, { output: decided.output ?? null }, 0)
+  if (decided.resolution === 'completed')
+    return complete(deps, spec, attempt, { output: wellFormed(decided.output) }, 0)
   // Said again before it is done again, so that a further crash asks again.
   return attempts(deps, spec, { attempt }, call)
 }

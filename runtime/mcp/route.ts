@@ -3,7 +3,7 @@ import { Hono } from 'hono'
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import { readJson } from '../../shared/json/read-json.ts'
+import { parseJson } from '../../shared/http/validate.ts'
 import { VERSION } from '../../shared/version.ts'
 import { freeForm, int, text } from '../../shared/wire/bounds.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
@@ -72,12 +72,9 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
 }
 
 function parse(bytes: Uint8Array): { body: unknown; inexact: string | undefined } {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return { body: readJson(text), inexact: inexactProblem(text) }
-  } catch (cause) {
-    throw new ApiError('bad_json', 'the body is not JSON: send a JSON-RPC message', { cause })
-  }
+  const body = parseJson(bytes)
+  if (body === undefined) throw new ApiError('bad_json', 'the body is empty: send a JSON-RPC message')
+  return { body, inexact: inexactProblem(new TextDecoder().decode(bytes)) }
 }
 
 /** What a key may not do is not offered to its model. */

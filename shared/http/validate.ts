@@ -76,7 +76,8 @@ function onceOnly({ path, message }: Detail, data: unknown): Detail {
 /** What reads and writes values calls itself for each level, on a stack that has an end. */
 const MOST_LEVELS = 500
 
-function parseJson(bytes: Uint8Array): unknown {
+/** The JSON of a whole body; undefined of an empty one. */
+export function parseJson(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined
   let text: string
   try {

@@ -31,6 +31,8 @@ export async function scriptedServer() {
     onCall: (({ name }) => text(`${name} done`)) as OnCall,
     /** The answer to a stream that is resumed. */
     onResume: undefined as ((response: ServerResponse, lastEventId: string) => void) | undefined,
+    /** The bytes of an answer, for those that no value here could be written as. */
+    written: (text: string) => text,
     onAnswer: (response: ServerResponse): unknown => response.writeHead(202).end(),
     /** Sessions of another number are not known. */
     session: 1,
@@ -63,7 +65,7 @@ export async function scriptedServer() {
           'content-type': 'application/json',
           ...(message.method === 'initialize' && { 'mcp-session-id': `s${state.session}` }),
         })
-        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
+        .end(state.written(JSON.stringify({ jsonrpc: '2.0', id: message.id, result })))
     if (message.method === 'initialize') {
       const capabilities = { tools: { listChanged: true } }
       return answer({ protocolVersion: '2025-06-18', capabilities, serverInfo: { name: 'scripted', version: '1' } })

@@ -1,8 +1,10 @@
+import { isDeeper } from '../../../shared/http/validate.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { schemaCheck } from '../../json-schema/schema-check.ts'
 import { SchemaProblem } from '../../json-schema/usable-schema.ts'
 import { RunFailure } from '../failure.ts'
 import { inexactProblem } from '../inexact-problem.ts'
+import { MOST_LEVELS } from '../journal/well-formed.ts'
 
 export type OutputCheck = { ok: true; output: Record<string, unknown> } | { ok: false; problem: string }
 
@@ -10,6 +12,9 @@ export type OutputCheck = { ok: true; output: Record<string, unknown> } | { ok: 
 export function outputCheck(schema: Readonly<Record<string, unknown>>): (text: string) => OutputCheck {
   const check = checkOf(schema)
   return text => {
+    if (isDeeper(text, MOST_LEVELS)) {
+      return { ok: false, problem: `the answer is nested too deep: at most ${MOST_LEVELS} levels are kept` }
+    }
     let value: unknown
     try {
       value = readJson(withoutFence(text))

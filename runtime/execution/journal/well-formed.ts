@@ -1,5 +1,5 @@
 /** Levels of an output that is kept. What reads and writes values calls itself for each level, here and in what verifies a journal. */
-const MOST_LEVELS = 480
+export const MOST_LEVELS = 480
 const CUT_OFF = `nested deeper than ${MOST_LEVELS} levels`
 
 /**

@@ -184,8 +184,9 @@ async function listTools(client: Client, of: AbortSignal): Promise<McpDefinition
   for (let page = 1; ; page++) {
     const params = cursor === undefined ? {} : { cursor }
     const listed = await client.request({ method: 'tools/list', params }, within(of))
-    found.push(...listed.tools.map(definitionOf))
-    size += JSON.stringify(listed.tools).length
+    const definitions = listed.tools.map(definitionOf)
+    found.push(...definitions)
+    size += JSON.stringify(definitions).length
     if (found.length > MOST_TOOLS || size > MOST_LISTED) {
       const most = `${MOST_TOOLS} tools or ${MOST_LISTED} characters of definitions`
       throw new StepFailure('mcp_failed', `the server lists more than ${most}`)

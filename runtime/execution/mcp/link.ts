@@ -3,6 +3,7 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
+import { wellFormed } from '../journal/well-formed.ts'
 import type { StepResult } from '../step-spec.ts'
 import type { CallMcp } from '../tools/mcp-tool.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
@@ -108,7 +109,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
         try {
           const result = await connection.call(tool, args, { key, signal })
           return {
-            output: toOutput(withoutSecrets(result), tool.name),
+            output: toOutput(withoutSecrets(wellFormed(result) as McpResult), tool.name),
             ...(await placeOf(deps, server, effectOf(tool, server))),
           }
         } catch (error) {
