@@ -102,6 +102,7 @@ describe.runIf(here)('browse', () => {
     return {
       stdout: child.stdout,
       write: bytes => void child.stdin.write(bytes),
+      unread: 0,
       ended: once(child, 'close').then(([code]) => told({ kind: 'code', code: Number(code) })),
       kill: () => void process.kill(-child.pid!, 'SIGKILL'),
     }

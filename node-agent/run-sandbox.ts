@@ -143,6 +143,9 @@ async function openPipe(
   return {
     stdout: started.stdout,
     write: input.push,
+    get unread() {
+      return input.length
+    },
     ended: Promise.all([started.exit, words]).then(([exit, said]) =>
       said === '' ? told(exit) : `${told(exit)}: ${said}`,
     ),

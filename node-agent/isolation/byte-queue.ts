@@ -22,6 +22,10 @@ export function byteQueue() {
   }
   return {
     chunks: read(),
+    /** Chunks that nothing has taken yet. */
+    get length() {
+      return waiting.length
+    },
     push(chunk: Uint8Array) {
       waiting.push(chunk)
       woken()

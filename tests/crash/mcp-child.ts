@@ -88,6 +88,9 @@ async function watchedSandboxes(vars: Record<string, string>) {
           ended: pipe.ended,
           kill: pipe.kill,
           stdout: watched(pipe.stdout, () => called),
+          get unread() {
+            return pipe.unread
+          },
           write(bytes) {
             called = sending(JSON.parse(new TextDecoder().decode(bytes)) as Message)
             pipe.write(bytes)

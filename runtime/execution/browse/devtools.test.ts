@@ -27,6 +27,7 @@ function saying(answer: (asked: { id: number; method: string }) => Uint8Array[])
   }
   const pipe: SandboxPipe = {
     stdout: stdout(),
+    unread: 0,
     write: bytes => add(answer(JSON.parse(new TextDecoder().decode(bytes.subarray(0, -1))))),
     ended: ended.promise,
     kill() {

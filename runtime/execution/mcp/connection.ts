@@ -34,7 +34,8 @@ const MOST_LISTED = 1024 * 1024
 /** Deadlines are the step's; the SDK's own would only be in the way. */
 const NEVER_MS = 2 ** 31 - 1
 const GOODBYE_MS = 2000
-const MOST_ANSWERS = 16
+/** Answers to a server that are under way at once; it gets no others meanwhile. */
+export const MOST_ANSWERS = 16
 
 /** The revision without a greeting: each request says all that the server has to know of the client. */
 const WITHOUT_GREETING = '2026-07-28'

@@ -16,6 +16,9 @@ async function spoken(pieces: readonly Uint8Array[], end = 'exit code 0', last?:
       if (last) yield await last
     })(),
     write: bytes => written.push(new TextDecoder().decode(bytes)),
+    get unread() {
+      return written.length
+    },
     ended: Promise.resolve(end),
     kill: () => void killed++,
   }
@@ -75,6 +78,17 @@ describe('a pipe to an MCP server', () => {
     await closed
     expect(errors).toEqual([expect.stringContaining('a line of more than')])
     expect(killed()).toBe(1)
+  })
+
+  it('answers a server that reads nothing a few times, and goes on calling its tools', async () => {
+    const { transport, written } = await spoken([], '', new Promise(() => undefined))
+    for (let id = 0; id < 1000; id++) await transport.send({ jsonrpc: '2.0', id, result: {} })
+    expect(written.length).toBe(16)
+    await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'look' } })
+    expect(written.length).toBe(17)
+    written.length = 0
+    await transport.send({ jsonrpc: '2.0', id: 1000, result: {} })
+    expect(written.length).toBe(1)
   })
 
   it('writes one line for each message, and none once it is closed', async () => {

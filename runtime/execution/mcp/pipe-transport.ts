@@ -5,6 +5,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxPipe } from '../sandbox/sandboxes.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
+import { MOST_ANSWERS } from './connection.ts'
 
 /** One message with the most that a result may have, and room for what wraps it. */
 const MOST_LINE = MAX_RESULT_BYTES + 64 * 1024
@@ -63,6 +64,7 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     },
     async send(message) {
       if (closed) throw new StepFailure('mcp_failed', 'the server has ended', { transient: true })
+      if (!('method' in message) && pipe.unread >= MOST_ANSWERS) return
       if ('method' in message && message.method === 'tools/call') calls.add(idOf(message))
       pipe.write(utf8(`${JSON.stringify(message)}\n`))
     },

@@ -98,6 +98,8 @@ export interface CommandEnd {
 export interface SandboxPipe {
   readonly stdout: AsyncIterable<Uint8Array>
   write(bytes: Uint8Array): void
+  /** How many of what was written the program has still to read. */
+  readonly unread: number
   /** Settles when it is gone, with the reason in words; never rejects. */
   readonly ended: Promise<string>
   kill(): void
