@@ -56,7 +56,7 @@ it('keeps versions readable for their runs after the agent is gone, and from oth
       manifest: { model: 'openai/gpt-5' },
       manifestHash: version.manifestHash,
     })
-    expect(await one.findVersion('other', version.versionId)).toBeUndefined()
+    await expect(one.findVersion('other', version.versionId)).rejects.toMatchObject({ code: 'forbidden_tenant' })
     expect(await one.currentByName('default', 'a')).toBeUndefined()
   }
 })

@@ -3,6 +3,7 @@ import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql
 import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
+import { own } from '../http/own-tenant.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { agents } from '../schema/tables.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
@@ -143,10 +144,10 @@ export function agentStore(db: Db, options: AgentStoreDeps) {
       return agent && { ...(await current(agent)), agentLabels: agent.labels }
     },
 
-    /** A version of one tenant; undefined for one of another tenant. */
+    /** The same for a tenant that names it: one of another tenant is refused. */
     async findVersion(tenantId: string, versionId: string): Promise<VersionRow | undefined> {
       const version = await getVersion(versionId)
-      return version?.tenantId === tenantId ? version : undefined
+      return version && own({ tenantId }, version, 'agent version', versionId)
     },
 
     /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */

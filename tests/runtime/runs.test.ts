@@ -395,5 +395,16 @@ describe('keys', () => {
     expect((await it.call('GET', '/v1/runs/nope', undefined, as(other.rawKey))).status).toBe(404)
     expect(await (await it.call('GET', '/v1/runs', undefined, as(other.rawKey))).json()).toEqual([])
     expect((await it.call('POST', '/v1/runs', run('x'), as(other.rawKey))).status).toBe(404)
+
+    const versionId = (await it.json<Run>(200, 'GET', `/v1/runs/${id}`)).agentVersionId
+    await it.call('POST', '/v1/agents', { name: 'worker', manifest: {} }, as(other.rawKey))
+    const theirs = (await (await it.call('POST', '/v1/runs', run('x'), as(other.rawKey))).json()) as Run
+    for (const [path, body] of [
+      ['/v1/runs', { ...run('x'), versionId }],
+      [`/v1/runs/${theirs.id}/fork`, { fromStepId: 'model-1', versionId }],
+    ] as const) {
+      const foreign = await it.call('POST', path, body, as(other.rawKey))
+      expect([foreign.status, await foreign.json()]).toMatchObject([403, { code: 'forbidden_tenant' }])
+    }
   })
 })
