@@ -10,6 +10,8 @@ export interface Answer {
   readonly schema?: z.ZodType
   /** Default `application/json` when there is a schema. */
   readonly contentType?: string | readonly string[]
+  /** A form that `Accept` asks for, as a text. */
+  readonly asText?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 

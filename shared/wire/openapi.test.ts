@@ -216,3 +216,13 @@ it('says of every operation with a scope that it refuses unknown parameters and 
   )
   expect(untold.map(({ id }) => id)).toEqual([])
 })
+
+it('names both forms of a journal, and the refusal of a foreign host by each path of the router', () => {
+  const [runtime, router] = services
+  expect(resolve(runtime?.document.paths['/v1/runs/{id}/journal'], '#/get/responses/200/content')).toEqual({
+    'application/json': { schema: { $ref: '#/components/schemas/JournalExport' } },
+    'application/x-ndjson': { schema: { type: 'string' } },
+  })
+  for (const { path, operation } of operations(router!.document))
+    expect(operation.responses, path).toHaveProperty('403')
+})

@@ -42,7 +42,7 @@ const reasons: Record<number, string> = {
   400: 'The request is malformed or a field is not valid.',
   401: 'The key is missing or not valid.',
   402: 'A budget does not allow it; nothing was created.',
-  403: 'The key lacks the scope, or the object belongs to another tenant.',
+  403: 'The key lacks the scope, the object belongs to another tenant, or a foreign host or page is named.',
   404: 'The resource does not exist.',
   405: 'The path does not take this method.',
   408: 'The body did not arrive in time.',
@@ -221,13 +221,20 @@ function schemaPool() {
   return { pools, toJson, parameters, bodyOf }
 }
 
-function contentOf({ schema, contentType }: Answer, toJson: ReturnType<typeof schemaPool>['toJson']): Json | undefined {
+function contentOf(
+  { schema, contentType, asText }: Answer,
+  toJson: ReturnType<typeof schemaPool>['toJson'],
+): Json | undefined {
   if (!schema && !contentType) return undefined
   const types = typeof contentType === 'string' ? [contentType] : (contentType ?? ['application/json'])
-  const body = schema ? toJson(schema, 'output') : { type: 'string' }
-  return Object.fromEntries(
-    types.map(type => [type, { schema: type === 'text/event-stream' && schema ? eventOf(body) : body }]),
-  )
+  const text = { type: 'string' }
+  const body = schema ? toJson(schema, 'output') : text
+  return {
+    ...Object.fromEntries(
+      types.map(type => [type, { schema: type === 'text/event-stream' && schema ? eventOf(body) : body }]),
+    ),
+    ...(asText !== undefined && { [asText]: { schema: text } }),
+  }
 }
 
 /** OpenAPI before 3.2 has no place for the items of a stream: readers of it take the schema for that of one event. */

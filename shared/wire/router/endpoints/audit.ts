@@ -101,6 +101,6 @@ export const auditEndpoints = {
     summary: 'The public keys that checkpoints are signed with',
     auth: 'none',
     responses: ok(routerKeys),
-    errors: [500],
+    errors: [403, 500],
   }),
 }

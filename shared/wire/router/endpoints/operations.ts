@@ -12,7 +12,7 @@ export const routerOperationEndpoints = {
     summary: 'Whether the router is ready to serve',
     ...open,
     responses: { ...ok(routerHealth), 503: { description: 'Starting or draining.', schema: routerHealth } },
-    errors: [],
+    errors: [403],
   }),
   readyz: endpoint({
     id: 'readyz',
@@ -20,7 +20,7 @@ export const routerOperationEndpoints = {
     summary: 'Whether configuration, store, writer and spill are in order',
     ...open,
     responses: { ...ok(routerReadiness), 503: { description: 'The checks say why.', schema: routerReadiness } },
-    errors: [],
+    errors: [403],
   }),
   metrics: endpoint({
     id: 'metrics',
@@ -38,7 +38,7 @@ export const routerOperationEndpoints = {
     summary: 'A page that reads this API and verifies the chain in the browser',
     ...open,
     responses: { 200: { description: 'A page without data.', contentType: 'text/html' } },
-    errors: [],
+    errors: [403],
   }),
   openapi: endpoint({
     id: 'openapi',
@@ -46,7 +46,7 @@ export const routerOperationEndpoints = {
     summary: 'This document',
     ...open,
     responses: ok(z.looseObject({ openapi: z.string() })),
-    errors: [],
+    errors: [403],
   }),
   reload: endpoint({
     id: 'reload',

@@ -166,7 +166,11 @@ export const runEndpoints = {
     scopes: ['runs:read'],
     params: idParams,
     responses: {
-      200: { description: 'The journal.', schema: journalExport },
+      200: {
+        description: 'The journal.',
+        schema: journalExport,
+        asText: 'application/x-ndjson',
+      },
     },
     errors: ONE,
   }),
