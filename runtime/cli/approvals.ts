@@ -17,13 +17,15 @@ export const ApprovalsListCommand = listVerb('approvals list', {
     ['UNTIL', one => timeText(one.expiresAt)],
     [
       'ASKED',
-      ({ action, prompt }) =>
-        // Before the table drops what it does not show: what is asked about is what is sent.
-        visible(
-          action
-            ? [action.name, JSON.stringify(action.arguments), action.to].filter(Boolean).join(' ')
-            : (prompt ?? '-'),
-        ),
+      ({ action, prompt, dataAvailable }) =>
+        dataAvailable === false
+          ? 'cannot be shown while its node is away'
+          : // Before the table drops what it does not show: what is asked about is what is sent.
+            visible(
+              action
+                ? [action.name, JSON.stringify(action.arguments), action.to].filter(Boolean).join(' ')
+                : (prompt ?? '-'),
+            ),
     ],
   ],
   empty: 'Nothing waits.',

@@ -36,3 +36,12 @@ it('a decision shows what would not be seen in a call, and what would turn its l
     expect(shown).toContain('alice⟨U+202E⟩')
   }
 })
+
+it('says that what is asked cannot be seen while a node is away, and lets no look at less decide it', () => {
+  const approval: Approval = { ...approvalOf({ name: 'pay', arguments: {} }), prompt: '', dataAvailable: false }
+  delete approval.action
+  const [card, brief] = [approvalCard('/', approval, true), approvalBrief('/', approval)].map(String)
+  for (const shown of [card, brief]) expect(shown).toContain('cannot be shown while its node is away')
+  expect(card).not.toContain('data-choose')
+  expect(brief).not.toContain('/approve')
+})

@@ -12,9 +12,16 @@ const REASONS: Readonly<Record<Approval['reason'], string>> = {
   question: 'The agent asks a question.',
 }
 
+const isAway = ({ dataAvailable }: Approval) => dataAvailable === false
+
+const promptOf = (approval: Approval) =>
+  isAway(approval)
+    ? 'What is asked cannot be shown while its node is away. A decision reaches the node when it is back.'
+    : approval.prompt
+
 /** What is asked, by which step, what will happen, and the decision. */
 export function approvalCard(root: string, approval: Approval, choosable = false): Html {
-  const { id, runId, agentName, stepId, reason, prompt, action, createdAt, expiresAt } = approval
+  const { id, runId, agentName, stepId, reason, action, createdAt, expiresAt } = approval
   const asked = reason === 'question'
   const uncertain = reason === 'uncertain_step'
   const extra = asked
@@ -27,12 +34,12 @@ export function approvalCard(root: string, approval: Approval, choosable = false
   const path = `POST /v1/approvals/${id}`
   const title = html`${asked ? 'A question' : 'A decision'} for <a href="${root}runs/${runId}">${agentName}</a>`
   const choice =
-    asked || uncertain || !choosable
+    asked || uncertain || !choosable || isAway(approval)
       ? ''
       : html` <input type="checkbox" class="needs-script" data-choose="${id}" aria-label="Choose the decision about ${stepId} of ${agentName}">`
   return html`<section class="card" tabindex="-1" data-card="${id}" aria-label="Approval for ${agentName}: ${stepId} of the run ${runId.slice(-12)}">
 <div class="row spread"><h2>${title}</h2>${choice}</div>
-<p dir="auto">${visible(prompt ?? '')}</p>
+<p dir="auto">${visible(promptOf(approval) ?? '')}</p>
 ${facts([
   ['Why', REASONS[reason]],
   ['Step', stepId],
@@ -57,12 +64,12 @@ const BRIEF = 200
 
 /** The same in a few lines, for pages that are about more; what needs more than a word or a look is decided on the page of its run. */
 export function approvalBrief(root: string, approval: Approval): Html {
-  const { id, runId, agentName, stepId, reason, prompt, action, expiresAt } = approval
+  const { id, runId, agentName, stepId, reason, action, expiresAt } = approval
   const asked = reason === 'question'
   const given = action === undefined ? '' : visible(JSON.stringify(action.arguments ?? {}))
-  const elsewhere =
-    reason === 'uncertain_step' ? 'Say what happened' : given.length > BRIEF ? 'Look at the call' : undefined
-  const words = (prompt ?? REASONS[reason]).slice(0, 300).toWellFormed()
+  const unseen = given.length > BRIEF || isAway(approval)
+  const elsewhere = reason === 'uncertain_step' ? 'Say what happened' : unseen ? 'Look at the call' : undefined
+  const words = (promptOf(approval) ?? REASONS[reason]).slice(0, 300).toWellFormed()
   const path = `POST /v1/approvals/${id}`
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
 <button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button>`

@@ -76,7 +76,7 @@ function history(root: string, done: readonly Approval[], names: ReadonlyMap<str
     ['Agent', 'What', 'Decision', 'By', { num: 'After' }],
     done.map(one => [
       html`<a href="${root}runs/${one.runId}#step=${encodeURIComponent(one.stepId)}">${one.agentName}</a><br><small>${visible(one.action?.name ?? one.stepId)}</small>`,
-      visible((one.prompt ?? one.reason).slice(0, 160).toWellFormed()),
+      visible((one.prompt || one.reason).slice(0, 160).toWellFormed()),
       decided(one),
       one.decidedBy === undefined
         ? '–'

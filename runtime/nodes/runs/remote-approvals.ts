@@ -33,15 +33,13 @@ export function remoteApprovals(
     }
     const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.approvals(nodeId, ids)))
     const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
+    const asked = new Set([...byNode.values()].flat())
     return {
       rows: rows.map(row => {
-        const { prompt, action, comment } = texts.get(row.id) ?? {}
-        return {
-          ...row,
-          ...(prompt !== undefined && { prompt }),
-          ...(action && { action }),
-          ...(comment && { comment }),
-        }
+        const text = texts.get(row.id)
+        if (text === undefined) return asked.has(row.id) ? { ...row, dataAvailable: false } : row
+        const { prompt, action, comment } = text
+        return { ...row, prompt, ...(action && { action }), ...(comment && { comment }) }
       }),
       away: answers.includes(undefined),
     }
