@@ -65,52 +65,62 @@ export async function placed(
   sandboxes: Sandboxes,
   { commandsElsewhere }: { commandsElsewhere: boolean },
 ): Promise<Offered | undefined> {
-  const { isolation, tools, entrypoint, mcpServers, image } = manifest
-  const command = commandsElsewhere ? undefined : mcpServers.find(server => server.command !== undefined)
-  const ofCommand =
-    command && `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
+  const { isolation, entrypoint, image } = manifest
+  const servers = commandsElsewhere ? [] : manifest.mcpServers.filter(server => server.command !== undefined)
   // Of a manifest from before these were refused when it was published.
-  const refused = isolation === 'wasm' ? refusedInWasm({ entrypoint, mcpServers: command ? [command] : [] }) : []
-  if (refused[0]) throw new RunFailure('isolation_unavailable', `${refused[0].message}; nothing is run`)
-  const wanted = backendsFor(manifest, command !== undefined)
+  const [refused] = isolation === 'wasm' ? refusedInWasm({ entrypoint, mcpServers: servers.slice(0, 1) }) : []
+  if (refused) throw unavailable(`${refused.message}; nothing is run`)
+  const wanted = backendsFor(manifest, servers.length > 0)
   if (wanted.length === 0) return undefined
   const offered = await sandboxes.offered(wanted, image)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
-  if (found === undefined && image !== undefined && (await sandboxes.offered(wanted)).length > 0) {
-    const message = `the guest image ${image} is not on this node, or does not start there: nothing is run without it. "node-agent image --name ${image}" builds it`
-    throw new RunFailure('isolation_unavailable', message)
+  if (found !== undefined) {
+    const lacking = lackingIn(found, manifest, servers)
+    if (lacking !== undefined) throw unavailable(lacking)
+    return found
   }
-  if (found === undefined) {
-    const sandboxed = [
-      ...(entrypoint ? ['its entrypoint'] : []),
-      ...tools.map(({ name }) => name).filter(isSandboxTool),
-    ]
-    const what = isolation === 'shared' ? 'a microVM' : isolation
-    if (ofCommand !== undefined) {
-      const message = `${ofCommand}; no enrolled node offers ${what} (${wanted.join(', ')}) for it: give the server a url instead`
-      throw new RunFailure('isolation_unavailable', message)
-    }
-    const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
-    const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing is run without it. "node-agent doctor" says what is missing`
-    throw new RunFailure('isolation_unavailable', message)
+  if (image !== undefined && (await sandboxes.offered(wanted)).length > 0) {
+    throw unavailable(
+      `the guest image ${image} is not on this node, or does not start there: nothing is run without it. "node-agent image --name ${image}" builds it`,
+    )
   }
+  throw unavailable(notOffered(manifest, wanted, servers[0]?.name))
+}
+
+const unavailable = (message: string) => new RunFailure('isolation_unavailable', message)
+
+/** Why a run waits for a backend that no node offers. */
+function notOffered(
+  { isolation, entrypoint, tools }: Manifest,
+  wanted: readonly Backend[],
+  command: string | undefined,
+): string {
+  const what = `${isolation === 'shared' ? 'a microVM' : isolation} (${wanted.join(', ')})`
+  if (command !== undefined) {
+    return `the MCP server ${command} is a command, which runs inside a sandbox and never on the host itself; no enrolled node offers ${what} for it: give the server a url instead`
+  }
+  const sandboxed = [...(entrypoint ? ['its entrypoint'] : []), ...tools.map(({ name }) => name).filter(isSandboxTool)]
+  const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
+  return `${why} needs ${what}, and no enrolled node offers it: nothing is run without it. "node-agent doctor" says what is missing`
+}
+
+/** The first program that a run needs and its backend does not have, in words. */
+function lackingIn(
+  { backend, programs }: Offered,
+  { tools, entrypoint }: Manifest,
+  servers: Manifest['mcpServers'],
+): string | undefined {
+  const lacks = (program: string | undefined) => program !== undefined && !programs.has(program)
   for (const { name } of tools) {
-    const program = PROGRAM[name]
-    if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing is run without it. ${found.backend === 'wasm' ? ELSEWHERE : name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
-      throw new RunFailure('isolation_unavailable', message)
-    }
+    if (!lacks(PROGRAM[name])) continue
+    const how = backend === 'wasm' ? ELSEWHERE : name === 'browse' ? BUILD_BROWSER : BUILD_ONE
+    return `the tool ${name} needs ${PROGRAM[name]}, which the image of ${backend} does not have: nothing is run without it. ${how}`
   }
-  for (const { name, command: program } of commandsElsewhere ? [] : mcpServers) {
-    if (program === undefined || INTERPRETERS[program] === undefined || found.programs.has(INTERPRETERS[program]))
-      continue
-    const why = `the MCP server ${name} needs ${program}, which the root of ${found.backend} does not have`
-    throw new RunFailure('isolation_unavailable', `${why}: nothing is run without it. ${BUILD_ONE}`)
+  for (const { name, command = '' } of servers) {
+    if (!lacks(INTERPRETERS[command])) continue
+    return `the MCP server ${name} needs ${command}, which the root of ${backend} does not have: nothing is run without it. ${BUILD_ONE}`
   }
   const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
-  if (interpreter !== undefined && !found.programs.has(interpreter)) {
-    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing is run without it. ${BUILD_ONE}`
-    throw new RunFailure('isolation_unavailable', message)
-  }
-  return found
+  if (!lacks(interpreter)) return undefined
+  return `the entrypoint needs ${interpreter}, which the image of ${backend} does not have: nothing is run without it. ${BUILD_ONE}`
 }
