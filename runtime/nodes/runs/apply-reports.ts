@@ -4,7 +4,7 @@ import type { Counter } from '../../../shared/metrics/metrics.ts'
 import { toBase64, toHex } from '../../../shared/sign/bytes.ts'
 import type { CurveKeys } from '../../../shared/sign/curve-keys.ts'
 import type { Db } from '../../../shared/sql/db.ts'
-import type { ChildAsk, Complete, Event, NodeFrame } from '../../../shared/tunnel/gateway.gen.ts'
+import type { ApprovalAsk, ChildAsk, Complete, Event, NodeFrame } from '../../../shared/tunnel/gateway.gen.ts'
 import { completeMessage } from '../../../shared/tunnel/protocol.ts'
 import { approvalReason } from '../../../shared/wire/runtime/approval.ts'
 import { backends } from '../../../shared/wire/runtime/isolation.ts'
@@ -204,18 +204,13 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
   if (body.case === 'takeover') {
     const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
     if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
-      drop(batch, 'not_its_run', frame)
-    } else run.nodeId = batch.node.id
+      return drop(batch, 'not_its_run', frame)
+    }
+    run.nodeId = batch.node.id
     return
   }
-  if (run === undefined || run.nodeId !== batch.node.id) {
-    drop(batch, 'not_its_run', frame)
-    return
-  }
-  if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) {
-    drop(batch, 'old_epoch', frame)
-    return
-  }
+  if (run?.nodeId !== batch.node.id) return drop(batch, 'not_its_run', frame)
+  if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) return drop(batch, 'old_epoch', frame)
   switch (body.case) {
     case 'event':
       return addEvent(batch, run, body.value, frame)
@@ -231,64 +226,53 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
     case 'complete':
       return addComplete(deps, batch, run, body.value, frame)
     case 'accept':
-      if (body.value.ok) {
-        batch.accepted.push(run.id)
-        if (run.state === 'offered') run.state = 'accepted'
-        return
-      }
-      if (run.state === 'offered') {
-        // The next node would begin the journal anew.
-        if (run.eventSeq > 0) return drop(batch, 'bad_refusal', frame)
-        batch.statements.push(...deps.store.refused(run.id))
-        batch.requeued.push({ ...run })
-        // What it says of the run from now on is of no run of its own.
-        run.nodeId = undefined
-      } else if (run.state === 'ending') {
-        // Ended here before the node had it: nothing was executed.
-        const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? deps.now().getTime() }
-        const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
-        const receipt = await deps.signRemoteRun(sealed, end)
-        const atMs = deps.now().getTime()
-        batch.closings.push({ run: sealed, sealed: { outputHash: EMPTY_OUTPUT_HASH, models: [], receipt, atMs } })
-        run.state = 'done'
-      }
+      if (!body.value.ok) return addRefusal(deps, batch, run, frame)
+      batch.accepted.push(run.id)
+      if (run.state === 'offered') run.state = 'accepted'
       return
-    default: {
-      const { stepId, approvalId, reason, expiresUnix } = body.value
-      const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
-      if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
-        drop(batch, 'bad_approval', frame)
-        return
-      }
-      batch.statements.push(
-        deps.store.ask(run, {
-          id: approvalId,
-          stepId: plain(stepId),
-          reason,
-          expiresMs: Number(expiresUnix) * 1000,
-          nowMs: deps.now().getTime(),
-        }),
-      )
-    }
+    default:
+      return addApproval(deps, batch, run, body.value, frame)
   }
 }
 
-function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
+async function addRefusal(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, frame: NodeFrame): Promise<void> {
+  if (run.state === 'offered') {
+    // The next node would begin the journal anew.
+    if (run.eventSeq > 0) return drop(batch, 'bad_refusal', frame)
+    batch.statements.push(...deps.store.refused(run.id))
+    batch.requeued.push({ ...run })
+    // What it says of the run from now on is of no run of its own.
+    run.nodeId = undefined
+  } else if (run.state === 'ending') {
+    // Ended here before the node had it: nothing was executed.
+    const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? deps.now().getTime() }
+    const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
+    const receipt = await deps.signRemoteRun(sealed, end)
+    const atMs = deps.now().getTime()
+    batch.closings.push({ run: sealed, sealed: { outputHash: EMPTY_OUTPUT_HASH, models: [], receipt, atMs } })
+    run.state = 'done'
+  }
+}
+
+function addApproval(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, asked: ApprovalAsk, frame: NodeFrame) {
+  const { stepId, approvalId, reason } = asked
+  const expiresMs = Number(asked.expiresUnix) * 1000
+  const known = approvalReason.options.some(one => one === reason) && isTime(expiresMs)
+  if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) return drop(batch, 'bad_approval', frame)
+  const nowMs = deps.now().getTime()
+  batch.statements.push(deps.store.ask(run, { id: approvalId, stepId: plain(stepId), reason, expiresMs, nowMs }))
+}
+
+function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame) {
   const seq = Number(told.eventSeq)
   if (seq <= run.eventSeq) return
   // Its head is signed.
-  if (run.state === 'done') {
-    drop(batch, 'run_ended', frame)
-    return
-  }
+  if (run.state === 'done') return drop(batch, 'run_ended', frame)
   const kind = eventKinds.find(known => known === told.kind)
   const atMs = Date.parse(told.at)
   const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
   const sane = told.hash.length === 32 && isTimeText(told.at) && counts.every(isUseOfCall)
-  if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
-    drop(batch, 'bad_event', frame)
-    return
-  }
+  if (seq !== run.eventSeq + 1 || kind === undefined || !sane) return drop(batch, 'bad_event', frame)
   const made: RemoteEvent = {
     runId: run.id,
     seq,
@@ -306,10 +290,7 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): 
   const moved = movedBy(made, atMs, batch.moved.get(run.id))
   const { spent } = run
   const used = [moved.tokensIn + spent.tokensIn, moved.tokensOut + spent.tokensOut, moved.costNano + spent.costNano]
-  if (used.some(total => total > MOST_OF_RUN)) {
-    drop(batch, 'bad_event', frame)
-    return
-  }
+  if (used.some(total => total > MOST_OF_RUN)) return drop(batch, 'bad_event', frame)
   batch.events.push(made)
   batch.tips.add(run)
   batch.parked.delete(run.id)
@@ -344,15 +325,10 @@ async function addComplete(
   const key = batch.node.signKey
   const signed =
     key !== undefined && (await deps.verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
-  if (!signed) {
-    drop(batch, 'bad_signature', frame)
-    return
-  }
+  if (!signed) return drop(batch, 'bad_signature', frame)
   const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
-  if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
-    drop(batch, 'bad_complete', frame)
-    return
-  }
+  if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200)
+    return drop(batch, 'bad_complete', frame)
   batch.sealing.push({ run, frame: told })
 }
 
