@@ -20,7 +20,10 @@ export interface AskedBilling {
   readonly others: readonly (string | null)[]
 }
 
-const TOP = keyTable(['speed', 'service_tier', 'inference_geo', 'fallbacks', 'tools', 'modalities'])
+const OF_MESSAGES = keyTable(['tools', 'fallbacks', 'speed', 'inference_geo'])
+const OF_OPENAI = keyTable(['tools', 'service_tier', 'modalities'])
+type Member = (typeof OF_MESSAGES | typeof OF_OPENAI)['names'][number]
+
 /** The iterations after which Anthropic pauses an answer that searches. */
 const MOST_SEARCHES = 10
 const MOST_USES = 100
@@ -36,30 +39,30 @@ export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilli
   let speaks = false
   let searches = 0
   let fees = 0
-  const isMessages = dialect === 'messages'
-  const note = (name: (typeof TOP)['names'][number], value: Json | undefined) => {
-    if (name === 'tools') {
-      for (const tool of asArray(value).map(asObject)) {
-        const type = asString(tool.type) ?? ''
-        const uses = typeof tool.max_uses === 'number' ? Math.min(Math.max(0, tool.max_uses), MOST_USES) : undefined
-        if (type === 'file_search') fees += MOST_SEARCHES * FILE_SEARCH
-        if (type.startsWith('web_search')) searches += uses ?? MOST_SEARCHES
-        if (type.startsWith('advisor_'))
-          others.push(...Array<string | null>(Math.ceil(uses ?? 1)).fill(asString(tool.model)))
-      }
-      if (dialect === 'responses') fees += machineFee(asArray(value))
-    } else if (isMessages && name === 'fallbacks') {
+  const noteTools = (value: Json | undefined) => {
+    for (const tool of asArray(value).map(asObject)) {
+      const type = asString(tool.type) ?? ''
+      const uses = typeof tool.max_uses === 'number' ? Math.min(Math.max(0, tool.max_uses), MOST_USES) : undefined
+      if (type === 'file_search') fees += MOST_SEARCHES * FILE_SEARCH
+      if (type.startsWith('web_search')) searches += uses ?? MOST_SEARCHES
+      if (type.startsWith('advisor_'))
+        others.push(...Array<string | null>(Math.ceil(uses ?? 1)).fill(asString(tool.model)))
+    }
+    if (dialect === 'responses') fees += machineFee(asArray(value))
+  }
+  const note = (name: Member, value: Json | undefined) => {
+    if (name === 'tools') noteTools(value)
+    else if (name === 'fallbacks') {
       for (const next of isArray(value) ? value.map(asObject) : [{}]) {
         others.push(asString(next.model))
         if (next.speed === 'fast') rates.add('fast')
       }
-    } else if (isMessages && name === 'speed' && value === 'fast') rates.add('fast')
-    else if (isMessages && name === 'inference_geo' && value === 'us') rates.add('us')
-    else if (!isMessages && name === 'modalities') speaks ||= asArray(value).includes('audio')
-    else if (!isMessages && name === 'service_tier') for (const rate of tierRates(value)) rates.add(rate)
+    } else if (name === 'modalities') speaks ||= asArray(value).includes('audio')
+    else if (name === 'service_tier') for (const rate of tierRates(value)) rates.add(rate)
+    else if (value === (name === 'speed' ? 'fast' : 'us')) rates.add(value)
   }
   wholeObject(body, c =>
-    eachMember(c, TOP, key => {
+    eachMember<Member>(c, dialect === 'messages' ? OF_MESSAGES : OF_OPENAI, key => {
       const span = readSpan(c)
       if (key === undefined) return
       const text = spanText(body, span)
