@@ -141,6 +141,14 @@ export async function* follow(
   })
   gone.addEventListener('abort', stir, { once: true })
   let sent = lastId ?? 0
+  /** The ends of turns that the store has, up to the one with that id. */
+  async function* stored(last = Number.POSITIVE_INFINITY): AsyncGenerator<Numbered> {
+    for (const { id, end } of await store.endsAfter(sessionId, sent, now().getTime())) {
+      if (gone.aborted || id > last) return
+      yield { id, ...end }
+      sent = id
+    }
+  }
   try {
     const first = (await store.states([sessionId])).get(sessionId)
     moved ??= first ?? 'deleted'
@@ -156,13 +164,8 @@ export async function* follow(
       const told = live.told(sessionId)
       const covered = told !== undefined && told.from <= sent
       if (!covered && state !== 'deleted' && (told || state.lastEvent > sent)) {
-        for (const { id, end } of await store.endsAfter(sessionId, sent, now().getTime())) {
-          if (gone.aborted) return
-          // What was told here has its pieces, too.
-          if (told && id > told.from) break
-          yield { id, ...end }
-          sent = id
-        }
+        // What was told here has its pieces, too.
+        yield* stored(told?.from)
         if (told) sent = Math.max(sent, told.from)
       }
       const here = live.told(sessionId)
@@ -180,18 +183,12 @@ export async function* follow(
         return
       }
       // What another process has ended meanwhile.
-      if (covered && state.lastEvent > sent) {
-        for (const { id, end } of await store.endsAfter(sessionId, sent, now().getTime())) {
-          if (gone.aborted) return
-          yield { id, ...end }
-          sent = id
-        }
-      }
+      if (covered && state.lastEvent > sent) yield* stored()
+      if (gone.aborted) return
       if (state.status === 'stopped') {
         yield stoppedEvent(sessionId, state)
         return
       }
-      if (gone.aborted) return
       if (hasChanged) continue
       await new Promise<void>(resolve => {
         wake = resolve
