@@ -33,15 +33,16 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   const others = new Map<string, string>()
   for (const [name, given] of Object.entries(config)) {
     if (given === null || given === undefined || given === '') continue
-    const key = known.get(name)
-    if (!key && !(primary && GENERIC.includes(name)) && !OTHER_KEYS.has(name)) {
+    const isOther = OTHER_KEYS.has(name)
+    const key = known.get(name) ?? (!isOther && GENERIC.includes(name) ? primary : undefined)
+    if (!key && !isOther) {
       warnings.push(`config.${name.slice(0, 64).toWellFormed()} is not a key of ${connector.id} and was not stored`)
       continue
     }
     const value = typeof given === 'number' ? String(given) : given
-    const problem = problemOf(value, key ?? (OTHER_KEYS.has(name) ? undefined : primary))
+    const problem = problemOf(value, key)
     if (problem !== undefined) details.push({ path: `config.${name}`, message: problem })
-    else if (OTHER_KEYS.has(name)) others.set(name, String(value).trim())
+    else if (isOther) others.set(name, String(value).trim())
     else values[name] = String(value).trim()
   }
   const method = methodOf(connector, values, others.get('authMethod'))
