@@ -61,13 +61,11 @@ const LONG_STILL: ReadonlySet<string> = new Set([
   'router/traces/writer.ts',
   'runtime/dashboard/route.ts',
   'runtime/execution/engine.ts',
-  'runtime/execution/journal/journal-writer.ts',
   'runtime/execution/journal/run-journal.ts',
   'runtime/nodes/assemble.ts',
   'runtime/sessions/live-sessions.ts',
   'shared/host/local-client.ts',
   'shared/http/sse-read.ts',
-  'shared/sql/group-commit.ts',
 ])
 
 /** Calls that the product makes in one place only. */

@@ -73,6 +73,13 @@ export function groupCommit<Row, Result>(options: GroupCommitOptions<Row, Result
     while (flushes[0] !== undefined && flushes[0].upTo <= settled) flushes.shift()?.resolve()
   }
 
+  function refuse(group: readonly Waiting<Row, Result>[], error: unknown) {
+    for (const waiting of group) {
+      waiting.reject(error)
+      settle()
+    }
+  }
+
   /** Commits these rows; a refused group is halved until the row at fault stands alone. Left half first: order is kept. */
   async function commit(group: Waiting<Row, Result>[]): Promise<void> {
     const rows = group.map(waiting => waiting.row)
@@ -80,28 +87,15 @@ export function groupCommit<Row, Result>(options: GroupCommitOptions<Row, Result
     try {
       results = await retryBusy(() => write(rows), { retries: busyRetries, wait })
     } catch (error) {
-      if (group.length > 1 && fault(error) === 'statement') {
-        const middle = group.length >> 1
-        await commit(group.slice(0, middle))
-        await commit(group.slice(middle))
-        return
-      }
-      for (const waiting of group) {
-        waiting.reject(error)
-        settle()
-      }
-      return
+      if (group.length === 1 || fault(error) !== 'statement') return refuse(group, error)
+      const middle = group.length >> 1
+      await commit(group.slice(0, middle))
+      return commit(group.slice(middle))
     }
     if (results.length !== group.length) {
       // The rows are committed, so writing them again would be wrong; a result cannot be matched to its row either.
-      const error = new Error(
-        `The write of ${group.length} rows gave ${results.length} results, expected one for each row.`,
-      )
-      for (const waiting of group) {
-        waiting.reject(error)
-        settle()
-      }
-      return
+      const said = `The write of ${group.length} rows gave ${results.length} results, expected one for each row.`
+      return refuse(group, new Error(said))
     }
     for (let index = 0; index < group.length; index++) {
       group[index]!.resolve(results[index] as Result)
@@ -162,11 +156,8 @@ export function groupCommit<Row, Result>(options: GroupCommitOptions<Row, Result
     append(row) {
       if (closed) return Promise.reject(new QueueClosedError('The writer is closed and takes no more rows.'))
       if (appended - settled >= maxPending) {
-        return Promise.reject(
-          new QueueFullError(
-            `${maxPending} rows are already waiting to be written: the database is too slow, try again later.`,
-          ),
-        )
+        const said = `${maxPending} rows are already waiting to be written: the database is too slow, try again later.`
+        return Promise.reject(new QueueFullError(said))
       }
       appended++
       return new Promise<Result>((resolve, reject) => {

@@ -241,44 +241,9 @@ async function commit(
 ): Promise<Committed[]> {
   const owners = json(units, ({ runId, epoch, after }, at) => [at, runId, epoch, after.seq, after.hash])
   const statements: InStatement[] = [{ sql: db.kind === 'remote' ? FENCED_OR_TORN : FENCED, args: [owners] }]
-  const events = units.flatMap(({ runId, epoch, events }) =>
-    events.map(({ entry: { seq, hash }, body }) => ({
-      run_id: runId,
-      seq,
-      hash,
-      epoch,
-      body: records.seal(body, { record: runId, field: `event ${seq}` }),
-    })),
-  )
-  statements.push(...insertEvents.statements(events))
-  const blobs = units.flatMap(({ runId, epoch, blobs }) =>
-    blobs.map(blob => ({
-      run_id: runId,
-      sha256: blob.sha256,
-      media_type: blob.mediaType,
-      epoch,
-      ...records.sealBytes(blob.content, { record: runId, field: `blob ${blob.sha256}` }),
-    })),
-  )
-  statements.push(...insertBlobs.statements(blobs))
-  const approvals = units.flatMap(unit =>
-    unit.approvals.map(one => ({
-      id: one.id,
-      tenant_id: one.tenantId,
-      run_id: unit.runId,
-      agent_name: one.agentName,
-      step_id: one.stepId,
-      round: one.round,
-      status: 'pending',
-      reason: one.reason,
-      prompt: records.seal(one.prompt, { record: unit.runId, field: `prompt ${one.id}` }),
-      action: sealMaybe(records, one.action, { record: unit.runId, field: `action ${one.id}` }),
-      created_ms: unit.atMs,
-      expires_ms: one.expiresMs,
-      epoch: unit.epoch,
-    })),
-  )
-  statements.push(...insertApprovals.statements(approvals))
+  statements.push(...insertEvents.statements(eventRows(units, records)))
+  statements.push(...insertBlobs.statements(blobRows(units, records)))
+  statements.push(...insertApprovals.statements(approvalRows(units, records)))
   for (const unit of units) statements.push(...unit.extra, ...(unit.transition?.finished?.also ?? []))
   const counted = units.filter(changesCounters)
   if (counted.length > 0) {
@@ -308,18 +273,8 @@ async function commit(
   const ended = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
     finished ? [{ runId, epoch, day: dayOf(atMs), atMs, finished }] : [],
   )
-  const receipts = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
-    finished?.receipt
-      ? [
-          {
-            run_id: runId,
-            tenant_id: finished.receipt.tenantId,
-            issued_ms: atMs,
-            envelope: finished.receipt.envelope,
-            epoch,
-          },
-        ]
-      : [],
+  const receipts = ended.flatMap(({ runId, epoch, atMs, finished: { receipt } }) =>
+    receipt ? [{ run_id: runId, tenant_id: receipt.tenantId, issued_ms: atMs, envelope: receipt.envelope, epoch }] : [],
   )
   statements.push(...insertReceipts.statements(receipts))
   if (ended.length > 0) {
@@ -332,8 +287,6 @@ async function commit(
         ]),
       ],
     })
-  }
-  if (ended.length > 0) {
     const which = json(ended, ({ runId, epoch, day, atMs }) => [runId, epoch, day, atMs])
     statements.push(...[ENDED, FREE].map(sql => ({ sql, args: [which] })))
     if (ended.some(({ finished }) => finished.asked)) statements.push({ sql: UNASK, args: [which] })
@@ -368,6 +321,50 @@ async function commit(
   const results = units.map((): Committed => 'kept')
   for (const { place } of rowsOf<{ place: number }>(fenced!)) results[place] = 'fenced'
   return results
+}
+
+function eventRows(units: readonly Unit[], records: JournalWriterDeps['records']) {
+  return units.flatMap(({ runId, epoch, events }) =>
+    events.map(({ entry: { seq, hash }, body }) => ({
+      run_id: runId,
+      seq,
+      hash,
+      epoch,
+      body: records.seal(body, { record: runId, field: `event ${seq}` }),
+    })),
+  )
+}
+
+function blobRows(units: readonly Unit[], records: JournalWriterDeps['records']) {
+  return units.flatMap(({ runId, epoch, blobs }) =>
+    blobs.map(({ sha256, mediaType, content }) => ({
+      run_id: runId,
+      sha256,
+      media_type: mediaType,
+      epoch,
+      ...records.sealBytes(content, { record: runId, field: `blob ${sha256}` }),
+    })),
+  )
+}
+
+function approvalRows(units: readonly Unit[], records: JournalWriterDeps['records']) {
+  return units.flatMap(({ runId, epoch, atMs, approvals }) =>
+    approvals.map(one => ({
+      id: one.id,
+      tenant_id: one.tenantId,
+      run_id: runId,
+      agent_name: one.agentName,
+      step_id: one.stepId,
+      round: one.round,
+      status: 'pending',
+      reason: one.reason,
+      prompt: records.seal(one.prompt, { record: runId, field: `prompt ${one.id}` }),
+      action: sealMaybe(records, one.action, { record: runId, field: `action ${one.id}` }),
+      created_ms: atMs,
+      expires_ms: one.expiresMs,
+      epoch,
+    })),
+  )
 }
 
 function changesCounters({ spent, model, isolationUsed, transition }: Unit): boolean {
