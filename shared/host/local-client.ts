@@ -127,16 +127,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
         try {
           return run(stmt)
         } catch (error) {
-          if (!(error instanceof LibsqlError)) throw error
-          const { message, code, extendedCode, rawCode, cause } = error
-          throw new LibsqlBatchError(
-            message,
-            index,
-            code,
-            extendedCode,
-            rawCode,
-            cause instanceof Error ? cause : undefined,
-          )
+          throw error instanceof LibsqlError ? ofBatch(error, index) : error
         }
       })
       run('commit')
@@ -264,6 +255,10 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   // A path that is no database shows here and not at the first use.
   run('select 1')
   return client
+}
+
+function ofBatch({ message, code, extendedCode, rawCode, cause }: LibsqlError, index: number): LibsqlBatchError {
+  return new LibsqlBatchError(message, index, code, extendedCode, rawCode, cause instanceof Error ? cause : undefined)
 }
 
 function begin(mode: TransactionMode): string {
