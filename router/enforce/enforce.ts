@@ -101,12 +101,9 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     )
     deps.dropped(route.ix, planned.policy.dropped)
     if (!planned.ok) {
-      await leave(
-        request,
-        { end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] },
-        planned.policy,
-      )
-      return { kind: 'error', error: planned.error, message: planned.message, headers: own }
+      const end = { kind: 'error', error: planned.error, message: planned.message } as const
+      await leave(request, { end, tried: [], busy: [] }, planned.policy)
+      return { ...end, headers: own }
     }
     const calling = { ...deps, readKey: (name: string) => deps.env[name] }
     const key = route.cacheTtlS > 0 ? cacheKey({ ...inbound, ...keyParts() }, deps.hashing.sha256) : undefined
