@@ -13,14 +13,18 @@ import {
   type SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import { makeFolder } from '../shared/host/make-folder.ts'
+import { closedFolders } from './closed-folders.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
-import { type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { type Exec, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 const KEEP_MS = 60_000
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
+/** Gives folders their modes, which it reads in pairs of mode and path. */
+const CLOSE_EACH = 'cd /work && while [ $# -gt 1 ]; do chmod "$1" "$2" || exit 1; shift 2; done'
+const CLOSE = ['xargs', '-0', '-n', '200', 'sh', '-c', CLOSE_EACH, 'sh'] as const
 /** Of a program that is spoken with for as long as its run lasts. */
 const PIPE_BYTES = 1024 * 1024 * 1024
 /** Longest that a timer of Node waits. */
@@ -38,16 +42,13 @@ function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string>
 export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
   if (await stat(tar).catch(() => undefined)) {
     if (sandbox.archive) return asStep(sandbox.archive.unpack(readWorkspace(tar, run.fileKeys)))
-    const unpacked = await sandbox.exec({
-      argv: ['tar', '-xf', '-', '-C', '/work'],
-      deadlineMs: KEEP_MS,
-      outputBytes: OUTPUT_BYTES,
-      stdin: readWorkspace(tar, run.fileKeys),
-    })
-    const exit = await unpacked.exit
-    if (exit.kind !== 'code' || exit.code !== 0) {
-      throw new StepFailure('sandbox_failed', `the workspace could not be brought back: ${told(exit)}`)
-    }
+    const folders = closedFolders()
+    const bounds = { deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES }
+    const failure = 'the workspace could not be brought back'
+    const stdin = folders.open(readWorkspace(tar, run.fileKeys))
+    await done(await sandbox.exec({ argv: ['tar', '-xf', '-', '-C', '/work'], stdin, ...bounds }), failure)
+    const modes = folders.modes()
+    if (modes.length > 0) await done(await sandbox.exec({ argv: CLOSE, stdin: modes, ...bounds }), failure)
     return
   }
   for (const { path, content, encoding, executable } of run.files) {
@@ -114,13 +115,21 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
       outputBytes: (limits.diskMb + 16) * 1024 * 1024,
     }),
   )
-  await writeWorkspace(next, packed.stdout, fileKeys)
-  const exit = await packed.exit
-  if (exit.kind !== 'code' || exit.code !== 0) {
+  const ended = done(packed, 'the workspace could not be kept')
+  try {
+    await Promise.all([writeWorkspace(next, packed.stdout, fileKeys), ended])
+  } catch (error) {
     await rm(next, { force: true })
-    throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
+    throw error
   }
   await rename(next, tar)
+}
+
+/** Waits for a program of the image, and says as it does why it failed. */
+async function done({ stderr, exit }: Pick<Exec, 'stderr' | 'exit'>, failure: string): Promise<void> {
+  const [said, end] = await Promise.all([lastWords(stderr), exit])
+  if (end.kind === 'code' && end.code === 0) return
+  throw new StepFailure('sandbox_failed', `${failure}: ${told(end)}${said === '' ? '' : `: ${said}`}`)
 }
 
 async function openPipe(

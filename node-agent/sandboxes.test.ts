@@ -92,9 +92,11 @@ describe.runIf(here)('sandbox tools of a run', () => {
   it('find the workspace again after a wait, in another sandbox', async () => {
     const made = await room({ isolation: 'runc', tools: ['exec', 'wait_signal'] })
     const id = await made.create({
-      prompt: [exec('echo kept > note; hostname'), '/call wait_signal {"name":"go"}', exec('cat note; hostname')].join(
-        '\n',
-      ),
+      prompt: [
+        exec('echo kept > note; mkdir -p mod/pkg; echo x > mod/pkg/x; chmod 555 mod/pkg mod'),
+        '/call wait_signal {"name":"go"}',
+        exec('cat note mod/pkg/x; stat -c %a mod mod/pkg'),
+      ].join('\n'),
     })
     made.engine.wake()
     await expect.poll(async () => (await made.runs.summary(id))?.parked?.reason).toBe('signal')
@@ -107,7 +109,13 @@ describe.runIf(here)('sandbox tools of a run', () => {
         ? [(payload as { output: { stdout: string } }).output.stdout.split('\n')]
         : [],
     )
-    expect(said[1]![0]).toBe('kept')
+    expect(said[1]).toEqual(['kept', 'x', '555', '555', ''])
+  })
+
+  it('name what of a workspace cannot be kept', async () => {
+    const made = await room({ isolation: 'runc', tools: ['exec'] })
+    const { events } = await ran(made, [exec('echo x > shut; chmod 000 shut')])
+    expect(JSON.stringify(events)).toContain("the workspace could not be kept: exit code 1: tar: can't open './shut'")
   })
 
   it('keep secrets out of the journal, and give them to the command', async () => {
