@@ -7,7 +7,7 @@ import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import type { Ending } from '../../shared/host/processes/messages.ts'
-import { hostFacts, type Listening, listen, type Service } from '../../shared/host/serve.ts'
+import { type Caller, hostFacts, type Listening, listen, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
@@ -35,11 +35,6 @@ export interface RuntimeService extends Service {
   close(why?: Ending): Promise<void>
   /** Where the first owner is made; undefined once there is one. */
   setupLink: string | undefined
-}
-
-/** What the socket listener hands over beside a request. */
-interface NodeConnection {
-  incoming?: { socket?: { remoteAddress?: string | undefined } }
 }
 
 /** What a program that runs more than the runtime hands over. */
@@ -145,8 +140,8 @@ export async function serveRuntime(
     await runtime.closeStores()
   }
   const close = closing({ env, runtime, opened, among, release })
-  const answer = (request: Request, socket?: NodeConnection) =>
-    runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
+  const answer = (request: Request, caller: Caller) =>
+    runtime.fetch(request, connectionOf(request, caller, env.PLATFORM_TRUSTED_PROXIES))
   try {
     await runtime.ready()
     // From now on it hears of work of the others.
@@ -217,7 +212,7 @@ async function ownPage(runtime: Pick<ServedRuntime, 'fetch'>, token: string | un
 interface AnsweringDeps {
   runtime: ServedRuntime
   token: string | undefined
-  answer: (request: Request, socket?: NodeConnection) => Promise<Response>
+  answer: (request: Request, caller: Caller) => Promise<Response>
 }
 
 /** What this process answers to the others, and how its own answers are those of all. */
@@ -227,8 +222,8 @@ function answeringAmong(among: Among, { runtime, token, answer }: AnsweringDeps)
     page: () => ownPage(runtime, token),
     fetch: request => runtime.fetch(request),
   })
-  return async (request, socket) => {
-    const response = await answer(request, socket)
+  return async (request, caller) => {
+    const response = await answer(request, caller)
     if (request.method === 'POST' && runtime.busy()) among.wakeOthers()
     if (request.method !== 'GET' || response.status !== 200 || new URL(request.url).pathname !== METRICS)
       return response
@@ -311,8 +306,7 @@ async function tunnelOf({ env, runtime, log, among }: TunnelDeps): Promise<{ clo
 }
 
 /** The address of the socket, unless that is a proxy whose word is trusted: a header can be forged. */
-function connectionOf(request: Request, socket: NodeConnection | undefined, trusted: TrustedProxies): Connection {
-  const seen = socket?.incoming?.socket?.remoteAddress
-  const address = callerAddress(seen, request.headers.get('x-forwarded-for'), trusted)
+function connectionOf(request: Request, caller: Caller, trusted: TrustedProxies): Connection {
+  const address = callerAddress(caller.socket.remoteAddress, request.headers.get('x-forwarded-for'), trusted)
   return address === undefined ? {} : { address }
 }

@@ -7,9 +7,14 @@ import { type Bind, toOrigin } from '../http/bind.ts'
 import { feedOf } from '../http/sse-write.ts'
 import type { HostFacts } from '../metrics/metrics.ts'
 
+/** The connection that a request came by. */
+export interface Caller {
+  socket: { remoteAddress?: string | undefined }
+}
+
 export interface RenderOptions {
   bind: Bind
-  fetch: (request: Request) => Response | Promise<Response>
+  fetch: (request: Request, caller: Caller) => Response | Promise<Response>
   /**
    * Looks at a request first and may take it without a Request or Response object being built; answers false to leave
    * it to `fetch`.
@@ -66,13 +71,13 @@ type Responses = WeakMap<Socket, ServerResponse>
 export async function listen(options: RenderOptions): Promise<Listening> {
   const { bind, fetch, direct, bodyMs, stalledMs = STALLED_MS, maxHeaderBytes, accepted } = options
   const viaFetch = getRequestListener(
-    (request, { outgoing }) => {
+    (request, { incoming, outgoing }) => {
       answers.set(request, outgoing)
       const send = (response: Response) =>
         outgoing instanceof ServerResponse && takesFeed(response, outgoing, () => draining)
           ? RESPONSE_ALREADY_SENT
           : response
-      const answer = fetch(request)
+      const answer = fetch(request, incoming)
       return answer instanceof Promise ? answer.then(send) : send(answer)
     },
     // The name where none is sent: HTTP/1.0 needs no Host, and balancers ask for health so.

@@ -24,6 +24,8 @@ export function callerAddress(
   forwardedFor: string | null,
   trusted: TrustedProxies,
 ): string | undefined {
+  // By default none is, and nothing is read.
+  if (trusted.length === 0) return socket
   const hops = forwardedFor === null ? [] : forwardedFor.split(',').map(hop => hop.trim())
   let caller = socket
   while (caller !== undefined && isTrusted(caller, trusted)) {
