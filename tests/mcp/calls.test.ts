@@ -121,6 +121,23 @@ describe('a call', () => {
     expect(on.told(1).map(({ failed }) => failed)).toEqual([false, false, false, true])
   })
 
+  it('that wants a scope which the credentials lack was not done, is not made again, and says which', async () => {
+    const on = await fixture(remote => {
+      remote.onCall = (_, { response }) => {
+        const challenge = 'Bearer error="insufficient_scope", scope="files:write"'
+        response.writeHead(403, { 'www-authenticate': challenge }).end()
+        return undefined
+      }
+    })
+    expect((await on.run()).run.status).toBe('succeeded')
+    const refused = expect.stringMatching(
+      /refused the credentials \(403, Insufficient scope: required "files:write"\).*start\)$/,
+    )
+    const due = { failed: true, content: { code: 'mcp_failed', error: refused } }
+    expect(on.told(1)).toEqual([due, due])
+    expect(on.remote.calls.length).toBe(2)
+  })
+
   it('that broke off is not repeated when it may have been done, and says so', async () => {
     const on = await fixture(remote => {
       remote.onCall = ({ name }, { response }) => {

@@ -54,14 +54,20 @@ function readFault(error: unknown): Fault {
     return { words: 'wants input of a person, which an agent cannot give', certain: true, again: false }
   }
   const words = error instanceof Error ? error.message : String(error)
-  const code = codeOf(error)
+  // The SDK has an error of its own for a 403 that names a scope.
+  const isScope = error instanceof Error && 'requiredScope' in error
+  const code = isScope ? 403 : codeOf(error)
   if (code === undefined) {
     return { words: `could not be reached: ${words}`, certain: false, again: true }
   }
   if (code === 401 || code === 403) {
     const how =
       'put what it wants among the headers of the server, as a secretRef, or connect it by OAuth (POST /v1/mcp-servers/oauth/start)'
-    return { words: `refused the credentials (${code}): ${how}`, certain: true, again: false }
+    return {
+      words: `refused the credentials (${isScope ? `403, ${words}` : code}): ${how}`,
+      certain: true,
+      again: false,
+    }
   }
   const again = AGAIN_LATER.has(code)
   return { words, certain: code < 500 && !again ? true : code === 429 || code === 503, again }
