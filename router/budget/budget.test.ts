@@ -55,6 +55,29 @@ it('what could not be stored is stored a moment later, without another call', as
   await budgets.close()
 })
 
+it('what open calls have reserved is stored as spent until they end, for the process may be killed', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'router', routerSteps)
+  const clock = manualClock(new Date('2026-01-01T10:00:00Z'))
+  const log = { error: () => undefined }
+  const budgets = savedLedger({ clock, log, store: spentStore(db) })
+  const reserve = (bound: number) => budgets.ledger.open(a, { ...none, day: 10 }).reserve(bound)
+  const afterKill = async (bound: number) => {
+    const next = budgetLedger(clock.now)
+    next.load(await spentStore(db).totals())
+    return next.open(a, { ...none, day: 10 }).reserve(bound)
+  }
+  const [short, long] = [reserve(2), reserve(6)]
+  if (short.ok) short.settle(1)
+  await budgets.save()
+  expect(await afterKill(4)).toMatchObject({ ok: false, scope: 'day', used: 7 })
+  if (long.ok) long.settle(2)
+  await budgets.close()
+  expect(await afterKill(8)).toMatchObject({ ok: false, scope: 'day', used: 3 })
+  expect((await afterKill(7)).ok).toBe(true)
+  db.close()
+})
+
 it('a process that has just started forgets what is of days ago, and nothing where its clock is ahead', async () => {
   const db = await openDb(':memory:')
   await migrate(db, 'router', routerSteps)
@@ -75,7 +98,7 @@ it('what a day has spent still counts after a clock was ahead for a while', asyn
   await migrate(db, 'router', routerSteps)
   const clock = manualClock(new Date('2026-01-01T10:00:00Z'))
   const store = spentStore(db)
-  const ledger = budgetLedger(clock.now, undefined, clock.monotonic)
+  const ledger = budgetLedger(clock.now, { monotonic: clock.monotonic })
   const spend = async (of: typeof ledger, cost: number) => {
     const got = of.open(a, { ...none, day: 10 }).reserve(cost)
     if (got.ok) got.settle(cost)
@@ -88,7 +111,7 @@ it('what a day has spent still counts after a clock was ahead for a while', asyn
     clock.advance(60_000)
     await spend(ledger, 1)
   }
-  const restarted = budgetLedger(clock.now, undefined, clock.monotonic)
+  const restarted = budgetLedger(clock.now, { monotonic: clock.monotonic })
   restarted.load(await store.totals())
   clock.set(-365 * 86_400_000)
   expect([await spend(ledger, 3), await spend(restarted, 3)]).toEqual([false, false])

@@ -62,15 +62,32 @@ export interface Budgets {
   ): { reserve(bound: NanoUsd): Reservation | BudgetRefusal | Promise<Reservation | BudgetRefusal> }
 }
 
+export interface LedgerOptions {
+  /** Called when there is something to be stored. */
+  changed?: () => void
+  monotonic?: () => number
+  /** False where it is known after the end of this process what was open in it. */
+  storesOpen?: boolean
+}
+
 /**
  * What each request, session, day and tenant has spent and reserved. A call reserves its upper bound before it is made,
- * so that calls in parallel cannot overrun a cap together. Days are UTC days. `spent` is called when there is something
- * to be stored.
+ * so that calls in parallel cannot overrun a cap together. Days are UTC days. What an open call has reserved is stored as spent until the
+ * call ends, and so counts if this process is killed.
  */
-export function budgetLedger(now: () => Date, spent: () => void = () => undefined, monotonic = () => now().getTime()) {
+export function budgetLedger(
+  now: () => Date,
+  { changed = () => undefined, monotonic = () => now().getTime(), storesOpen = true }: LedgerOptions = {},
+) {
   const totals = rememberedTotals()
   let unsaved = new Map<string, NanoUsd>()
   const daysAt = dayKeys()
+
+  function store(keys: readonly string[], change: NanoUsd): void {
+    if (change === 0) return
+    for (const key of keys) unsaved.set(key, (unsaved.get(key) ?? 0) + change)
+    changed()
+  }
 
   return {
     /** The account of one request; its own cap covers all of its calls. */
@@ -100,6 +117,9 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
             if (limit !== null && used + bound > limit) return { ok: false, scope, limit, used }
           }
           for (const [, account] of accounts) account.reserved += bound
+          const kept = [session, day, tenantDay, ...ofRoute.map(([, key]) => key)]
+          const stored = storesOpen ? bound : 0
+          store(kept, stored)
           let open = true
           return {
             ok: true,
@@ -110,10 +130,7 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
                 account.reserved -= bound
                 account.spent += cost
               }
-              if (cost === 0) return
-              for (const key of [session, day, tenantDay, ...ofRoute.map(([, key]) => key)])
-                unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
-              spent()
+              store(kept, cost - stored)
             },
           }
         },
@@ -130,11 +147,11 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
       for (const { key, spent } of rows) totals.of(key, monotonic()).spent += spent
     },
 
-    /** What was spent since the last call, to be added to what is stored. */
+    /** What was spent and reserved since the last call, to be added to what is stored. Less than nothing where a call cost less than its bound. */
     takeUnsaved(): SpentRow[] {
       const rows = [...unsaved].map(([key, spent]) => ({ key, spent }))
       unsaved = new Map()
-      return rows
+      return rows.filter(({ spent }) => spent !== 0)
     },
 
     /** Gives back what could not be stored. */
@@ -217,15 +234,17 @@ interface SavedLedgerDeps {
   store: { add(rows: readonly SpentRow[], at: Date): Promise<void> } | undefined
   /** What it returns is called once what was counted until then is in the store. */
   taken?: () => () => void
+  storesOpen?: boolean
 }
 
 /** A ledger whose spending is stored within a second. */
-export function savedLedger({ clock, log, store, taken }: SavedLedgerDeps) {
+export function savedLedger({ clock, log, store, taken, storesOpen = true }: SavedLedgerDeps) {
   let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
+  const ledger = budgetLedger(clock.now, { changed: saveSoon, monotonic: clock.monotonic, storesOpen })
 
   function saveSoon(): void {
     if (store) saving ??= setTimeout(() => void save(), SAVE_MS)
+    else ledger.takeUnsaved()
   }
 
   async function save(): Promise<void> {

@@ -35,7 +35,7 @@ export function spentStore(db: Db) {
     /** Totals that can still matter. Those of longer ago may, too: the clock may be ahead now. */
     async totals(): Promise<readonly SpentRow[]> {
       // More than that is refused by every budget as it is.
-      const sql = `select key, min(spent, ${Number.MAX_SAFE_INTEGER}) as spent from router_budgets`
+      const sql = `select key, max(min(spent, ${Number.MAX_SAFE_INTEGER}), 0) as spent from router_budgets`
       return rowsOf<SpentRow>(await db.execute(sql))
     },
   }

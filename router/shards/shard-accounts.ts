@@ -22,7 +22,7 @@ export function shardAccounts({ clock, log, shared, of }: ShardAccountsDeps) {
   const saveSoon = () => {
     saving ??= setTimeout(() => void save(), SAVE_MS)
   }
-  const ledger = budgetLedger(clock.now, saveSoon, clock.monotonic)
+  const ledger = budgetLedger(clock.now, { changed: saveSoon, monotonic: clock.monotonic })
 
   function storeOf({ key }: SpentRow): SpentStore | undefined {
     const tenant = accountTenant(key)

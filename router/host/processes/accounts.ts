@@ -38,6 +38,8 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
     clock,
     log,
     store,
+    // The processes say it to the next keeper.
+    storesOpen: false,
     taken() {
       const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
       return () => {
