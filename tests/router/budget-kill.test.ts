@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { programEnv } from '../program-env.ts'
+import { routerChild } from './router-child.ts'
 
 let folder: string
 let provider: Server
@@ -53,21 +53,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function serve(): Promise<{ child: ChildProcess; origin: string }> {
-  const args = ['router/cli/main.ts', 'serve', '--bind', '127.0.0.1:0', '--db', join(folder, 'store.db')]
-  const child = spawn(process.execPath, args, {
-    env: { ...programEnv, ROUTER_CONFIG: join(folder, 'router.toml') },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  children.push(child)
-  let text = ''
-  for await (const chunk of child.stdout!) {
-    text += String(chunk)
-    const origin = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0]
-    if (origin) return { child, origin }
-  }
-  throw new Error(`the router ended: ${text}`)
-}
+const serve = () => routerChild(join(folder, 'store.db'), { ROUTER_CONFIG: join(folder, 'router.toml') }, children)
 
 const call = (origin: string) =>
   fetch(`${origin}/v1/chat/completions`, {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { programEnv } from '../program-env.ts'
+import { routerChild } from './router-child.ts'
 
 let folder: string
 let provider: Server
@@ -53,20 +53,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function serve(db: string, vars: Record<string, string>): Promise<{ child: ChildProcess; origin: string }> {
-  const child = spawn(process.execPath, ['router/cli/main.ts', 'serve', '--bind', '127.0.0.1:0', '--db', db], {
-    env: { ...programEnv, ROUTER_RECEIPTS: 'durable', ROUTER_UPSTREAM_CHAT: upstream, ...vars },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  children.push(child)
-  let text = ''
-  for await (const chunk of child.stdout!) {
-    text += String(chunk)
-    const origin = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0]
-    if (origin) return { child, origin }
-  }
-  throw new Error(`the router ended: ${text}`)
-}
+const serve = (db: string, vars: Record<string, string>) =>
+  routerChild(db, { ROUTER_RECEIPTS: 'durable', ROUTER_UPSTREAM_CHAT: upstream, ...vars }, children)
 
 /** Calls until the router is gone; the ids of the answers that came to their end. */
 async function callUntilGone(origin: string, stream: boolean, finished: string[]): Promise<void> {
