@@ -78,6 +78,25 @@ it('what open calls have reserved is stored as spent until they end, for the pro
   db.close()
 })
 
+it('bounds that no cap holds are not stored: together they may be more than a store takes', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'router', routerSteps)
+  const errors: string[] = []
+  const log = { error: (message: string) => void errors.push(message) }
+  const clock = manualClock(new Date('2026-01-01T10:00:00Z'))
+  const budgets = savedLedger({ clock, log, store: spentStore(db) })
+  const open = [1, 2].map(() => budgets.ledger.open(a, none).reserve(Number.MAX_SAFE_INTEGER))
+  const other = budgets.ledger.open({ ...a, tenantId: 'u' }, { ...none, tenant_day: 10 }).reserve(4)
+  await budgets.save()
+  expect(errors).toEqual([])
+  const stored = async () => new Map((await spentStore(db).totals()).map(({ key, spent }) => [key, spent]))
+  expect((await stored()).get('day/2026-01-01')).toBe(4)
+  for (const one of [...open, other]) if (one.ok) one.settle(1)
+  await budgets.close()
+  expect([errors, (await stored()).get('day/2026-01-01')]).toEqual([[], 3])
+  db.close()
+})
+
 it('a process that has just started forgets what is of days ago, and nothing where its clock is ahead', async () => {
   const db = await openDb(':memory:')
   await migrate(db, 'router', routerSteps)

@@ -72,8 +72,8 @@ export interface LedgerOptions {
 
 /**
  * What each request, session, day and tenant has spent and reserved. A call reserves its upper bound before it is made,
- * so that calls in parallel cannot overrun a cap together. Days are UTC days. What an open call has reserved is stored as spent until the
- * call ends, and so counts if this process is killed.
+ * so that calls in parallel cannot overrun a cap together. Days are UTC days. What an open call has reserved under a
+ * cap is stored as spent until the call ends, and so counts if this process is killed.
  */
 export function budgetLedger(
   now: () => Date,
@@ -111,14 +111,17 @@ export function budgetLedger(
             ['tenant_day', totals.of(tenantDay, at)],
             ...ofRoute.map(([scope, key]): (typeof accounts)[number] => [scope, totals.of(key, at)]),
           ]
+          let isCapped = false
           for (const [scope, { spent, reserved }] of accounts) {
             const limit = caps[scope]
+            isCapped ||= limit !== null
             const used = spent + reserved
             if (limit !== null && used + bound > limit) return { ok: false, scope, limit, used }
           }
           for (const [, account] of accounts) account.reserved += bound
           const kept = [session, day, tenantDay, ...ofRoute.map(([, key]) => key)]
-          const stored = storesOpen ? bound : 0
+          // Without a cap a caller sets the bound as high as it likes, and the sum of two may be no number that a store takes.
+          const stored = storesOpen && isCapped ? bound : 0
           store(kept, stored)
           let open = true
           return {
