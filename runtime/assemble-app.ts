@@ -152,32 +152,45 @@ function assembleSessionRoutes(
 /** A store that does not answer must not take the page with it: those who look after it read it then. */
 const LONGEST_LOOK_MS = 2000
 
+/** Looks up each tenant's open runs in an index. Without `cross join` the whole of it would be read, with every run that has ended. */
+const OPEN_WORK_SQL = `select 'approvals' as what, count(*) as held, null as oldestMs from approvals where status = 'pending'
+union all
+select r.status, count(*), min(r.created_ms) from tenants as t
+cross join runs as r indexed by runs_status on r.tenant_id = t.id and r.status in ('queued', 'running', 'waiting') group by r.status`
+
 /** What /metrics looks up when it is asked. */
-function refreshGauges({ db, metrics }: Core, { replica, host }: RuntimeOptions): () => Promise<void> {
+function refreshGauges({ db, metrics, clock }: Core, { replica, host }: RuntimeOptions): () => Promise<void> {
   const storeUp = metrics.gauge('waybill_store_up', '1 where the store answered this page.')
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
+  const runsOpen = metrics.gauge('waybill_runs_open', 'Runs that have not ended, by status.')
+  const queueAge = metrics.gauge('waybill_queue_age_seconds', 'Age of the oldest run that is queued; 0: none is.')
   const onHost = host && hostMetrics(metrics, 'waybill', host)
   const lag =
     replica &&
     metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
-  const sql = "select count(*) as pending from approvals where status = 'pending'"
-  const countPending = async () => rowsOf<{ pending: number }>(await db.execute(sql))[0]?.pending ?? 0
-  const lagSeconds = async () => (replica ? (await replicaLag(db, replica)).ms / 1000 : Number.NaN)
+  const openWork = async () =>
+    rowsOf<{ what: string; held: number; oldestMs: number | null }>(await db.execute(OPEN_WORK_SQL))
+  const lagSeconds = async () => (replica ? (await replicaLag(db, replica)).ms / 1000 : undefined)
   return async () => {
-    const [pending, behind] = await Promise.all([inTime(countPending()), inTime(lagSeconds()), onHost?.()])
-    storeUp.set(Number.isNaN(pending) ? 0 : 1)
-    approvalsPending.set(pending)
-    lag?.set(Number.isFinite(behind) ? behind : Number.NaN)
+    const [found, behind] = await Promise.all([inTime(openWork()), inTime(lagSeconds()), onHost?.()])
+    const of = (what: string) => found?.find(one => one.what === what)
+    const held = (what: string) => (found ? (of(what)?.held ?? 0) : Number.NaN)
+    storeUp.set(found ? 1 : 0)
+    approvalsPending.set(held('approvals'))
+    for (const status of ['queued', 'running', 'waiting']) runsOpen.set(held(status), { status })
+    const nowMs = clock.now().getTime()
+    queueAge.set(found ? Math.max(0, nowMs - (of('queued')?.oldestMs ?? nowMs)) / 1000 : Number.NaN)
+    lag?.set(behind !== undefined && Number.isFinite(behind) ? behind : Number.NaN)
   }
 }
 
-/** Not a number where it fails or takes too long. */
-async function inTime(figure: Promise<number>): Promise<number> {
+/** Undefined where it fails or takes too long. */
+async function inTime<T>(figure: Promise<T>): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<number>(resolve => {
-    timer = setTimeout(resolve, LONGEST_LOOK_MS, Number.NaN)
+  const late = new Promise<undefined>(resolve => {
+    timer = setTimeout(resolve, LONGEST_LOOK_MS, undefined)
   })
-  const found = await Promise.race([figure.catch(() => Number.NaN), late])
+  const found = await Promise.race([figure.catch(() => undefined), late])
   clearTimeout(timer)
   return found
 }

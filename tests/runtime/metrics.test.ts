@@ -4,10 +4,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { serveRuntime } from '../../runtime/host/node.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatFrames } from '../upstream/answers.ts'
-import { stream } from '../upstream/scripted.ts'
+import { silence, stream } from '../upstream/scripted.ts'
 import { api } from './api.ts'
+import { until } from './node-fixture.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 let on: ProviderFixture
@@ -31,6 +34,8 @@ const NAMES = [
     'budget_refusals_total',
     'budget_soft_total',
     'approvals_pending',
+    'runs_open',
+    'queue_age_seconds',
     'schedule_fires_total',
     'schedule_lag_seconds',
   ],
@@ -81,12 +86,18 @@ it('has every name of the contract, and each moves with what it counts', async (
   })
   const events = await on.events(`/v1/runs/${asked.id}/events`)
   while ((await events.next())?.event !== 'step_waiting');
+  await until(async () => (await on.json<Run>(200, 'GET', `/v1/runs/${asked.id}`)).status === 'waiting', 'it waits')
   const waiting = await page()
   expect([sum(waiting, 'approvals_pending'), sum(waiting, 'sse_clients', 'stream="run"')]).toEqual([1, 1])
+  const openRuns = (text: string) =>
+    ['queued', 'running', 'waiting'].map(status => sum(text, 'runs_open', `status="${status}"`))
+  expect(openRuns(waiting)).toEqual([0, 0, 1])
+  expect(sum(waiting, 'queue_age_seconds')).toBe(0)
   await on.json(200, 'POST', `/v1/runs/${asked.id}/cancel`, {})
   await events.all()
   const ended = await page()
   expect([sum(ended, 'sse_clients'), sum(ended, 'runs_total', 'status="cancelled"')]).toEqual([0, 1])
+  expect(openRuns(ended)).toEqual([0, 0, 0])
 
   // A fork's copies were paid for once.
   const before = sum(ended, 'tokens_total')
@@ -98,6 +109,24 @@ it('has every name of the contract, and each moves with what it counts', async (
   expect((await on.call('POST', '/v1/runs', { agentName: 'asker' })).status).toBe(402)
   expect(sum(await page(), 'budget_refusals_total', 'dimension="runsPerDay"')).toBe(1)
   for (const line of (await page()).split('\n')) expect(line).not.toMatch(/tenant=|agent=|runId=|asker|worker/)
+})
+
+it('says how many runs wait for a place, and since when the first of them does', async () => {
+  const moved = manualClock(new Date(0))
+  const clock = { ...systemClock, now: () => new Date(Date.now() + moved.monotonic()) }
+  const full = await providerFixture({ clock, limits: { maxConcurrent: 1 } })
+  const read = async () => (await full.call('GET', '/metrics')).text()
+  await full.configure('openai')
+  full.remote.always(silence)
+  await full.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai/gpt-x' } })
+  for (let made = 0; made < 3; made++) await full.json(201, 'POST', '/v1/runs', { agentName: 'worker' })
+  await until(async () => full.remote.seen.length > 0, 'the first run has its place')
+  moved.advance(90_000)
+  const text = await read()
+  expect(sum(text, 'runs_open', 'status="queued"')).toBe(2)
+  expect(sum(text, 'runs_open', 'status="running"')).toBe(1)
+  expect(sum(text, 'queue_age_seconds')).toBeGreaterThanOrEqual(90)
+  await full.close()
 })
 
 it.each(['refuses', 'does not answer'] as const)('is there while the store %s, and says so', async how => {
@@ -116,6 +145,8 @@ it.each(['refuses', 'does not answer'] as const)('is there while the store %s, a
   await other.close()
   expect(metrics).toContain('\nwaybill_store_up 0\n')
   expect(metrics).toContain('\nwaybill_approvals_pending NaN\n')
+  expect(metrics).toContain('\nwaybill_runs_open{status="queued"} NaN\n')
+  expect(metrics).toContain('\nwaybill_queue_age_seconds NaN\n')
   expect(metrics).toMatch(/^waybill_runs_total\{status="failed"\} 0$/m)
 })
 
