@@ -59,9 +59,9 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
   },
   'Limits and times': {
     PLATFORM_MAX_CONCURRENT_RUNS: {
-      about: 'Runs that this node executes at a time.',
+      about: 'Runs that this node executes at a time, each with at most one sandbox. It is offered no more.',
       form: '1 to 9999',
-      default: '16',
+      default: '64',
     },
     PLATFORM_DRAIN_TIMEOUT: {
       about: 'After SIGTERM or SIGINT, how long open steps may take to end.',

@@ -84,7 +84,7 @@ export const nodeRunEnv = nodeEnv.extend({
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
     .transform(Number)
-    .default(16),
+    .default(64),
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),

@@ -128,9 +128,10 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
   },
   Limits: {
     PLATFORM_MAX_CONCURRENT_RUNS: {
-      about: 'Runs that this process executes at a time. The others wait their turn.',
+      about:
+        'Runs that this process executes at a time, each with at most one sandbox. The others wait their turn. A run that waits for its model counts; one that waits for a human, a timer or another run does not.',
       form: '1 to 9999',
-      default: '16',
+      default: '64',
     },
     PLATFORM_MAX_BODY_BYTES: {
       about: 'The longest body of a request; a longer one is a 413.',

@@ -100,7 +100,7 @@ export const runtimeEnv = z.object({
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
     .transform(Number)
-    .default(16),
+    .default(64),
   PLATFORM_DEFAULT_TIMEZONE: z
     .string()
     .refine(name => zoneOffset(name) !== undefined, 'expected an IANA time zone such as Europe/Berlin')

@@ -27,7 +27,7 @@ export interface EngineLimits {
   recoveryMs: number
 }
 
-export const engineLimits: EngineLimits = { maxConcurrent: 16, leaseMs: 60_000, recoveryMs: 30_000 }
+export const engineLimits: EngineLimits = { maxConcurrent: 64, leaseMs: 60_000, recoveryMs: 30_000 }
 
 /** A run at its end, as its receipt tells it. */
 export interface EndedRun {
