@@ -25,6 +25,8 @@ export interface StepSpec {
   intent?: EventMeta
   /** Committed with the intent. */
   beside?: Pick<StepExtras, 'blobs' | 'extra'>
+  /** Waits until the call may be made, before anything of it is on record. */
+  turn?: ((signal: AbortSignal) => Promise<void>) | undefined
   /** Most attempts; absent: as the manifest says. */
   maxAttempts?: number
 }

@@ -5,13 +5,20 @@ import type { AskModel, FoundModel, ModelAnswer, ModelCall, ModelRequest } from 
 
 /**
  * The candidates of an alias as one model: each is asked at most once in an attempt, in their order, until one answers. A candidate is
- * passed over for what another one may not have: a rate limit, a fault of its host, no connection. Pieces of an answer that were read
+ * passed over for what another one may not have: a rate limit, a fault of its host, no connection; only where all are limited is one waited for. Pieces of an answer that were read
  * out already cannot be taken back, so after them the attempt ends as it would with a single model.
  */
 export function firstAnswer(candidates: readonly [FoundModel, ...FoundModel[]]): FoundModel {
   const [first, ...others] = candidates
   if (others.length === 0) return first
-  return { ...first, ask: askInTurn(candidates), prices: () => dearest(candidates) }
+  const isLimited = () => candidates.every(one => one.isLimited?.() ?? false)
+  return {
+    ...first,
+    ask: askInTurn(candidates),
+    prices: () => dearest(candidates),
+    isLimited,
+    turn: async signal => (isLimited() ? first.turn?.(signal) : undefined),
+  }
 }
 
 function askInTurn(candidates: readonly FoundModel[]): AskModel {

@@ -1,15 +1,18 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
+import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'
 import { demoModel } from '../execution/models/demo.ts'
-import type { FoundModel, Models } from '../execution/models/model.ts'
+import type { AskModel, FoundModel, Models } from '../execution/models/model.ts'
 import type { Connection, ProviderDirectory } from './directory.ts'
 import { firstAnswer } from './first-answer.ts'
 import { DEFAULT_SETTINGS, type ModelSettingsStore } from './model-settings.ts'
 import { onlyModel } from './only-model.ts'
+import type { Paces } from './pace.ts'
 import { costOfTokens, pricing, windowOf } from './price-of-call.ts'
 import { type AskDeps, askVendor } from './vendor/ask-vendor.ts'
 import type { Deadlines } from './vendor/deadlines.ts'
@@ -20,8 +23,9 @@ export interface ModelsDeps {
   settings: Pick<ModelSettingsStore, 'get'>
   fetch: EgressClient['fetch']
   listPrices: () => Promise<BuiltinTable>
-  now: () => Date
+  clock: Pick<Clock, 'now' | 'monotonic'>
   deadlines: Deadlines
+  log: Pick<Log, 'warn'>
   /** Whether the demo may stand in for a model at all. */
   demo: boolean
   traceparent: AskDeps['traceparent']
@@ -34,7 +38,9 @@ export interface ProviderModels extends Models {
 
 /** Finds the model of a manifest among what a tenant has configured (docs/spec/runtime.md §3, "Model values"). */
 export function providerModels(deps: ModelsDeps): ProviderModels {
-  const { directory, settings, fetch, now, deadlines, demo, traceparent } = deps
+  const { directory, settings, fetch, clock, deadlines, demo, traceparent } = deps
+  const { now } = clock
+  const limits = rateLimits(deps)
 
   const uncounted = new Set<string>()
   const onlyOf = onlyModel({ open: directory.open, fetch, now })
@@ -50,7 +56,11 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
     }
     return {
       id: `${provider}/${model}`,
-      ask: askVendor({ fetch, now, deadlines, traceparent, uncounted }, model, open),
+      ...limits.keptBy(tenantId, {
+        provider,
+        model,
+        ask: askVendor({ fetch, now, deadlines, traceparent, uncounted }, model, open),
+      }),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)
         const { priceOf } = await pricesNow()
@@ -101,6 +111,49 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
     },
   }
 }
+
+/** Spaces the calls of a model once its provider has refused one for their number; each tenant has its own account there. */
+function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
+  let paces: Paces | undefined
+  const once = rateLimitedLog(clock)
+
+  async function refused(id: string, startedMs: number, waitMs: number | undefined): Promise<void> {
+    paces ??= (await import('./pace.ts')).paces(clock)
+    paces.refused(id, startedMs, waitMs)
+  }
+
+  return {
+    keptBy(tenantId: string, { provider, model, ask }: Limited): Pick<FoundModel, 'ask' | 'turn' | 'isLimited'> {
+      const id = JSON.stringify([tenantId, provider, model])
+      return {
+        async ask(request, call) {
+          const startedMs = clock.monotonic()
+          try {
+            const answer = await ask(request, call)
+            paces?.of(id)?.answered(startedMs)
+            return answer
+          } catch (error) {
+            if (error instanceof StepFailure && error.code === 'rate_limited' && error.unbilled) {
+              once('limited', () => log.warn(LIMITED, { provider, model, tenantId }))
+              await refused(id, startedMs, error.retryAfterMs)
+            }
+            throw error
+          }
+        },
+        turn: async signal => paces?.of(id)?.turn(signal),
+        isLimited: () => paces?.of(id)?.isBusy() ?? false,
+      }
+    },
+  }
+}
+
+interface Limited {
+  provider: ProviderId
+  model: string
+  ask: AskModel
+}
+
+const LIMITED = `a provider limits how fast calls of a model follow each other, and they wait for their turn; ${ONCE}`
 
 async function opened(
   directory: Pick<ProviderDirectory, 'open'>,

@@ -81,7 +81,8 @@ async function selfConsistent(loop: Loop, question: GateQuestion): Promise<numbe
 
 function spec({ model, talk }: Loop, stepId: string): StepSpec {
   const { inputHash } = talk
-  return { stepId, kind: 'confidence', name: model.id, inputHash, effect: 'idempotent', onInterrupted: 'retry' }
+  const { id: name, turn } = model
+  return { stepId, kind: 'confidence', name, inputHash, effect: 'idempotent', onInterrupted: 'retry', turn }
 }
 
 function judged(answer: ModelAnswer, output: unknown, ...also: EventDraft[]): StepResult {

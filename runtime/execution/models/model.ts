@@ -115,6 +115,10 @@ export interface FoundModel {
   /** `<provider>/<model>`. */
   id: string
   ask: AskModel
+  /** Waits for its turn where its provider limits how fast calls follow each other; awaited before a call is on record. */
+  turn?: (signal: AbortSignal) => Promise<void>
+  /** Whether a call that is made now has to wait for its turn. */
+  isLimited?: () => boolean
   /** Tokens that fit into one call, where known. */
   contextTokens?: number
   /** What calls cost now; null where the price is unknown. */

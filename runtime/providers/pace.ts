@@ -1,0 +1,120 @@
+import type { Clock } from '../../shared/time/clock.ts'
+
+/** Between two calls of a model, once its provider has refused one of them. */
+const FIRST_GAP_MS = 100
+const LONGEST_GAP_MS = 10_000
+/** Below this, calls are spaced no longer. */
+const LEAST_GAP_MS = 20
+/** About one call in ten is refused where the pace is near what the provider takes. */
+const SLOWER = 1.5
+const FASTER = 0.96
+/** Providers count by the minute at most. */
+const MINUTE_MS = 60_000
+
+interface Waiting {
+  go: () => void
+}
+
+export type Pace = ReturnType<typeof pace>
+
+/**
+ * How fast calls of one model may follow each other, learned from what its provider refuses. Those that have to wait go in the order in
+ * which they came, so that none uses up its attempts while others are taken.
+ */
+export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
+  const queue: Waiting[] = []
+  let gapMs = 0
+  /** When the next call may be made. */
+  let nextMs = 0
+  let slowedMs = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function take(): void {
+    nextMs = monotonic() + gapMs
+  }
+
+  function release(): void {
+    timer = undefined
+    while (queue.length > 0 && monotonic() >= nextMs) {
+      take()
+      queue.shift()!.go()
+    }
+    if (queue.length > 0) releaseLater()
+  }
+
+  function releaseLater(): void {
+    timer = setTimeout(release, Math.max(1, nextMs - monotonic()))
+  }
+
+  const isBusy = () => queue.length > 0 || monotonic() < nextMs
+
+  return {
+    /** Whether a call that is made now has to wait. */
+    isBusy,
+
+    /** Resolves when the next call may be made; rejects with the reason of the signal. */
+    turn(signal: AbortSignal): Promise<void> {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        if (monotonic() - nextMs > MINUTE_MS) gapMs = 0
+        if (!isBusy()) {
+          take()
+          return resolve()
+        }
+        const leave = () => {
+          queue.splice(queue.indexOf(one), 1)
+          reject(signal.reason)
+        }
+        const one: Waiting = {
+          go() {
+            signal.removeEventListener('abort', leave)
+            resolve()
+          },
+        }
+        queue.push(one)
+        signal.addEventListener('abort', leave, { once: true })
+        if (timer === undefined) releaseLater()
+      })
+    },
+
+    /** The provider took a call. */
+    answered(startedMs: number): void {
+      // Made before the pace was changed, it says nothing of it.
+      if (startedMs < slowedMs) return
+      gapMs *= FASTER
+      if (gapMs < LEAST_GAP_MS) gapMs = 0
+    },
+
+    /** The provider refused a call, and may have said how long to wait. */
+    refused(startedMs: number, waitMs: number | undefined): void {
+      const nowMs = monotonic()
+      if (startedMs >= slowedMs) {
+        gapMs = Math.min(LONGEST_GAP_MS, Math.max(FIRST_GAP_MS, gapMs * SLOWER))
+        slowedMs = nowMs
+      }
+      nextMs = Math.max(nextMs, nowMs + Math.min(waitMs ?? gapMs, MINUTE_MS))
+    },
+  }
+}
+
+/** More models than a process calls; a pace that is forgotten is learned anew. */
+const MOST_PACES = 1000
+
+export type Paces = ReturnType<typeof paces>
+
+/** The paces of models that a provider has refused calls of; the others have none. */
+export function paces(clock: Pick<Clock, 'monotonic'>) {
+  const all = new Map<string, Pace>()
+  return {
+    of: (id: string): Pace | undefined => all.get(id),
+    refused(id: string, startedMs: number, waitMs: number | undefined): void {
+      let found = all.get(id)
+      if (found === undefined) {
+        for (const [idle, one] of all) if (all.size >= MOST_PACES && !one.isBusy()) all.delete(idle)
+        found = pace(clock)
+        all.set(id, found)
+      }
+      found.refused(startedMs, waitMs)
+    },
+  }
+}
