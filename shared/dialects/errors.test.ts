@@ -22,6 +22,7 @@ describe('an error of an upstream', () => {
     'input is too long for requested model',
     "This request exceeds the model's limit of 128000 tokens",
     'It exceeds the limit of 4096 tokens',
+    'The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).',
     'error: context_length',
   ])('is an overflow when it says: %s', message => {
     for (const status of [400, 413])
@@ -33,6 +34,13 @@ describe('an error of an upstream', () => {
   it('is an overflow by its code alone, and not by a byte limit', () => {
     expect(fault(400, 'x', 'context_length_exceeded').class).toBe('context_overflow')
     expect(fault(413, 'Request exceeds the maximum size')).toMatchObject({ class: 'upstream_4xx', failover: false })
+  })
+
+  it('is read where a host puts it into a list, as Gemini does', () => {
+    const error = { code: 400, message: 'Unknown name "reasoning": Cannot find field.', status: 'INVALID_ARGUMENT' }
+    const body = encoder.encode(JSON.stringify([{ error }]))
+    expect(classifyFault(400, body).error).toMatchObject({ code: '400', message: error.message })
+    expect(classifyFault(400, encoder.encode('[]')).error).toBeNull()
   })
 
   it.each([

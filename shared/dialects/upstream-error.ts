@@ -1,7 +1,7 @@
 import type { UpstreamError } from './candidate.ts'
 import { tryParseJson } from './json-text.ts'
 import type { Json } from './json-value.ts'
-import { asString, isObject } from './json-value.ts'
+import { asString, isArray, isObject } from './json-value.ts'
 
 /**
  * The error an object of either dialect carries, also in the looser spellings of compatible hosts (`error` a plain string,
@@ -26,9 +26,14 @@ export function errorIn(value: Json | undefined): UpstreamError | null {
   return null
 }
 
+/** Gemini's address for OpenAI clients puts the object of an error into a list. */
+export function outOfList(value: Json | undefined): Json | undefined {
+  return isArray(value) ? value[0] : value
+}
+
 /** The error of an HTTP error body; null for a body that is no error object (HTML of a proxy, nothing at all). */
 export function errorOfBody(body: Uint8Array): UpstreamError | null {
-  const value = tryParseJson(body)
+  const value = outOfList(tryParseJson(body))
   const error = errorIn(value)
   if (error !== null || !isObject(value)) return error
   const message = asString(value.message) ?? asString(value.detail)

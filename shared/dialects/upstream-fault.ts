@@ -22,7 +22,7 @@ export interface UpstreamFault {
 
 const OVERFLOW_CODE = 'context_length_exceeded'
 const OVERFLOW_TEXT =
-  /prompt is too long|maximum context length|context window|context_length|too many tokens|input is too long|exceeds the (model'?s )?limit of \d+ tokens/i
+  /prompt is too long|maximum context length|context window|context_length|too many tokens|input is too long|exceeds the (model'?s )?limit of \d+ tokens|exceeds the maximum number of tokens/i
 
 /** Thinking that another model wrote, or that was changed on the way: what is refused is the history, not a setting. */
 const THINKING_TEXT = /signature|thinking.{0,30}\bblocks?\b|\bblocks?\b.{0,30}thinking|expected .{0,3}thinking/i

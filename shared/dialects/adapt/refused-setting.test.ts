@@ -109,6 +109,12 @@ describe('the setting that a provider refused', () => {
       openai('Invalid JSON payload received. Unknown name "service_tier": Cannot find field.'),
       'service_tier',
     ],
+    [
+      'Gemini, in a list',
+      400,
+      [{ error: { code: 400, message: 'Invalid JSON payload received. Unknown name "store": Cannot find field.' } }],
+      'store',
+    ],
     ['Fireworks', 400, openai("Extra inputs are not permitted, field: 'prompt_cache_key'"), 'prompt_cache_key'],
     // What a request is about, and refusals of another kind.
     ['messages', 400, anthropic('messages: Extra inputs are not permitted'), undefined],

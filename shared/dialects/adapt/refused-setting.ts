@@ -1,5 +1,6 @@
 import { tryParsePlain } from '../json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject } from '../json-value.ts'
+import { outOfList } from '../upstream-error.ts'
 import { ADVISORY } from './adapt-request.ts'
 
 /** Statuses by which a provider says that it does not know a setting. */
@@ -78,7 +79,7 @@ const RECOGNISERS: readonly Recogniser[] = [
  */
 export function refusedSetting(status: number, body: Uint8Array): RefusedSetting | undefined {
   if (!STATUSES.has(status) || body.length > MOST_BODY) return undefined
-  const said = tryParsePlain(body)
+  const said = outOfList(tryParsePlain(body))
   if (!isObject(said)) return undefined
   const error = isObject(said.error) ? said.error : said
   return (
