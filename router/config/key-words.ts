@@ -14,7 +14,8 @@ export const providerWords: Words<ProviderTable> = {
   id: 'The name that models begin with. `anthropic` and `openai` are built in and may be changed.',
   dialect: { about: 'What the provider speaks.', unset: 'required, except for the two built-in providers' },
   base_url: {
-    about: 'Where it is. Plain `http` goes to this machine only.',
+    about:
+      'Where it is, as its vendor gives it to clients. `/v1` is added where it names no version. Plain `http` goes to this machine only.',
     unset: 'required, except for the two built-in providers',
   },
   auth: {

@@ -128,7 +128,9 @@ export function injectsUsage({ dialect, facts }: Inbound, provider: Provider): b
 export function generationUrl(provider: Provider, model: Model): string {
   const host = cloudHost(provider)
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, false)
-  return deploymentUrl(provider, model.upstreamModel) ?? joinUpstream(provider.baseUrl, PATH[model.dialect])
+  return (
+    deploymentUrl(provider, model.upstreamModel) ?? joinUpstream(provider.baseUrl, PATH[model.dialect], model.dialect)
+  )
 }
 
 /** The only generation path of each dialect; a query belongs to the dialect it was written for. */
@@ -139,7 +141,7 @@ export function upstreamUrl({ dialect, target, facts }: Inbound, provider: Provi
   if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, facts.stream)
   return (
     deploymentUrl(provider, model.upstreamModel) ??
-    joinUpstream(provider.baseUrl, model.dialect === dialect ? target : PATH[model.dialect])
+    joinUpstream(provider.baseUrl, model.dialect === dialect ? target : PATH[model.dialect], model.dialect)
   )
 }
 

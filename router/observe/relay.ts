@@ -84,7 +84,7 @@ export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
   if (isWhole && body.length > 0) track.observation?.requestChunk(body)
   const request = {
     method: exchange.method,
-    url: joinUpstream(deps.bases[to.dialect], target),
+    url: joinUpstream(deps.bases[to.dialect], target, to.dialect),
     headers: toUpstream(exchange.headers),
     body: isWhole && body.length === 0 ? null : body,
     timeouts: limits,

@@ -1,3 +1,4 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
@@ -83,8 +84,12 @@ function vendorOf(path: string, headers: HeaderList): Target['dialect'] {
   return isAnthropic ? 'messages' : 'chat'
 }
 
-/** Joins a provider's base address and a request path with its query; a base that ends in `/v1` does not repeat it. */
-export function joinUpstream(base: string, target: string): string {
+/** A version in the path of an address, as hosts that OpenAI's SDKs can call have it: `/v1`, `/v1beta/openai`, `/api/paas/v4`. */
+const VERSION = /[^/]\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/
+
+/** Joins a provider's base address and a request path with its query; a base that names the version already does not repeat it. */
+export function joinUpstream(base: string, target: string, dialect: DialectName): string {
   const root = base.replace(/\/+$/, '')
-  return root.endsWith('/v1') && /^\/v1(?:[/?]|$)/.test(target) ? root + target.slice(3) : root + target
+  const isVersioned = dialect === 'messages' ? root.endsWith('/v1') : VERSION.test(root)
+  return isVersioned && /^\/v1(?:[/?]|$)/.test(target) ? root + target.slice(3) : root + target
 }

@@ -39,3 +39,35 @@ it('takes the base address of a client with /v1, without it, and with one too ma
   ])
   await upstream.close()
 })
+
+it.each([
+  ['/v1beta/openai', '/v1beta/openai'],
+  ['/v1/projects/p/locations/l/endpoints/openapi', '/v1/projects/p/locations/l/endpoints/openapi'],
+  ['/api/paas/v4/', '/api/paas/v4'],
+  ['/gateway', '/gateway/v1'],
+])('takes the address of a chat host at %s as its vendor gives it', async (path, whole) => {
+  const upstream = await scriptedUpstream()
+  upstream.always(answer(200, JSON.stringify(chatAnswer())))
+  const config = `
+    defaults = { mode = "enforce", gates = ["non-empty"] }
+    price = [{ model = "far/m", input_per_mtok = 1, output_per_mtok = 5 }]
+    provider = [{ id = "far", dialect = "chat", base_url = "${upstream.origin}${path}", auth = "none" }]
+    route = [{ match = {}, ladder = ["far/m"] }]
+  `
+  const env = { ROUTER_UPSTREAM_CHAT: upstream.origin + path, ROUTER_UPSTREAM_MESSAGES: `${upstream.origin}${path}` }
+  const messages = [{ role: 'user' as const, content: 'hi' }]
+  for (const options of [{ env }, { config }]) {
+    const { origin, stop } = await servedRouter(options)
+    await new OpenAI({ apiKey: 'sk', baseURL: `${origin}/v1`, maxRetries: 0 }).chat.completions.create({
+      model: 'm',
+      messages,
+    })
+    await stop()
+  }
+  const { origin, stop } = await servedRouter({ env })
+  await fetch(`${origin}/v1/files`, { headers: { 'x-api-key': 'sk' } })
+  await stop()
+  const called = `${whole}/chat/completions`
+  expect(upstream.seen.map(({ url }) => url)).toEqual([called, called, `${path.replace(/\/$/, '')}/v1/files`])
+  await upstream.close()
+})
