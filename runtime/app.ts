@@ -146,7 +146,9 @@ export function runtimeApp(deps: AppDeps) {
   if (deps.pages.gzip) app.use(`${DASHBOARD_API}/v1/*`, packedAnswers)
   app.use(`${DASHBOARD_API}/v1/*`, gates.cookie)
   app.post('/mcp', gates.bearer)
-  app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes }))
+  const { publicUrl } = deps.pages
+  const origins = [...deps.corsOrigins, ...(publicUrl === undefined ? [] : [new URL(publicUrl).origin])]
+  app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes, origins }))
   const api = mount(new Hono<RuntimeHttpEnv>(), apiOperations(deps), host, endpoint => [
     admit(endpoint),
     damagedRows(deps.log),

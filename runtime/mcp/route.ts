@@ -21,6 +21,8 @@ export interface McpRouteDeps {
   /** The API of this very service, as any client would call it. */
   call: (request: Request) => Promise<Response>
   maxBodyBytes: number
+  /** Whose pages may call. Programs name no origin. */
+  origins: readonly string[]
 }
 
 const INSTRUCTIONS = 'Starts and follows runs of agents, and decides what they wait for. Runs go on by themselves.'
@@ -29,9 +31,11 @@ const INSTRUCTIONS = 'Starts and follows runs of agents, and decides what they w
  * The runtime as an MCP server over streamable HTTP, behind the gate of the API. Each request stands alone: there is no
  * session to lose, so any process may answer it and a restart is not noticed.
  */
-export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
+export function mcpRoute({ call, maxBodyBytes, origins }: McpRouteDeps) {
   return new Hono<RuntimeHttpEnv>()
     .post('/mcp', async c => {
+      const origin = c.req.header('origin')
+      if (origin !== undefined && !origins.includes(origin)) throw foreignPage(origin)
       const { body: parsedBody, inexact } = parse(await readBody(c.req.raw, maxBodyBytes))
       const [sdk, { CfWorkerJsonSchemaValidator }] = await Promise.all([
         import('@modelcontextprotocol/server'),
@@ -70,6 +74,13 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
       return c.json({ error: 'this server answers POST only', code: 'not_found' }, 405, { allow: 'POST' })
     })
 }
+
+/** The protocol wants it refused with 403, whatever key the page has; the host of the request is no proof, since a page chooses its name. */
+const foreignPage = (origin: string) =>
+  new ApiError(
+    'csrf',
+    `a page of ${origin} sent this: put its origin into PLATFORM_CORS_ORIGINS, or call from a program`,
+  )
 
 function parse(bytes: Uint8Array): { body: unknown; inexact: string | undefined } {
   const body = parseJson(bytes)

@@ -183,6 +183,35 @@ describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_,
     expect((await call('get_run', { id: mine.id })).text).toContain('(forbidden_tenant)')
   })
 
+  it.each([
+    [undefined, 200],
+    ['https://app.example.com', 200],
+    ['https://waybill.example.com', 200],
+    ['http://localhost', 403],
+    ['https://evil.example.com', 403],
+    ['null', 403],
+  ])('answers a right key from the origin %s with %i', async (origin, status) => {
+    const on = await api({ corsOrigins: ['https://app.example.com'], publicUrl: 'https://waybill.example.com/' })
+    open.push(on)
+    const answer = await on.runtime.fetch(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${KEY}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          ...(origin !== undefined && { origin }),
+        },
+        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+      }),
+    )
+    expect([answer.status, status === 403 && (await answer.json())]).toEqual([
+      status,
+      status === 403 &&
+        expect.objectContaining({ code: 'csrf', error: expect.stringContaining('PLATFORM_CORS_ORIGINS') }),
+    ])
+  })
+
   it('starts nothing with a number that it would change, and says where it stands', async () => {
     const on = await fixture()
     const args = '{"agentName": "worker", "input": {"prompt": "go", "id": 1234567890123456789}}'
