@@ -31,7 +31,9 @@ const REASONS = ['queue_full', 'refused', 'unreachable'] as const
 type Reason = (typeof REASONS)[number]
 
 /** What came of a request: how many spans were refused of those that arrived, or why none did. */
-type Answer = { refused: number; says: string } | { says: string; again: boolean; afterMs: number | undefined }
+type Answer =
+  | { refused: number; says: string }
+  | { says: string; reason: 'refused' | 'unreachable'; again: boolean; afterMs?: number | undefined }
 
 /** What an exporter counts. */
 export function spanCounters(metrics: Metrics): { exported: Counter; dropped: Counter } {
@@ -94,7 +96,7 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
         return
       }
       if (!answer.again || tried >= tries || closing) {
-        drop(spans.length, answer.again ? 'unreachable' : 'refused', answer.says)
+        drop(spans.length, answer.reason, answer.says)
         return
       }
       await pause(Math.min(answer.afterMs ?? pauseMs * tried, LONGEST_PAUSE_MS))
@@ -131,12 +133,13 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
       // The statuses of the OTLP specification that a sender may try again.
       const again = [429, 502, 503, 504].includes(answer.status)
       return {
-        says: `status ${answer.status}`,
+        says: `status ${answer.status}${reasonIn(said)}`,
+        reason: 'refused',
         again,
         afterMs: retryAfterMs(name => answer.headers.get(name), new Date()),
       }
     } catch (error) {
-      return { says: reasonOf(error), again: true, afterMs: undefined }
+      return { says: reasonOf(error), reason: 'unreachable', again: true }
     }
   }
 
@@ -174,14 +177,25 @@ const PARTIAL = z.object({
 
 /** An answer that says yes may still refuse some of the spans, and is not asked again. */
 function partialSuccess(body: Uint8Array): Extract<Answer, { refused: number }> {
-  let read: unknown
-  try {
-    read = readJson(new TextDecoder().decode(body))
-  } catch {
-    // In another form than the specification has; that the spans were taken is what counts.
-  }
-  const { rejectedSpans = 0, errorMessage = '' } = PARTIAL.safeParse(read).data?.partialSuccess ?? {}
+  const { rejectedSpans = 0, errorMessage = '' } = PARTIAL.safeParse(jsonOf(body)).data?.partialSuccess ?? {}
   return { refused: rejectedSpans, says: errorMessage || 'it refused some of them' }
+}
+
+const STATUS = z.object({ message: z.string().min(1) })
+
+/** The words of a refusal, which a collector may say nowhere else. */
+function reasonIn(body: Uint8Array): string {
+  const { message } = STATUS.safeParse(jsonOf(body)).data ?? {}
+  return message === undefined ? '' : `: ${message.slice(0, 200).toWellFormed()}`
+}
+
+/** Undefined for a body in another form than the specification has: what counts is the status. */
+function jsonOf(body: Uint8Array): unknown {
+  try {
+    return readJson(new TextDecoder().decode(body))
+  } catch {
+    return undefined
+  }
 }
 
 /** The innermost words: `fetch failed` says less than what it wraps. */

@@ -247,6 +247,33 @@ describe('the exporter', () => {
     await made.close()
   })
 
+  it.each([429, 503])('counts as refused what a collector answers with %i to the end', async status => {
+    const { remote, made, count, lines } = await sending({})
+    remote.answer(status)
+    made.add(span(1))
+    await remote.until(() => remote.bodies.length === 3)
+    await made.close()
+    expect([count('dropped_total\\{reason="refused"\\}'), count('dropped_total\\{reason="unreachable"\\}')]).toEqual([
+      '1',
+      '0',
+    ])
+    expect(lines.join()).toContain(`"problem":"status ${status}"`)
+  })
+
+  it('says why a collector refuses a request, in its words and not at any length', async () => {
+    for (const [body, problem] of [
+      [{ code: 3, message: 'http: request body too large' }, 'status 400: http: request body too large'],
+      [{ message: 'x'.repeat(5000) }, `status 400: ${'x'.repeat(200)}`],
+      [{ message: 1 }, 'status 400'],
+    ] as const) {
+      const { remote, made, lines } = await sending({})
+      remote.answer(400, { body })
+      made.add(span(1))
+      await made.close()
+      expect(lines.map(line => (JSON.parse(line) as { problem: string }).problem)).toEqual([problem])
+    }
+  })
+
   it('counts what a collector refuses of a request that it takes, and says why', async () => {
     const { remote, made, count, lines } = await sending({})
     remote.answer(200, { body: { partialSuccess: { rejectedSpans: '2', errorMessage: 'too old' } } })
