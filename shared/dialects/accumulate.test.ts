@@ -251,6 +251,32 @@ describe('a chat stream', () => {
     expect([gap, missing]).toMatchObject([{ replayable: false }, { replayable: false }])
   })
 
+  it.each([
+    ['b', 'c'],
+    ['', ''],
+  ])('keeps whole calls apart that a host gives one index, as Gemini does, with the ids %j and %j', (second, third) => {
+    const whole = (id: string, name: string, args: string) =>
+      call({ index: 0, id, type: 'function', function: { name, arguments: args } })
+    const decoded = decode(
+      'chat',
+      first + whole('a', 'f', '{"q":"one"}') + whole(second, 'f', '{}') + whole(third, 'g', '{"q":{}}') + stop() + done,
+    )
+    expect(calls(decoded)).toMatchObject([
+      { id: 'a', name: 'f', arguments: '{"q":"one"}' },
+      { name: 'f', arguments: '{}' },
+      { name: 'g', arguments: '{"q":{}}' },
+    ])
+    expect(new Set(decoded.ok ? decoded.candidate.choices[0]!.toolCalls.map(({ id }) => id) : []).size).toBe(3)
+    expect(decoded).toMatchObject({ replayable: false })
+  })
+
+  it('joins the pieces of a call whose host gives each a new id', () => {
+    const piece = (at: number, text: string) =>
+      call({ index: 0, id: `r${at}`, type: 'function', function: { name: 'f', arguments: text } })
+    const pieces = ['{"a":{"b":1}', ',"c":', '{}', '}'].map((text, at) => piece(at, text)).join('')
+    expect(calls(decode('chat', first + pieces + stop() + done))).toMatchObject([{ arguments: '{"a":{"b":1},"c":{}}' }])
+  })
+
   it('keeps choices apart, with a refusal in its own field', () => {
     const stream =
       chunk([], { prompt_filter_results: [] }) +

@@ -116,20 +116,26 @@ function callParts(choice: number) {
 
   function add(piece: JsonObject): void {
     const id = asString(piece.id) ?? ''
-    const call = find(piece.index, id)
-    if (typeof piece.type === 'string') call.type = piece.type
     const part = isObject(piece.custom) ? piece.custom : isObject(piece.function) ? piece.function : {}
     const text = isObject(piece.custom) ? part.input : part.arguments
-    if (typeof part.name === 'string' && part.name !== '') call.name = part.name
+    const name = asString(part.name) ?? ''
+    const call = find(piece.index, id, name !== '' && typeof text === 'string' && text.startsWith('{'))
+    if (typeof piece.type === 'string') call.type = piece.type
+    if (name !== '') call.name = name
     if (typeof text === 'string') call.text += text
     else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
     const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
     call.rest = merged(call.rest, rest)
   }
 
-  function find(given: Json | undefined, id: string): CallParts {
+  function find(given: Json | undefined, id: string, mayBegin: boolean): CallParts {
     let at = typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined
-    if (at === undefined) {
+    const before = at === undefined ? undefined : calls.get(at)
+    if (mayBegin && before?.text.endsWith('}') && (id === '' || id !== before.id)) {
+      // Gemini's address for OpenAI clients gives all calls of an answer one index. No JSON goes on with `{` behind `}`.
+      standard = false
+      at = places.get(id) ?? highest + 1
+    } else if (at === undefined) {
       // Official clients refuse a piece without an index; a new id opens the next call, anything else goes on with the last.
       standard = false
       at = places.get(id) ?? (id !== '' || highest < 0 ? highest + 1 : highest)
