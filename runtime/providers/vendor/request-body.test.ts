@@ -113,3 +113,18 @@ it('lets a model of Mistral answer a tool before the user goes on', () => {
   expect(roles('devstral-small')).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant', 'user'])
   expect(roles('m')).toEqual(['user', 'assistant', 'tool', 'tool', 'user'])
 })
+
+it.each([
+  ['gemini-3.8-flash', true],
+  ['gemini-flash-latest', true],
+  ['google/gemini-4-argon', true],
+  ['gemini-2.5-flash', false],
+  ['gpt-5.1', false],
+])('says to %s that calls of the history have no signature: %s', (model, signed) => {
+  const extra_content = { google: { thought_signature: 'skip_thought_signature_validator' } }
+  const [, { tool_calls: calls }] = body('chat', messages, false, model).messages as [
+    unknown,
+    { tool_calls: { extra_content?: unknown }[] },
+  ]
+  expect(calls.map(one => one.extra_content)).toEqual(signed ? [extra_content, extra_content] : [undefined, undefined])
+})

@@ -1,5 +1,5 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { BETWEEN, MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
+import { BETWEEN, MISTRAL, shortCallId, withSignatures } from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -28,10 +28,13 @@ function chatBody(
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...messages.flatMap((message, at) => [
-        ...(isAfterTool(at) ? [BETWEEN] : []),
-        ...chatMessages(message, { names, images, idOf }),
-      ]),
+      ...withSignatures(
+        messages.flatMap((message, at) => [
+          ...(isAfterTool(at) ? [BETWEEN] : []),
+          ...chatMessages(message, { names, images, idOf }),
+        ]),
+        model,
+      ),
     ],
     ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
     ...(output?.by === 'tool' && {

@@ -1,3 +1,4 @@
+import { withSignatures } from '../chat/answer.ts'
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject, without } from '../json-value.ts'
 import { readResponsesInput } from './from-responses-input.ts'
@@ -58,7 +59,8 @@ const MAPPED = [
 export function responsesToChat(body: Uint8Array, options: FromResponsesOptions): Translation {
   const book = ledger(options)
   const { verbosity, ...request } = chatOf(body, options, book)
-  return closedBook(book, () => jsonBytes({ ...request, ...(verbosity === undefined ? {} : { verbosity }) }))
+  const messages = withSignatures(asArray(request.messages).map(asObject), options.model)
+  return closedBook(book, () => jsonBytes({ ...request, messages, ...(verbosity === undefined ? {} : { verbosity }) }))
 }
 
 /** The same as a messages request: what is left of it as a chat request goes on from there. */

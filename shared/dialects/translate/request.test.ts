@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isCallId } from '../messages/messages.ts'
 import { chatMeaning, messagesMeaning } from '../testing/meaning.ts'
 import { chatRequest, messagesRequest } from '../testing/requests.ts'
+import { responsesToChat } from './from-responses.ts'
 import type { Translation } from './ledger.ts'
 import { requestToChat } from './to-chat.ts'
 import { requestToMessages } from './to-messages.ts'
@@ -34,6 +35,28 @@ const callsOf = ({ messages }: Request): string[] =>
   (messages as { content: string | { type: string; id: string }[] }[])
     .flatMap(({ content }) => (typeof content === 'string' ? [] : content))
     .flatMap(({ type, id }) => (type === 'tool_use' ? [id] : []))
+
+it('gives the calls of a history a signature where the model is one of Gemini that wants some', () => {
+  const turns = [
+    { role: 'user', content: 'q' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'r' }] },
+  ]
+  const input = [
+    { role: 'user', content: 'q' },
+    { type: 'function_call', call_id: 't', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 't', output: 'r' },
+  ]
+  for (const [model, signed] of [
+    ['gemini-3.8-flash', 1],
+    ['gemini-2.5-pro', 0],
+  ] as const)
+    for (const made of [
+      toChat({ max_tokens: 9, messages: turns }, { model }),
+      responsesToChat(bytes({ store: false, input }), { model }),
+    ])
+      expect(text(made).split('"extra_content":{"google":{"thought_signature":')).toHaveLength(signed + 1)
+})
 
 describe('a chat request in the messages dialect', () => {
   it('means the same, and the same again when it is translated back', () => {
