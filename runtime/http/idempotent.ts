@@ -41,6 +41,7 @@ export interface IdempotencyDeps {
 
 /** A call of an operation that takes a key. */
 export interface KeyedCall {
+  /** What a repeat has to be equal in. */
   body: unknown
   /** A key that came in the body; the header wins. */
   bodyKey: string | undefined
@@ -131,7 +132,7 @@ async function repeat(
 ): Promise<Response> {
   if (bodyHash !== given) {
     const hours = KEPT_MS / 3_600_000
-    const message = `this Idempotency-Key was used with another body in the last ${hours} hours: send a new key`
+    const message = `this Idempotency-Key was used with another body or query in the last ${hours} hours: send a new key`
     throw new ApiError('idempotency_mismatch', message)
   }
   if (answer === undefined && bound === undefined) throw inProgress()

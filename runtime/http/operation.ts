@@ -67,7 +67,8 @@ export function keyedOperation<const E extends Endpoint & { readonly idempotent:
     async answer(context, { maxBodyBytes, idempotent }) {
       const call = await readCall(endpoint, context, maxBodyBytes)
       return idempotent(context, {
-        body: call.body,
+        // Of a connector, the query names the action and may have arguments.
+        body: endpoint.query ? [call.body, call.query] : call.body,
         bodyKey: bodyKey?.(call.body),
         oneTime,
         byReference,

@@ -348,6 +348,11 @@ describe('a call of an action', () => {
     expect([first.status, second.status, second.headers.get('idempotency-replayed')]).toEqual([200, 200, 'true'])
     expect(await second.json()).toEqual(await first.json())
     expect([vendor.count(), vendor.problems()]).toEqual([1, []])
+    // The address says which action it is, and may say its arguments.
+    for (const other of ['action=list_channels', 'action=post_message&thread_ts=1']) {
+      const answer = await call('POST', `/v1/connectors/slack/execute?${other}`, message, { 'idempotency-key': 'k1' })
+      expect([other, answer.status]).toEqual([other, 409])
+    }
   })
 
   it.each([
