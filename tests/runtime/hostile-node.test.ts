@@ -298,6 +298,29 @@ it.each(Object.keys(HOSTILE))('hides with what it answers nothing but its own ru
   expect((await control.call('GET', `/v1/approvals/${APPROVAL}`)).status).not.toBe(500)
 })
 
+it('has no more questions of a run than any run may have, and their list keeps no other caller waiting', async () => {
+  const { runId } = await waitingRun()
+  const [most, bundle] = [10_000, 1000]
+  for (let asked = 0; asked < most + 2 * bundle; asked += bundle) {
+    const asks = Array.from({ length: bundle }, (_, n) => ({
+      ...{ runId, stepId: `approval-${asked + n}-2`, approvalId: crypto.randomUUID(), reason: 'question' },
+      expiresUnix: 9_999_999_999n,
+    }))
+    say(...asks.map(value => ({ case: 'approval', value })))
+  }
+  await until(async () => (await dropped('bad_approval')) > 2 * bundle, 'those beyond are dropped', 60_000)
+  let longest = 0
+  let last = performance.now()
+  const watch = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 5)
+  const asked = await control.json<Approval[]>(200, 'GET', `/v1/runs/${runId}/approvals`)
+  clearInterval(watch)
+  expect(asked.length).toBe(most)
+  expectWithin(longest, 500)
+}, 90_000)
+
 it('speaks for no question of another node', async () => {
   await waitingRun()
   // As if another node had asked it; this one says something of each question that there is.

@@ -72,6 +72,8 @@ interface Batch {
   /** Whether these have ended has to be so still; before anything is written. */
   as: { id: string; open: boolean }[]
   accepted: string[]
+  /** How many questions each run has that asks another one. */
+  asked: Map<string, number>
   statements: InStatement[]
   sealing: { run: RemoteRun; frame: Complete }[]
   closings: Closing[]
@@ -111,6 +113,9 @@ async function applyBatch(
   )
   await storeCredentialReports(deps, node, frames)
   if (ids.size === 0) return false
+  const asking = new Set(
+    frames.flatMap(({ body }) => (body.case === 'approval' ? [body.value.runId.toWellFormed()] : [])),
+  )
   const batch: Batch = {
     node,
     runs: await deps.store.these([...ids]),
@@ -120,6 +125,7 @@ async function applyBatch(
     parked: new Map(),
     as: [],
     accepted: [],
+    asked: asking.size === 0 ? new Map() : await deps.store.asked([...asking]),
     statements: [],
     sealing: [],
     closings: [],
@@ -258,7 +264,9 @@ function addApproval(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, asked
   const { stepId, approvalId, reason } = asked
   const expiresMs = Number(asked.expiresUnix) * 1000
   const known = approvalReason.options.some(one => one === reason) && isTime(expiresMs)
-  if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) return drop(batch, 'bad_approval', frame)
+  const before = batch.asked.get(run.id) ?? 0
+  if (!known || !/^[0-9a-f-]{36}$/.test(approvalId) || before >= MOST_ASKED) return drop(batch, 'bad_approval', frame)
+  batch.asked.set(run.id, before + 1)
   const nowMs = deps.now().getTime()
   batch.statements.push(deps.store.ask(run, { id: approvalId, stepId: plain(stepId), reason, expiresMs, nowMs }))
 }
@@ -477,6 +485,8 @@ const MOST_OF_CALL = 2 ** 42
 const MOST_OF_RUN = 2 ** 45
 const isUseOfCall = (value: bigint): boolean => value >= 0n && value <= BigInt(MOST_OF_CALL)
 const isUseOfRun = (value: bigint): boolean => value >= 0n && value <= BigInt(MOST_OF_RUN)
+/** Beyond what the limits of an agent let a run ask; they are read together. */
+const MOST_ASKED = 10_000
 /** Within the years that have four digits. */
 const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000
 /** As it is written, and with nothing else that a parser of dates would pass over. */

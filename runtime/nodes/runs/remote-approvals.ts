@@ -26,10 +26,15 @@ export function remoteApprovals(
   async function withTexts(rows: readonly ApprovalRow[]): Promise<{ rows: ApprovalRow[]; away: boolean }> {
     const empty = rows.filter(({ prompt }) => prompt === '')
     if (empty.length === 0) return { rows: [...rows], away: false }
+    const nodeOf = new Map<string, string | undefined>()
+    for (const runId of new Set(empty.map(row => row.runId))) nodeOf.set(runId, (await remoteRunOf(runId))?.nodeId)
     const byNode = new Map<string, string[]>()
     for (const { id, runId } of empty) {
-      const nodeId = (await remoteRunOf(runId))?.nodeId
-      if (nodeId !== undefined) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
+      const nodeId = nodeOf.get(runId)
+      if (nodeId === undefined) continue
+      const ids = byNode.get(nodeId)
+      if (ids) ids.push(id)
+      else byNode.set(nodeId, [id])
     }
     const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.approvals(nodeId, ids)))
     const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))

@@ -298,6 +298,14 @@ export function remoteRunStore(db: Db) {
       return new Map(remoteRunsIn(found).map(run => [run.id, run]))
     },
 
+    /** How many questions these have. */
+    async asked(ids: readonly string[]): Promise<Map<string, number>> {
+      const sql =
+        'select run_id, count(*) as n from approvals where run_id in (select value from json_each(?)) group by run_id'
+      const found = await db.execute({ sql, args: [JSON.stringify(ids)] })
+      return new Map(rowsOf<{ run_id: string; n: number }>(found).map(({ run_id, n }) => [run_id, n]))
+    },
+
     /** What waits for that node, or for any of its pool, with one of these isolations; oldest first. */
     async queued(
       { nodeId, tenantId, pool }: { nodeId: string; tenantId: string; pool: string },
