@@ -336,6 +336,7 @@ describe('a stream', () => {
       'bad_frame',
     ],
     ['an order without a number', undefined, (id: string) => [hello(id), numbered(0)], 'bad_frame'],
+    ['a long stream id', undefined, (id: string) => [hello(id, { streamId: 'x'.repeat(65) })], 'bad_frame'],
     [
       'a frame too large',
       undefined,

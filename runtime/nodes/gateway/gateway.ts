@@ -430,6 +430,8 @@ async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {
 
 function checkHello(hello: Hello, node: NodeRow): void {
   if (hello.nodeId !== node.id) throw new TunnelRefusal('unauthenticated', 'this token is of another node')
+  // It is kept for a node's former lives.
+  if (hello.streamId.length > 64) throw new TunnelRefusal('bad_frame', 'a stream id has at most 64 characters')
   if (hello.proto !== PROTO) {
     throw new TunnelRefusal(
       'unknown_protocol',
