@@ -115,7 +115,11 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
       outputBytes: (limits.diskMb + 16) * 1024 * 1024,
     }),
   )
-  const ended = done(packed, 'the workspace could not be kept')
+  const failure = 'the workspace could not be kept'
+  const tooLarge = `it is more than ${limits.diskMb} MB, as files with holes count with their whole size and each file with its name`
+  const ended = done(packed, failure, exit =>
+    exit.kind === 'limit' && exit.limit === 'output' ? tooLarge : told(exit),
+  )
   try {
     await Promise.all([writeWorkspace(next, packed.stdout, fileKeys), ended])
   } catch (error) {
@@ -126,10 +130,10 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
 }
 
 /** Waits for a program of the image, and says as it does why it failed. */
-async function done({ stderr, exit }: Pick<Exec, 'stderr' | 'exit'>, failure: string): Promise<void> {
+async function done({ stderr, exit }: Pick<Exec, 'stderr' | 'exit'>, failure: string, how = told): Promise<void> {
   const [said, end] = await Promise.all([lastWords(stderr), exit])
   if (end.kind === 'code' && end.code === 0) return
-  throw new StepFailure('sandbox_failed', `${failure}: ${told(end)}${said === '' ? '' : `: ${said}`}`)
+  throw new StepFailure('sandbox_failed', `${failure}: ${how(end)}${said === '' ? '' : `: ${said}`}`)
 }
 
 async function openPipe(
