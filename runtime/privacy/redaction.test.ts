@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manifest } from '../../shared/wire/runtime/manifest.ts'
+import { expectWithin } from '../../tests/crowding.ts'
 import { redactionOf } from './redaction.ts'
 
 const all = ['email', 'phone', 'card', 'iban', 'ssn', 'ip'] as const
@@ -87,4 +88,14 @@ describe('redaction by type', () => {
 it('redaction by pattern names what it took out', () => {
   const made = redact({ name: 'employee', pattern: 'EMP-\\d{4,6}' }, 'email')
   expect(made.text('EMP-12345 and EMP-1 of bob@example.com')).toBe('[employee] and EMP-1 of [email]')
+})
+
+it('redaction by pattern takes a bounded time, and passes nothing on that it had no time to search', () => {
+  const text = `${'a'.repeat(300_000)} EMP-1 ${'a'.repeat(300_000)}`
+  const slow = redact(...Array.from({ length: 30 }, (_, n) => ({ name: `slow${n}`, pattern: 'a{0,200}b' })))
+  const before = performance.now()
+  expect(slow.value({ text, more: [text, 'short'] })).toEqual({ text: '[slow0]', more: ['[slow0]', '[slow0]'] })
+  expectWithin(performance.now() - before, 3000)
+  const plain = redact(...Array.from({ length: 30 }, (_, n) => ({ name: `emp${n}`, pattern: 'EMP-\\d{1,6}' })))
+  expect(plain.text(text)).toBe(text.replace('EMP-1', '[emp0]'))
 })

@@ -2,7 +2,7 @@ import { readIp } from '../../shared/http/outbound/ip-address.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { Manifest, PersonalData } from '../../shared/wire/runtime/manifest.ts'
-import { compilePattern } from '../../shared/wire/runtime/pattern.ts'
+import { compilePattern, type Work } from '../../shared/wire/runtime/pattern.ts'
 
 /** Puts `[<type>]` in the place of what an agent may neither send on nor keep. Redacting a second time by type changes nothing more. */
 export interface Redaction {
@@ -35,15 +35,20 @@ const ORDER = ['card', 'iban', 'ssn', 'ip', 'email', 'phone'] as const
 
 const MOST_PASSES = 8
 
+/** A quarter of a second of following an author's patterns, for all the texts of a value. */
+const MOST_WORK = 20_000_000
+
 interface Finder {
   name: string
-  find: (text: string) => readonly (readonly [start: number, end: number])[]
+  find: (text: string, work: Work) => readonly (readonly [start: number, end: number])[] | undefined
 }
 
-function replaced(text: string, finders: readonly Finder[]): string {
+/** What cannot be searched with the work that is left is not passed on: its name stands for the whole of it. */
+function replaced(text: string, finders: readonly Finder[], work: Work): string {
   let left = text
   for (const { name, find } of finders) {
-    const found = find(left)
+    const found = find(left, work)
+    if (found === undefined) return `[${name}]`
     if (found.length === 0) continue
     let out = ''
     let from = 0
@@ -66,33 +71,35 @@ function redaction(wanted: Manifest['privacy']['redact']): Redaction {
     return typeof pattern === 'string' ? [] : [{ name: one.name, find: pattern.covered }]
   })
 
-  function text(whole: string): string {
+  function text(whole: string, work: Work): string {
     // What stood beside one that was taken out may have a boundary now.
     let left = whole
     for (let pass = 0; pass < MOST_PASSES; pass++) {
       const before = left
-      left = replaced(left, byType)
+      left = replaced(left, byType, work)
       if (left === before) break
     }
-    return replaced(left, byPattern)
+    return replaced(left, byPattern, work)
   }
 
-  function each(value: unknown): unknown {
-    if (typeof value === 'string') return text(value)
-    if (typeof value === 'number') return Math.abs(value) < 1e9 ? value : number(value)
+  /** Names have work of their own: where there is none left for the texts, the value keeps its form. */
+  function each(value: unknown, work: Work, names: Work): unknown {
+    if (typeof value === 'string') return text(value, work)
+    if (typeof value === 'number') return Math.abs(value) < 1e9 ? value : number(value, work)
     if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) return value.map(each)
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [text(name), each(one)]))
+    if (Array.isArray(value)) return value.map(one => each(one, work, names))
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [text(name, names), each(one, work, names)]))
   }
 
   /** A card or a telephone may come as a number. */
-  function number(value: number): unknown {
+  function number(value: number, work: Work): unknown {
     const plain = String(value)
-    const redacted = text(plain)
+    const redacted = text(plain, work)
     return redacted === plain ? value : redacted
   }
 
-  return { text, value: <T>(value: T) => each(value) as T }
+  const whole = (): Work => ({ left: MOST_WORK })
+  return { text: one => text(one, whole()), value: <T>(value: T) => each(value, whole(), whole()) as T }
 }
 
 /** Where a text holds data of one type. Each takes time by the length of the text: repetitions are bounded, and none is inside another. */

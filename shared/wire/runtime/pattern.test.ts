@@ -9,7 +9,7 @@ const compiled = (source: string): Pattern => {
 }
 const parts = (source: string, text: string) =>
   compiled(source)
-    .covered(text)
+    .covered(text)!
     .map(([start, end]) => text.slice(start, end))
 
 describe('a pattern', () => {
@@ -64,7 +64,7 @@ describe('a pattern', () => {
           expect(new RegExp(`^(?:${source.replaceAll('\\b', '')})$`).test('')).toBe(true)
           return
         }
-        const covered = made.covered(text)
+        const covered = made.covered(text)!
         const wanted = new Set<number>()
         for (let start = 0; start < text.length; start++) {
           for (let end = start + 1; end <= text.length; end++) {
