@@ -127,6 +127,17 @@ describe('sseReader', () => {
     )
   })
 
+  it('stops at a frame of lines without an end', () => {
+    const reader = sseReader(LIMIT)
+    const piece = encoder.encode('data:\n'.repeat(10_000))
+    let pieces = 0
+    while (!reader.tooLarge && pieces < 100) {
+      reader.push(piece)
+      pieces++
+    }
+    expect(pieces).toBe(26)
+  })
+
   it('reads a frame of many mebibytes in small pieces in linear time', () => {
     const size = 16 << 20
     const piece = encoder.encode('x'.repeat(1024))

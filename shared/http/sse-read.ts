@@ -15,6 +15,8 @@ export interface SseReaderOptions {
   readonly maxFrameBytes: number
 }
 
+/** `data:` lines of a frame: to know where one stands takes many times the bytes of one that is empty. */
+const MOST_LINES = 250_000
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
@@ -130,9 +132,10 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
         lineStart = at + 1
       }
       const rest = view.length - frameStart
-      if (rest > maxFrameBytes) {
+      if (rest > maxFrameBytes || data.length > MOST_LINES) {
         failed = true
         view = held = new Uint8Array(0)
+        data = []
         return frames
       }
       scanned = rest
@@ -145,7 +148,7 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
       return frames
     },
 
-    /** A frame grew beyond the limit; nothing more will be read. */
+    /** A frame grew beyond the limit, or has too many lines; nothing more will be read. */
     get tooLarge(): boolean {
       return failed
     },
