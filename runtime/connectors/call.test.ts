@@ -151,6 +151,8 @@ describe('a call of a vendor', () => {
       message: 'far.example answered with a redirect to another origin',
       declined: true,
     })
+    const seeOther = fixture(() => Promise.reject(new OutboundDenied('far.example answered', { mayBeDone: true })))
+    await expect(run(seeOther.calls, 'once')).rejects.toMatchObject({ declined: false })
   })
 
   it('shows no secret that a vendor repeats, in failures and in results, and at most 500 characters', async () => {

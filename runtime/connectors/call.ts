@@ -225,7 +225,7 @@ function toFailure({ connector, credential }: Target, error: unknown): unknown {
   const redact = redaction(connector, credential, IN_FAILURES)
   if (error instanceof VendorFailure) return error
   const denial = denialIn(error)
-  if (denial) return new VendorFailure({ message: redact(denial.message), declined: true, cause: denial })
+  if (denial) return new VendorFailure({ message: redact(denial.message), declined: !denial.mayBeDone, cause: denial })
   const why = error instanceof Error ? redact(error.message) : 'failed'
   return new VendorFailure({ message: `could not be reached: ${why}`, unreachable: true, cause: error })
 }

@@ -10,6 +10,7 @@ import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream }
 import { readAllowEntry } from '../http/outbound/allow-list.ts'
 import { denialIn, OutboundDenied, proxyFaultIn, readAtMost } from '../http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../http/outbound/egress-client.ts'
+import { neverSent } from '../http/outbound/never-sent.ts'
 import { outboundRule } from '../http/outbound/outbound-rule.ts'
 import { outboundProxies, type Proxies } from '../http/outbound/proxies.ts'
 import { createLog } from '../log/log.ts'
@@ -166,6 +167,18 @@ describe('the way out on Node', () => {
     expect(await refusal(call(way, remote.origin, { method: 'POST', body: 'x' }))).toContain(
       'would change it into a GET',
     )
+    // A POST that is answered with a page to look at was done; 301, 307 and 308 ask for the same elsewhere.
+    const never = async (method: string, status: number, location: string) => {
+      remote.queue(answer(status, '', { location }))
+      return neverSent(await call(way, remote.origin, { method }).catch((error: unknown) => error))
+    }
+    expect([
+      await never('POST', 303, '/made/1'),
+      await never('POST', 302, `${other.origin}/x`),
+      await never('POST', 301, '/made/1'),
+      await never('POST', 307, `${other.origin}/x`),
+      await never('GET', 302, `${other.origin}/x`),
+    ]).toEqual([false, false, true, true, true])
     const shown = await call(way, remote.origin, { redirects: 'show' })
     expect([shown.status, shown.headers.get('location')]).toEqual([302, '/again'])
   })

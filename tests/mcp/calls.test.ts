@@ -79,6 +79,18 @@ describe('a call', () => {
     expect(on.remote.calls.length).toBe(2)
   })
 
+  it('that is answered with a redirect may have been done, and is not made again', async () => {
+    const on = await fixture(remote => {
+      remote.onCall = (_call, { response }) => void response.writeHead(303, { location: '/made/1' }).end()
+    })
+    expect((await on.run()).run.status).toBe('succeeded')
+    expect(on.told(1).map(({ content }) => content)).toEqual([
+      { code: 'mcp_failed', error: expect.stringMatching(/redirect that would change it into a GET$/) },
+      { code: 'mcp_failed', error: expect.stringMatching(/redirect .*; whether it was done is not known$/) },
+    ])
+    expect(on.remote.calls.length).toBe(2)
+  })
+
   it('is made again where that does nothing twice, under a new key, and once where it might', async () => {
     const on = await fixture(
       remote => {

@@ -49,7 +49,7 @@ function readFault(error: unknown): Fault {
     return { words: error.message, certain: false, again: error.transient, code: error.code }
   }
   const denial = denialIn(error)
-  if (denial) return { words: denial.message, certain: true, again: false }
+  if (denial) return { words: denial.message, certain: !denial.mayBeDone, again: false }
   if (error instanceof Error && 'code' in error && error.code === 'UNSUPPORTED_RESULT_TYPE') {
     return { words: 'wants input of a person, which an agent cannot give', certain: true, again: false }
   }

@@ -31,6 +31,13 @@ export async function readAtMost(
 /** The rule does not let a call out. Repeating it changes nothing until a setting does. */
 export class OutboundDenied extends Error {
   override name = 'OutboundDenied'
+  /** The far end was asked, and may have acted before it answered with a redirect. */
+  readonly mayBeDone: boolean
+
+  constructor(message: string, { mayBeDone = false } = {}) {
+    super(message)
+    this.mayBeDone = mayBeDone
+  }
 }
 
 /**

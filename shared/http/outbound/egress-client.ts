@@ -50,14 +50,16 @@ export function guardedFetch(rule: Pick<OutboundRule, 'url'>, send: Send): Egres
       if (location === null || init.redirects === 'show') return answer
       await answer.body?.cancel().catch(() => undefined)
       const next = URL.parse(location, at)
+      const changes = method !== 'GET' && method !== 'HEAD'
+      // 302 and 303 send a browser on to what a POST has made; 301, 307 and 308 say that it is to be sent elsewhere.
+      const mayBeDone = changes && (answer.status === 302 || answer.status === 303)
+      const refuse = (what: string) => new OutboundDenied(`${at.host} answered ${what}`, { mayBeDone })
       // What the call carries was meant for this origin: nothing of it may arrive at another one.
       if (next === null || next.origin !== at.origin) {
-        throw new OutboundDenied(`${at.host} answered with a redirect to another origin, which is not followed`)
+        throw refuse('with a redirect to another origin, which is not followed')
       }
-      if (hops === MOST_REDIRECTS) throw new OutboundDenied(`${at.host} answered with more than ${hops} redirects`)
-      if (answer.status < 307 && method !== 'GET' && method !== 'HEAD') {
-        throw new OutboundDenied(`${at.host} answered a ${method} with a redirect that would change it into a GET`)
-      }
+      if (hops === MOST_REDIRECTS) throw refuse(`with more than ${hops} redirects`)
+      if (answer.status < 307 && changes) throw refuse(`a ${method} with a redirect that would change it into a GET`)
       at = next
     }
   }

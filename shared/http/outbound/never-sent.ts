@@ -16,9 +16,11 @@ const NEVER_SENT = new Set([
   'CERT_HAS_EXPIRED',
 ])
 
-/** Whether a request failed before a byte of it was sent. Hosts that say nothing of the reason are taken to have sent it. */
+/** Whether a request failed before a byte of it was sent, or was only sent elsewhere. Hosts that say nothing of the reason are taken to have sent it. */
 export function neverSent(error: unknown): boolean {
-  if (denialIn(error) || proxyFaultIn(error)) return true
+  const denial = denialIn(error)
+  if (denial) return !denial.mayBeDone
+  if (proxyFaultIn(error)) return true
   for (let one = error, depth = 0; depth < 8 && one instanceof Error; one = one.cause, depth++) {
     // An open connection may end with the same code, when the way to the host is gone.
     if ('code' in one && NEVER_SENT.has(String(one.code)))
