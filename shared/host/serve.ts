@@ -123,17 +123,21 @@ export async function listen(options: RenderOptions): Promise<Listening> {
   if (accepted) acceptElsewhere(server, accepted.each)
   const origin = accepted?.origin ?? (await listenAt(server, bind))
 
-  /** Resolves when nothing is accepted any more and no connection is left. */
-  function closed(keepsIdle: boolean): Promise<void> {
-    if (accepted)
-      return new Promise(resolve => {
-        left = resolve
-        if (sockets.size === 0) resolve()
-      })
+  /**
+   * Resolves when nothing is accepted any more and no connection is left. The server of HTTP is closed a little before its connections say
+   * so, and a call that was cut has to learn of it from its own.
+   */
+  async function closed(keepsIdle: boolean): Promise<void> {
+    const none = new Promise<void>(resolve => {
+      left = resolve
+      if (sockets.size === 0) resolve()
+    })
     // The server of HTTP closes idle connections before it closes.
-    return new Promise(resolve =>
-      keepsIdle ? SocketServer.prototype.close.call(server, () => resolve()) : server.close(() => resolve()),
-    )
+    if (!accepted) {
+      if (keepsIdle) SocketServer.prototype.close.call(server)
+      else server.close()
+    }
+    return none
   }
 
   return {
