@@ -76,3 +76,60 @@ it.each([
   expect(said.includes('goes elsewhere or has other arguments than when a human was asked')).toBe(calls === 1)
   await third.close()
 })
+
+it.each([
+  ['name', 2],
+  ['title', 1],
+])(
+  'repeats an approved call that was interrupted only with the arguments that a human saw: %s',
+  async (reads, calls) => {
+    const made: unknown[] = []
+    const told: ModelRequest[] = []
+    /** A life of the process, with the argument by which the connector reads the dog then. */
+    async function life(argument: string, call: () => Promise<Record<string, unknown>>) {
+      const action: ConnectorAction = {
+        connectorId: 'http-pets',
+        name: 'putPet',
+        about: '',
+        parameters: { type: 'object' },
+        effect: 'idempotent',
+        asMeant: ({ name }) => ({ [argument]: name }),
+        call(given) {
+          made.push(given)
+          return call()
+        },
+      }
+      return engineFixture({
+        url: join(folder, 'runs.db'),
+        manifest: { connectors: ['http-pets'], approvals: { tools: ['connectors:write'] } },
+        connectorsOf: async () => [action],
+        ask: script([says('', [{ name: 'http-pets__putPet', arguments: { name: 'Rex' } }]), says('done')], told),
+      })
+    }
+
+    const begun = Promise.withResolvers<void>()
+    const first = await life('name', () => {
+      begun.resolve()
+      return new Promise(() => undefined)
+    })
+    const id = await first.create({ prompt: 'go' })
+    await first.engine.start()
+    await first.until(id, ['waiting'])
+    await first.db.write([
+      { sql: "update approvals set status = 'approved' where run_id = ?", args: [id] },
+      { sql: 'update runs set due_ms = 0 where id = ?', args: [id] },
+    ])
+    first.engine.wake()
+    await begun.promise
+    await first.engine.close(0)
+    await first.close()
+
+    const second = await life(reads, async () => ({}))
+    await second.engine.start()
+    expect(await second.until(id)).toMatchObject({ status: 'succeeded' })
+    expect(made).toEqual(Array(calls).fill({ name: 'Rex' }))
+    const said = JSON.stringify(told.at(-1)!.messages)
+    expect(said.includes('a human has approved it with other arguments')).toBe(calls === 1)
+    await second.close()
+  },
+)

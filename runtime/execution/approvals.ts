@@ -42,6 +42,8 @@ export interface Decision {
 export interface Approvals {
   /** The human's decision; throws Parked while there is none, and RunFailure where the manifest ends the run. */
   ask(question: Question): Promise<Decision>
+  /** Whether a call that was approved before this process had the run still has the arguments that were asked about. */
+  stillFits(stepId: string, action: ProposedAction): Promise<boolean>
 }
 
 /** What others write in the transaction that lets a question expire. It may have been decided, so each statement must look. */
@@ -97,6 +99,11 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
         ...(approved && !isAsked(question, asked, deps.redact) && { isOther: true as const }),
       }
     },
+
+    async stillFits(stepId, action) {
+      const found = await findQuestion(deps, stepId, history.questions.get(stepId) ?? 0)
+      return isAsked({ action }, found?.arguments, deps.redact)
+    },
   }
 }
 
@@ -126,7 +133,7 @@ async function findQuestion(deps: ApprovalsDeps, stepId: string, round: number) 
 }
 
 /** Whether the arguments are those that were asked about. */
-function isAsked({ action }: Question, asked: unknown, redact: Redaction | undefined): boolean {
+function isAsked({ action }: Pick<Question, 'action'>, asked: unknown, redact: Redaction | undefined): boolean {
   if (action === undefined || asked === undefined) return true
   const now = redact?.value(action.arguments) ?? action.arguments
   const textOf = (value: unknown) => canonicalize(wellFormed(readJson(JSON.stringify(value ?? null))))

@@ -26,7 +26,7 @@ export interface AgentRun {
   steps: Steps
   journal: { append(draft: EventDraft): unknown }
   history: History
-  approvals: Pick<Approvals, 'ask'>
+  approvals: Pick<Approvals, 'ask' | 'stillFits'>
   sha256: Sha256
   /** What may be neither sent on nor kept. */
   redact?: Redaction | undefined

@@ -85,7 +85,7 @@ export async function rebuildRequest(stepId: string, recorded: Recorded): Promis
     tools: new Map(tools.map(tool => [tool.name, unused(tool, wasTaken)])),
     model: { id: '', ask, ...(contextTokens !== undefined && { contextTokens }) },
     journal: { append: () => undefined },
-    approvals: { ask: stop },
+    approvals: { ask: stop, stillFits: stop },
   }
   // Whatever ends the loop: it has come to the step before, or not at all.
   await agentLoop(run).catch(() => undefined)

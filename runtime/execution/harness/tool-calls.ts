@@ -88,11 +88,12 @@ export async function callTool(
     if (problem !== undefined) return { failed: true, kind, message: problem }
   }
   try {
-    const { refusal, to } = await allowed(loop, tool, place, given, before)
+    const { refusal, to, earlier } = await allowed(loop, tool, place, given, before)
     if (refusal !== undefined) return { failed: true, kind, message: refusal }
     // As it was asked about, it may have been redacted.
     const goesTo = to === undefined ? undefined : (now: string) => to === now || to === loop.redact?.text(now)
     const stepId = `${kind}-${place}`
+    const action = { name, arguments: given, ...(tool.to !== undefined && { to: tool.to }) }
     const outcome = await loop.steps.run(
       {
         stepId,
@@ -100,11 +101,16 @@ export async function callTool(
         name,
         effect: tool.effect(given),
         onInterrupted: tool.onInterrupted(given),
-        action: { name, arguments: given, ...(tool.to !== undefined && { to: tool.to }) },
+        action,
         ...(tool.timeoutMs !== undefined && { timeoutMs: tool.timeoutMs }),
         ...(tool.intent && { intent: tool.intent(given) }),
       },
-      call => tool.call(given, { runId: loop.runId, turn, index, stepId, ...(goesTo && { goesTo }) }, call),
+      async call => {
+        if (tool.asMeant && earlier !== undefined && !(await loop.approvals.stillFits(earlier, action))) {
+          throw new StepFailure('connector_not_ready', OTHER_ARGUMENTS)
+        }
+        return tool.call(given, { runId: loop.runId, turn, index, stepId, ...(goesTo && { goesTo }) }, call)
+      },
     )
     use(loop, outcome)
     return { failed: false, output: outcome.output }
@@ -115,14 +121,25 @@ export async function callTool(
   }
 }
 
-/** Whether a call may be made: the sentence that the model gets instead, or where it was agreed that it goes. */
+const OTHER_ARGUMENTS = 'a human has approved it with other arguments: its connector was changed since'
+
+interface Agreed {
+  /** The sentence that the model gets instead of the call. */
+  refusal?: string
+  /** Where the call goes. */
+  to?: string
+  /** The step of a decision that an earlier claim of the run has read. */
+  earlier?: string
+}
+
+/** Whether a call may be made, and how. */
 async function allowed(
   loop: Loop,
   tool: ExposedTool,
   place: string,
   given: Record<string, unknown>,
   before: readonly Message[],
-): Promise<{ refusal?: string; to?: string }> {
+): Promise<Agreed> {
   const { manifest } = loop
   // It is a question to a human already.
   if (tool.kind === 'approval' || tool.name === READ_RESULT) return {}
@@ -162,18 +179,16 @@ type Question = [
 /** A question to a human as a step of its own; undefined once it is approved. */
 export const ask = async (...question: Question): Promise<string | undefined> => (await decided(...question)).refusal
 
-async function decided(
-  ...[loop, stepId, reason, prompt, action]: Question
-): Promise<{ refusal?: string; to?: string }> {
-  const { output } = await loop.steps.run(
+async function decided(...[loop, stepId, reason, prompt, action]: Question): Promise<Agreed> {
+  const { output, replayed } = await loop.steps.run(
     { stepId, kind: 'approval', name: reason, effect: 'idempotent', onInterrupted: 'retry' },
     async ({ attempt }) => ({
       output: await loop.approvals.ask({ stepId, attempt, reason, prompt, ...(action && { action }) }),
     }),
   )
   const { approved, comment, to, isOther } = output as Decision
-  if (isOther) return { refusal: 'a human has approved it with other arguments: its connector was changed since' }
-  if (approved) return to === undefined ? {} : { to }
+  if (isOther) return { refusal: OTHER_ARGUMENTS }
+  if (approved) return { ...(to !== undefined && { to }), ...(replayed && { earlier: stepId }) }
   return { refusal: `a human said no${comment === undefined ? '' : `: ${comment}`}` }
 }
 
