@@ -632,6 +632,10 @@ describe('placement', () => {
     expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}?force=true`)).status).toBe(204)
     expect(await summary(first.id)).toMatchObject({ status: 'failed', error: { code: 'node_lost' } })
     await control.json<Receipt>(200, 'GET', `/v1/runs/${first.id}/receipt`)
+    // What only that node had is not waited for any more.
+    for (const [{ id }, status] of [[first, 'failed'] as const, [second, 'succeeded'] as const]) {
+      expect(await control.json<Run>(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ status, dataAvailable: false })
+    }
     const two = await node({ name: 'two' })
     const third = await start('slow', '/call wait {"seconds":60}')
     await until(async () => (await summary(third.id)).status === 'running', 'the run runs')

@@ -120,7 +120,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return made(deps, all, () => runs.createForWindows(news, around))
     },
 
-    /** Asks the node; throws `node_offline` when it has the data and is away. */
+    /** Asks the node; throws `node_offline` when it has the data and is away. What a node had that was removed is gone. */
     async get(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
       if (run === undefined || run.input !== undefined) return run
@@ -130,8 +130,8 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
         return withData(run, found, undefined)
       }
       const held = await data.of(found.nodeId, [id])
-      if (held === undefined) throw offline(`run ${id}`)
-      return withData(run, found, held.get(id))
+      if (held === undefined && (await nodes.get(found.nodeId))) throw offline(`run ${id}`)
+      return withData(run, found, held?.get(id))
     },
 
     /** Without a request to a node. */

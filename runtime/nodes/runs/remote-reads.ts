@@ -23,7 +23,10 @@ const AT_ONCE = 200_000
 type Kind = Extract<ReadAsked['kind'], keyof Answers>
 
 export const offline = (what: string): ApiError<'node_offline'> =>
-  new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
+  new ApiError(
+    'node_offline',
+    `${what} is kept by a node that is away or does not answer: try again when it is back. If it never comes back, remove the node (DELETE /v1/nodes/{id}?force=true): then its runs end, and are shown without what it kept`,
+  )
 
 export type RemoteReads = ReturnType<typeof remoteReads>
 
