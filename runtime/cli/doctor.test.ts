@@ -31,6 +31,14 @@ it('finds nothing wrong before the first start, and leaves nothing behind', asyn
   expect(await readdir(folder)).toEqual([])
 })
 
+it('warns of a store that is empty beside the master key of an earlier start', async () => {
+  await writeFile(join(folder, 'master.key'), Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  const lost = { is: 'warn', says: expect.stringContaining('put the store and its -wal back before the next start') }
+  expect(await of('store')).toMatchObject(lost)
+  await writeFile(join(folder, 'waybill.db'), '')
+  expect(await of('store')).toMatchObject(lost)
+})
+
 it('finds a service that is ready, and the store and the key that it uses', async () => {
   const fixture = await terminalFixture()
   const found = await examine(fixture.env())

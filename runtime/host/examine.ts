@@ -128,12 +128,12 @@ async function writeFault(folder: string): Promise<string | undefined> {
 async function store(env: RuntimeEnv): Promise<Told> {
   if (!(await hasStore(env))) {
     await refuseLoneLog(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
-    return { is: 'ok', says: 'none yet: it is made at the first start' }
+    return emptyStore(env, 'none yet: it is made at the first start')
   }
   const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
-    if (rows.length === 0) return { is: 'ok', says: 'empty: its tables are made at the first start' }
+    if (rows.length === 0) return await emptyStore(env, 'empty: its tables are made at the first start')
     const applied = await db.execute("select max(id) as step from schema_steps where part = 'runtime'")
     const [at, known] = [rowsOf<{ step: number | null }>(applied)[0]?.step ?? 0, runtimeSteps.at(-1)?.id ?? 0]
     if (at > known) {
@@ -151,6 +151,16 @@ async function store(env: RuntimeEnv): Promise<Told> {
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()
+  }
+}
+
+/** A start makes both: where there is only the key, the store or its log was lost. */
+async function emptyStore({ PLATFORM_DATA_DIR: folder }: RuntimeEnv, says: string): Promise<Told> {
+  const key = join(folder, 'master.key')
+  if (!(await stat(key).catch(() => undefined))) return { is: 'ok', says }
+  return {
+    is: 'warn',
+    says: `${says}. An earlier start has made ${key}: if there were runs, put the store and its -wal back before the next start`,
   }
 }
 
