@@ -44,4 +44,6 @@ it('says that what is asked cannot be seen while a node is away, and lets no loo
   for (const shown of [card, brief]) expect(shown).toContain('cannot be shown while its node is away')
   expect(card).not.toContain('data-choose')
   expect(brief).not.toContain('/approve')
+  // The page of its run shows nothing either.
+  expect(brief).toContain('href="/approvals">Decide without it')
 })

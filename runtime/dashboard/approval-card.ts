@@ -62,13 +62,15 @@ ${form(
 /** More are no longer read at a glance. */
 const BRIEF = 200
 
-/** The same in a few lines, for pages that are about more; what needs more than a word or a look is decided on the page of its run. */
+/** The same in a few lines, for pages that are about more; what needs more than a word or a look is decided on another page. */
 export function approvalBrief(root: string, approval: Approval): Html {
   const { id, runId, agentName, stepId, reason, action, expiresAt } = approval
   const asked = reason === 'question'
   const given = action === undefined ? '' : visible(JSON.stringify(action.arguments ?? {}))
-  const unseen = given.length > BRIEF || isAway(approval)
-  const elsewhere = reason === 'uncertain_step' ? 'Say what happened' : unseen ? 'Look at the call' : undefined
+  const onRun =
+    reason === 'uncertain_step' ? 'Say what happened' : given.length > BRIEF ? 'Look at the call' : undefined
+  // Of a run whose node is away there is no page.
+  const [elsewhere, where] = isAway(approval) ? ['Decide without it', 'approvals'] : [onRun, `runs/${runId}`]
   const words = (promptOf(approval) ?? REASONS[reason]).slice(0, 300).toWellFormed()
   const path = `POST /v1/approvals/${id}`
   const deciding = html`${asked ? html`<input name="comment" required maxlength="10000" placeholder="Answer" aria-label="Answer to ${agentName}">` : ''}<button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
@@ -79,7 +81,7 @@ ${given === '' || given.length > BRIEF ? '' : html`<p><small>With <code>${given}
 <p class="clamped" dir="auto">${visible(words)}</p>
 ${
   elsewhere !== undefined
-    ? html`<p><a class="button" href="${root}runs/${runId}">${elsewhere}</a></p>`
+    ? html`<p><a class="button" href="${root}${where}">${elsewhere}</a></p>`
     : form(
         {
           send: `${path}/approve`,

@@ -82,7 +82,7 @@ function findings({ name, capabilities: { isolation } }: Node): Shown {
   if (isolation.length === 0) return '–'
   const working = isolation.filter(({ ok }) => ok)
   return html`${working.map(({ backend }) => html`<span class="good">✓ ${backend}</span> `)}
-<details><summary aria-label="What the doctor found on ${name}">${working.length} of ${isolation.length} work</summary><ul class="plain">${isolation.map(
+<details><summary aria-label="${working.length} of ${isolation.length} work on ${name}">${working.length} of ${isolation.length} work</summary><ul class="plain">${isolation.map(
     ({ backend, ok, detail, accel, verifiedAt }) =>
       html`<li><span class="${ok ? 'good' : 'bad'}">${ok ? '✓' : '✗'} ${backend}</span> ${detail}${accel === undefined ? '' : ` (${accel})`}${verifiedAt === undefined ? '' : html` <small>${when(verifiedAt)}</small>`}</li>`,
   )}</ul></details>`
