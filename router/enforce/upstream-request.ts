@@ -8,6 +8,7 @@ import type { NamedState } from '../../shared/dialects/responses/held.ts'
 import { responsesToChat, responsesToMessages } from '../../shared/dialects/translate/from-responses.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
+import type { Accepted } from '../../shared/models/accepted.ts'
 import { betasOf, cloudBody, cloudHost, cloudUrl, deploymentUrl } from '../cloud/cloud-request.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
@@ -68,7 +69,7 @@ export function rungBody(
 
 const NONE: ReadonlySet<string> = new Set()
 /** A model that the client has asked for may be sent calls which another rung has made. */
-const CALL_IDS = { shortCallIds: true } as const
+const ofCalls = ({ shortCallIds = false, signedCalls = false }: Accepted): Accepted => ({ shortCallIds, signedCalls })
 
 function dialectBody(
   inbound: Inbound,
@@ -83,8 +84,8 @@ function dialectBody(
     const made: AdaptedBody =
       knows && isAdapted(inbound, rung, route)
         ? adaptedBody(body, facts, rung, route, refused)
-        : route.adapt && rung.accepted?.shortCallIds
-          ? adaptedBody(body, facts, { ...rung, accepted: CALL_IDS }, route, NONE)
+        : route.adapt && (rung.accepted?.shortCallIds || rung.accepted?.signedCalls)
+          ? adaptedBody(body, facts, { ...rung, accepted: ofCalls(rung.accepted) }, route, NONE)
           : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
     let sent = made.body
     if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)

@@ -1,5 +1,5 @@
 import type { DialectName } from '../dialects/candidate.ts'
-import { MISTRAL } from '../dialects/chat/answer.ts'
+import { MISTRAL, SIGNED_CALLS } from '../dialects/chat/answer.ts'
 
 /** Where the facts below were last compared with what the makers document; stands beside the price table in capabilities. */
 export const MODEL_TABLE_VERSION = 'waybill-models@2026-11-26'
@@ -39,6 +39,8 @@ export interface Accepted {
   readonly limitName?: (typeof limitNames)[number]
   /** Ids of calls are nine letters and digits, and any other is refused. */
   readonly shortCallIds?: boolean
+  /** Calls of the history without a signature are refused. */
+  readonly signedCalls?: boolean
   /** Whether the user may speak right after the result of a tool. */
   readonly userAfterTool?: boolean
   /** Whether it knows the role `developer`; every host knows `system`. */
@@ -139,6 +141,7 @@ const OPENAI: readonly Row[] = [
     accepted: { ...FROM_FIVE_ONE, efforts: ['none', 'low', 'medium', 'high', 'xhigh'] },
   },
   { models: MISTRAL, accepted: { shortCallIds: true, userAfterTool: false, limitName: 'max_tokens' } },
+  { models: SIGNED_CALLS, accepted: { signedCalls: true } },
   { models: /^grok-4(?:-fast(?:-non)?(?:-reasoning)?)?$/, accepted: NO_EFFORT },
 ]
 

@@ -493,6 +493,46 @@ describe('ids of calls, for models of Mistral', () => {
   })
 })
 
+describe('calls without a signature', () => {
+  const gemini = acceptedBy('gemini-3.8-flash', 'chat')!
+  const own = { google: { thought_signature: 'c2ln' } }
+  const request = (extra?: object) =>
+    JSON.stringify({
+      messages: [
+        { role: 'user', content: 'q' },
+        {
+          role: 'assistant',
+          tool_calls: ['a', 'b', 7].map((id, at) => ({
+            id,
+            type: 'function',
+            function: { name: 'f', arguments: '{"id":"a"}' },
+            ...((extra ?? at > 0) && { extra_content: extra ?? own }),
+          })),
+        },
+        { role: 'tool', tool_call_id: 'a', content: 'r' },
+        { role: 'tool', tool_call_id: 'b', content: 'r' },
+        { role: 'assistant', tool_calls: [{ id: 'c\\n', function: { name: 'f', arguments: '{}' } }] },
+      ],
+    })
+
+  it('say so to models of Gemini that want one, and keep those that they have', () => {
+    const { text, changes } = adapt('chat', request(), gemini)
+    const { messages } = JSON.parse(text)
+    const none = { google: { thought_signature: 'skip_thought_signature_validator' } }
+    const extras = (at: number) => messages[at].tool_calls.map((call: { extra_content: unknown }) => call.extra_content)
+    expect([...extras(1), ...extras(4)]).toEqual([none, own, own, none])
+    expect(messages[2]).toEqual({ role: 'tool', tool_call_id: 'a', content: 'r' })
+    expect(summed(changes)).toEqual(['messages[].tool_calls[].extra_content: - -> no signature (unsupported)'])
+  })
+
+  it('stay as they are for any other model', () => {
+    for (const model of ['gemini-2.5-flash', 'gpt-4o']) {
+      const accepted = acceptedBy(model, 'chat')!
+      expect(adapt('chat', request(), accepted)).toMatchObject({ text: request(), changes: [] })
+    }
+  })
+})
+
 describe('who speaks when', () => {
   const deepseek = acceptedBy('deepseek-v4-flash', 'chat')!
   const mistral = acceptedBy('mistral-small', 'chat')!

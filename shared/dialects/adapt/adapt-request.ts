@@ -1,8 +1,8 @@
 import type { Accepted } from '../../models/accepted.ts'
 import type { DialectName } from '../candidate.ts'
-import { BETWEEN, shortCallId } from '../chat/answer.ts'
+import { BETWEEN, NO_SIGNATURE, shortCallId } from '../chat/answer.ts'
 import { type Span, spanText } from '../json-scan.ts'
-import { type Json, tryParse } from '../json-value.ts'
+import { asArray, asObject, type Json, tryParse } from '../json-value.ts'
 import { MOST_CALL_IDS, MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
 import type { Change } from './change.ts'
 import { type Draft, draft } from './draft.ts'
@@ -14,7 +14,7 @@ import type { Edit } from './splice.ts'
 /** What has to be known of a request. */
 export type AdaptFacts = Pick<
   RequestFacts,
-  'settings' | 'openTurn' | 'systemRoles' | 'developerRoles' | 'afterTools' | 'callIds'
+  'settings' | 'openTurn' | 'systemRoles' | 'developerRoles' | 'afterTools' | 'callIds' | 'messages'
 >
 
 export interface AdaptInput {
@@ -118,9 +118,29 @@ function adaptTurns(book: Draft, { body, facts, accepted }: AdaptInput): void {
     const edits = callIds.flatMap(span => shortened(body, span))
     note('messages[].tool_calls[].id', 'nine letters and digits', edits, MOST_CALL_IDS)
   }
+  if (accepted.signedCalls === true && callIds.length <= MOST_CALL_IDS) {
+    const edits = unsigned(body, facts.messages, callIds)
+    note('messages[].tool_calls[].extra_content', 'no signature', edits, MOST_CALL_IDS)
+  }
 }
 
 const answered = (at: number): Edit => ({ start: at, end: at, text: `${JSON.stringify(BETWEEN)},` })
+
+const UNSIGNED = `,${JSON.stringify(NO_SIGNATURE).slice(1, -1)}`
+
+/** Behind the ids of calls that say nothing of a signature. */
+function unsigned(body: Uint8Array, messages: Span | undefined, ids: readonly Span[]): Edit[] {
+  if (messages === undefined || ids.length === 0) return []
+  const named = asArray(tryParse(spanText(body, messages)))
+    .map(asObject)
+    .flatMap(turn => [...asArray(turn.tool_calls).map(asObject), { id: turn.tool_call_id, extra_content: null }])
+    .filter(({ id }) => typeof id === 'string')
+  return ids.flatMap((span, at) =>
+    named[at]?.extra_content === undefined && named[at]?.id === tryParse(spanText(body, span))
+      ? [{ start: span.end, end: span.end, text: UNSIGNED }]
+      : [],
+  )
+}
 
 function shortened(body: Uint8Array, span: Span): Edit[] {
   const id = tryParse(spanText(body, span))

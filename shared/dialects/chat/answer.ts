@@ -104,12 +104,14 @@ export function shortCallId(id: string): string {
 }
 
 /** Gemini from 3 on refuses the calls of a history without the signatures that they came with; Google's word for one that is not there. */
-const SIGNED = /(?:^|[/.])gemini-(?![12]\.)/i
-const NO_SIGNATURE = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } } as const
+export const SIGNED_CALLS = /(?:^|[/.])gemini-(?![12]\.)/i
+export const NO_SIGNATURE = {
+  extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } },
+} as const
 
 /** The messages of a request whose history is not as its model wrote it. */
 export function withSignatures<Turn extends object>(messages: readonly Turn[], model: string): readonly Turn[] {
-  if (!SIGNED.test(model)) return messages
+  if (!SIGNED_CALLS.test(model)) return messages
   return messages.map(message =>
     'tool_calls' in message && Array.isArray(message.tool_calls)
       ? { ...message, tool_calls: message.tool_calls.map((call: object) => ({ ...call, ...NO_SIGNATURE })) }
