@@ -175,6 +175,8 @@ export async function callUpstream(
     response = await (request.sign ? sendSigned(request.sign, toSign, send) : send(request.headers))
     const { status } = response
     const { headers, body } = asSse(decodedBody(response))
+    // A client would follow it, with its prompt and its key for this router.
+    if (status > 299 && status < 400) return broken('bad_response', `the upstream answered ${status}, a redirect`)
     if (status < 200 || status > 299) {
       const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
       open = said === undefined

@@ -185,6 +185,14 @@ describe('enforce', () => {
     expect(upstream.seen).toHaveLength(2)
   })
 
+  it.each([301, 304, 307, 308])('leads no client elsewhere by a redirect of %i', async status => {
+    const { post, receipts } = await start()
+    upstream.always(answer(status, '', { location: 'http://elsewhere.example/' }))
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, got.headers.get('location')]).toEqual([502, null])
+    expect((await receipts())[0]?.attempts).toMatchObject([{ error_class: 'bad_response' }, {}])
+  })
+
   it('climbs when the request does not fit the model', async () => {
     const { post, receipts } = await start()
     const body =

@@ -63,10 +63,10 @@ function outcomeFor(outcome: Outcome, sent: ReturnType<typeof received>, rungs: 
   return climbs ? { kind: 'failover', errorClass: outcome.errorClass } : outcome
 }
 
-/** The upstream said over HTTP that it will not answer, and said all of it. */
+/** The upstream said over HTTP that it will not answer, and said all of it; a redirect says something else. */
 function isRefusal({ kind }: Outcome, sent: ReturnType<typeof received>): boolean {
   return (
-    (kind === 'failover' || kind === 'overflow') && sent?.complete === true && (sent.status < 200 || sent.status > 299)
+    (kind === 'failover' || kind === 'overflow') && sent?.complete === true && (sent.status < 200 || sent.status > 399)
   )
 }
 
