@@ -21,7 +21,7 @@ import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { normaliseTool } from '../shared/wire/runtime/tool.ts'
 import { requireBackend } from '../tests/backends/require.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
-import { told } from './run-sandbox.ts'
+import { exitWords } from './run-sandbox.ts'
 
 const here = requireBackend(
   BROWSER,
@@ -103,7 +103,7 @@ describe.runIf(here)('browse', () => {
       stdout: child.stdout,
       write: bytes => void child.stdin.write(bytes),
       unread: 0,
-      ended: once(child, 'close').then(([code]) => told({ kind: 'code', code: Number(code) })),
+      ended: once(child, 'close').then(([code]) => exitWords({ kind: 'code', code: Number(code) })),
       kill: () => void process.kill(-child.pid!, 'SIGKILL'),
     }
   }

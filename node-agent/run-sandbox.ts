@@ -118,7 +118,7 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
   const failure = 'the workspace could not be kept'
   const tooLarge = `it is more than ${limits.diskMb} MB, as files with holes count with their whole size and each file with its name`
   const ended = done(packed, failure, exit =>
-    exit.kind === 'limit' && exit.limit === 'output' ? tooLarge : told(exit),
+    exit.kind === 'limit' && exit.limit === 'output' ? tooLarge : exitWords(exit),
   )
   try {
     await Promise.all([writeWorkspace(next, packed.stdout, fileKeys), ended])
@@ -130,7 +130,7 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
 }
 
 /** Waits for a program of the image, and says as it does why it failed. */
-async function done({ stderr, exit }: Pick<Exec, 'stderr' | 'exit'>, failure: string, how = told): Promise<void> {
+async function done({ stderr, exit }: Pick<Exec, 'stderr' | 'exit'>, failure: string, how = exitWords): Promise<void> {
   const [said, end] = await Promise.all([lastWords(stderr), exit])
   if (end.kind === 'code' && end.code === 0) return
   throw new StepFailure('sandbox_failed', `${failure}: ${how(end)}${said === '' ? '' : `: ${said}`}`)
@@ -160,7 +160,7 @@ async function openPipe(
       return input.length
     },
     ended: Promise.all([started.exit, words]).then(([exit, said]) =>
-      said === '' ? told(exit) : `${told(exit)}: ${said}`,
+      said === '' ? exitWords(exit) : `${exitWords(exit)}: ${said}`,
     ),
     kill() {
       input.end()
@@ -242,7 +242,7 @@ async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** How a command ended, in words. */
-export function told(exit: Exit): string {
+export function exitWords(exit: Exit): string {
   switch (exit.kind) {
     case 'code':
       return `exit code ${exit.code}`

@@ -89,8 +89,9 @@ export function grpcTransport({ url, ca, pin, insecure, network, connectMs = CON
     }),
   )
   return {
-    enrol: request => told(url, () => client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
-    refresh: request => told(url, () => client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
+    enrol: request => withRefusal(url, () => client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
+    refresh: request =>
+      withRefusal(url, () => client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
     connect: (token, frames, gone) => stream(client, { url, token }, frames, gone),
   }
 }
@@ -108,7 +109,7 @@ async function* stream(
   }
 }
 
-async function told<T>(url: string, call: () => Promise<T>): Promise<T> {
+async function withRefusal<T>(url: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call().catch(error => (isUnread(error) ? call() : Promise.reject(error)))
   } catch (error) {

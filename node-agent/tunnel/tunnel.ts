@@ -108,7 +108,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   const out = outbox(
     {
       read: async (afterId, most) => understood(await worker.pendingReports(afterId, most), tunnel),
-      remove: worker.told,
+      remove: worker.acknowledged,
     },
     () => channel,
     log,

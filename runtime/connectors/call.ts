@@ -85,13 +85,13 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       args: Record<string, unknown>,
       options: CallOptions = {},
     ): Promise<Record<string, unknown>> {
-      const { send, toTold } = requestSender({ fetch, clock, wait, gates }, target, action.effect, options)
+      const { send, toReported } = requestSender({ fetch, clock, wait, gates }, target, action.effect, options)
       return within(options.signal, target.connector.id, async signal => {
         const { credential } = target
         const { body, next } = await action.run(args, { credential, send: request => send(request, signal) })
         return { ...asObject(body), ...(next !== undefined && { nextCursor: next }) }
       }).catch((error: unknown) => {
-        throw toTold(error)
+        throw toReported(error)
       })
     },
 
@@ -175,7 +175,7 @@ function requestSender(
   return {
     send,
     /** Where nothing was sent that could change something, nothing was changed. */
-    toTold: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
+    toReported: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
   }
 }
 

@@ -3,7 +3,7 @@ import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 
-export interface Told {
+export interface CheckOutcome {
   is: 'ok' | 'warn' | 'fail'
   /** What was found, and where it is not well, what to do. */
   says: string
@@ -16,7 +16,7 @@ export const namesServer = ({ PLATFORM_DATABASE_URL: url }: RuntimeEnv): boolean
 const TAKES_WRITES_MS = 10_000
 
 /** Takes the lock of the server and gives it back, with nothing written. */
-export async function writesOf(env: RuntimeEnv): Promise<Told> {
+export async function writesOf(env: RuntimeEnv): Promise<CheckOutcome> {
   const db = await openStore(env, { create: false })
   const { promise: late, resolve } = Promise.withResolvers<'late'>()
   const timer = setTimeout(() => resolve('late'), TAKES_WRITES_MS)
@@ -38,7 +38,7 @@ export async function writesOf(env: RuntimeEnv): Promise<Told> {
 const MOST_OFF_MS = 30_000
 
 /** How far the clock of this machine is from the server's, by which the processes of one store go. */
-export async function clockOf(env: RuntimeEnv): Promise<Told> {
+export async function clockOf(env: RuntimeEnv): Promise<CheckOutcome> {
   const db = await openStore(env, { create: false })
   try {
     const aheadMs = await aheadOfServer(db, () => new Date())
@@ -52,7 +52,7 @@ export async function clockOf(env: RuntimeEnv): Promise<Told> {
 }
 
 /** What a commit means there: `synchronous` is 2 where the server waits for its disk. */
-export async function durability(env: RuntimeEnv): Promise<Told> {
+export async function durability(env: RuntimeEnv): Promise<CheckOutcome> {
   const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute('pragma synchronous')

@@ -1,5 +1,5 @@
 import type { RuntimeEnv } from '../env.ts'
-import type { Told } from './examine-server.ts'
+import type { CheckOutcome } from './examine-server.ts'
 import { openDirectory } from './open-shards.ts'
 
 /** The settings as they would be for a shard alone. */
@@ -22,7 +22,7 @@ export async function ofShards(env: RuntimeEnv): Promise<ShardEnv[]> {
 }
 
 /** What the directory says, and whether a move waits for the operator. */
-export async function shards(env: RuntimeEnv, all: readonly ShardEnv[]): Promise<Told> {
+export async function shards(env: RuntimeEnv, all: readonly ShardEnv[]): Promise<CheckOutcome> {
   if (all.length === 0) return { is: 'fail', says: 'it has no shard: add one with `runtime shards add NAME --url URL`' }
   const { db, shards: directory } = await openDirectory(env)
   try {

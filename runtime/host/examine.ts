@@ -18,12 +18,12 @@ import { runtimeSteps } from '../schema/steps.ts'
 import { checkMasterKey } from '../vault/canary.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { vault } from '../vault/vault.ts'
-import { clockOf, durability, namesServer, type Told, writesOf } from './examine-server.ts'
+import { type CheckOutcome, clockOf, durability, namesServer, writesOf } from './examine-server.ts'
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { openReplicaStore, openStore, refuseShards } from './open.ts'
 
-export interface Finding extends Told {
+export interface Finding extends CheckOutcome {
   about: string
 }
 
@@ -34,7 +34,7 @@ const LITTLE_SPACE = 1024 ** 3
 /** What a runtime started with this environment would find, and what stands in its way. Changes nothing. */
 export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Finding[]> {
   const found: Finding[] = []
-  const look = async (about: string, work: () => Promise<Told> | Told) => {
+  const look = async (about: string, work: () => Promise<CheckOutcome> | CheckOutcome) => {
     try {
       found.push({ about, ...(await work()) })
     } catch (error) {
@@ -90,12 +90,15 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   return found
 }
 
-function nodeVersion(): Told {
+function nodeVersion(): CheckOutcome {
   const says = saysTooOld(process.versions.node)
   return says === undefined ? { is: 'ok', says: process.version } : { is: 'fail', says }
 }
 
-async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: url }: RuntimeEnv): Promise<Told> {
+async function dataFolder({
+  PLATFORM_DATA_DIR: folder,
+  PLATFORM_DATABASE_URL: url,
+}: RuntimeEnv): Promise<CheckOutcome> {
   const there = await stat(folder).catch(() => undefined)
   if (there && !there.isDirectory())
     return { is: 'fail', says: `${folder} is no folder: move it away, or set PLATFORM_DATA_DIR` }
@@ -125,7 +128,7 @@ async function writeFault(folder: string): Promise<string | undefined> {
   }
 }
 
-async function store(env: RuntimeEnv): Promise<Told> {
+async function store(env: RuntimeEnv): Promise<CheckOutcome> {
   if (!(await hasStore(env))) {
     await refuseLoneLog(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
     return emptyStore(env, 'none yet: it is made at the first start')
@@ -155,7 +158,7 @@ async function store(env: RuntimeEnv): Promise<Told> {
 }
 
 /** A start makes both: where there is only the key, the store or its log was lost. */
-async function emptyStore({ PLATFORM_DATA_DIR: folder }: RuntimeEnv, says: string): Promise<Told> {
+async function emptyStore({ PLATFORM_DATA_DIR: folder }: RuntimeEnv, says: string): Promise<CheckOutcome> {
   const key = join(folder, 'master.key')
   if (!(await stat(key).catch(() => undefined))) return { is: 'ok', says }
   return {
@@ -169,7 +172,7 @@ const MEND_INDEX = 'make a `runtime backup` of it and restore that, which writes
 /** Further behind than this is no delay of a network any more. */
 const LATE_MS = 10_000
 
-async function replica(env: RuntimeEnv): Promise<Told> {
+async function replica(env: RuntimeEnv): Promise<CheckOutcome> {
   const [primary, copy] = [await openStore(env, { create: false }), await openReplicaStore(env)]
   try {
     if (!copy) return { is: 'ok', says: 'none' }
@@ -187,7 +190,7 @@ async function replica(env: RuntimeEnv): Promise<Told> {
 }
 
 /** Looking for a key must not make one: that is the first start's business. */
-async function key(env: RuntimeEnv): Promise<Told> {
+async function key(env: RuntimeEnv): Promise<CheckOutcome> {
   const place = join(env.PLATFORM_DATA_DIR, 'master.key')
   const given = env.PLATFORM_MASTER_KEY ?? env.PLATFORM_MASTER_KEY_FILE
   if (given === undefined && !(await stat(place).catch(() => undefined))) {
@@ -218,7 +221,7 @@ async function hasStore({ PLATFORM_DATABASE_URL: url, PLATFORM_DATA_DIR: folder 
   return url !== undefined || (await stat(join(folder, 'waybill.db')).catch(() => undefined)) !== undefined
 }
 
-function models(vars: Vars, { PLATFORM_DEMO: demo }: RuntimeEnv): Told {
+function models(vars: Vars, { PLATFORM_DEMO: demo }: RuntimeEnv): CheckOutcome {
   const names = readProviders(vars).map(({ provider }) => provider)
   if (names.length > 0) return { is: 'ok', says: `of the environment: ${names.join(', ')}` }
   if (demo === 'off')
@@ -226,7 +229,11 @@ function models(vars: Vars, { PLATFORM_DEMO: demo }: RuntimeEnv): Told {
   return { is: 'ok', says: 'none in the environment: answers are simulated until one is configured' }
 }
 
-function address({ PLATFORM_BIND: bind, PLATFORM_PUBLIC_URL: url, PLATFORM_METRICS_TOKEN: token }: RuntimeEnv): Told {
+function address({
+  PLATFORM_BIND: bind,
+  PLATFORM_PUBLIC_URL: url,
+  PLATFORM_METRICS_TOKEN: token,
+}: RuntimeEnv): CheckOutcome {
   const at = `${bind.host}:${bind.port}`
   if (isLoopback(bind.host)) return { is: 'ok', says: `${at}, this machine only` }
   if (url === undefined)
@@ -235,7 +242,7 @@ function address({ PLATFORM_BIND: bind, PLATFORM_PUBLIC_URL: url, PLATFORM_METRI
   return { is: 'ok', says: `${at}, known as ${url}` }
 }
 
-async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typeof fetch): Promise<Told> {
+async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typeof fetch): Promise<CheckOutcome> {
   const host = bind.host === 'localhost' || bind.host === '0.0.0.0' ? '127.0.0.1' : bind.host
   const url = vars.PLATFORM_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${bind.port}`
   let answer: Response

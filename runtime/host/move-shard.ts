@@ -37,7 +37,7 @@ async function inHand<T>(
   const from = await hold(stores.from, tenantId, holder)
   const to = await hold(stores.to, tenantId, holder)
   try {
-    return await act({ directory: directory(known), from, to }).catch(told)
+    return await act({ directory: directory(known), from, to }).catch(refuseMove)
   } finally {
     // What stays of it is in no one's way.
     for (const db of Object.values(stores)) await letGo(db, tenantId, holder).catch(() => undefined)
@@ -71,7 +71,7 @@ async function between<T>(
   }
 }
 
-const told = (error: unknown): never => {
+const refuseMove = (error: unknown): never => {
   if (error instanceof MoveFailed || error instanceof MoveTaken) throw new RefusedError(error.message, { cause: error })
   throw error
 }
@@ -130,7 +130,7 @@ async function withMove(vars: Vars, tenantId: string, { refuse, act }: Ending): 
       refuse(move)
       return move
     }
-    const move = await moveOf(shards).catch(told)
+    const move = await moveOf(shards).catch(refuseMove)
     await between(env, shards, move, sides =>
       inHand({ directory: db, ...sides }, tenantId, async hand =>
         act(await moveOf(hand.directory), { ...hand, clock: await clockOfStore(sides.to), log: silentLog() }),

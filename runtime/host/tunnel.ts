@@ -159,8 +159,8 @@ function routesOf(gateway: NodeGateway) {
   const { enrol, refresh, connect } = NodeGatewayService.method
   const small = { readMaxBytes: MOST_CALL_BYTES }
   return (router: ConnectRouter) => {
-    router.rpc(enrol, request => told(gateway.enrol(request)), small)
-    router.rpc(refresh, request => told(gateway.refresh(request)), small)
+    router.rpc(enrol, request => withRefusal(gateway.enrol(request)), small)
+    router.rpc(refresh, request => withRefusal(gateway.refresh(request)), small)
     router.rpc(connect, async function* (frames, { requestHeader }: HandlerContext) {
       const token = /^Bearer (\S{1,256})$/.exec(requestHeader.get('authorization') ?? '')?.[1]
       try {
@@ -172,7 +172,7 @@ function routesOf(gateway: NodeGateway) {
   }
 }
 
-async function told<T>(answer: Promise<T>): Promise<T> {
+async function withRefusal<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {

@@ -37,40 +37,40 @@ const state = (id: string, lastEvent: number, turnId?: string): SessionState => 
 
 describe('what is told of sessions', () => {
   it('is the last thousand events, and all of the turn in progress', () => {
-    const { turn, told, voice } = fixture()
+    const { turn, streamed, voice } = fixture()
     const pieces = Array.from({ length: 700 }, () => 'x')
     const first = turn('s', 'a', 0, pieces)
     expect(first).toBe(701)
     const second = turn('s', 'b', first, pieces)
-    expect(told('s')).toMatchObject({ from: second - 1000 })
-    expect(told('s')?.events).toHaveLength(1000)
+    expect(streamed('s')).toMatchObject({ from: second - 1000 })
+    expect(streamed('s')?.events).toHaveLength(1000)
     const now = voice({ sessionId: 's', runId: 'c', epoch: 1 }, second, false)
     now.begin()
     for (let n = 0; n < 1024 + 64 * 100; n++) now.delta('abcd')
-    const events = told('s')?.events ?? []
+    const events = streamed('s')?.events ?? []
     expect(events).toHaveLength(1024 + 100)
     expect(events[0]).toMatchObject({ id: second + 1, data: { turnId: 'c', seq: 1 } })
   })
 
   it('is forgotten, oldest first, where nobody speaks or listens', () => {
-    const { turn, told, watch } = fixture({ mostCharacters: 10_000 })
+    const { turn, streamed, watch } = fixture({ mostCharacters: 10_000 })
     const leave = watch('s0', { moved: () => undefined, closed: () => undefined })
     for (let n = 0; n < 20; n++) turn(`s${n}`, `r${n}`, 0, ['x'.repeat(500)])
-    expect(told('s0')).toBeDefined()
-    expect(told('s1')).toBeUndefined()
-    expect(told('s19')).toBeDefined()
+    expect(streamed('s0')).toBeDefined()
+    expect(streamed('s1')).toBeUndefined()
+    expect(streamed('s19')).toBeDefined()
     leave()
   })
 
   it('starts over where another process has spoken in between', () => {
-    const { turn, told } = fixture()
+    const { turn, streamed } = fixture()
     expect(turn('s', 'a', 0, ['x'])).toBe(2)
     expect(turn('s', 'c', 9, ['y'])).toBe(11)
-    expect(told('s')).toMatchObject({ from: 9, events: [{ id: 10 }, { id: 11 }] })
+    expect(streamed('s')).toMatchObject({ from: 9, events: [{ id: 10 }, { id: 11 }] })
   })
 
   it('goes on under the same numbers when a turn comes back to this process, and under later ones elsewhere', () => {
-    const { voice, told, endOf } = fixture()
+    const { voice, streamed, endOf } = fixture()
     const place = { sessionId: 's', runId: 'a', epoch: 1 }
     const first = voice(place, 0, false)
     first.begin()
@@ -83,25 +83,25 @@ describe('what is told of sessions', () => {
     // The voice that was replaced is not heard any more, and what it said is void.
     first.delta('late')
     later.said({ text: 'one', toolCalls: [] })
-    expect(told('s')?.events.map(({ id }) => id)).toEqual([3 * LIFE + 1])
+    expect(streamed('s')?.events.map(({ id }) => id)).toEqual([3 * LIFE + 1])
     expect(endOf({ ...place, epoch: 5 })?.eventId()).toBe(4 * LIFE + 2)
   })
 
   it('is void once the turn has ended elsewhere', async () => {
-    const { voice, told, states, look, watch } = fixture()
+    const { voice, streamed, states, look, watch } = fixture()
     const place = { sessionId: 's', runId: 'a', epoch: 1 }
     const moved: (SessionState | undefined)[] = []
     const leave = watch('s', { moved: one => void moved.push(one), closed: () => undefined })
     voice(place, 0, false).delta('half')
     states.set('s', state('s', 0, 'a'))
     await look('s')
-    expect(told('s')?.events).toHaveLength(1)
+    expect(streamed('s')?.events).toHaveLength(1)
     states.set('s', state('s', LIFE + 5))
     await look('s')
-    expect(told('s')?.events).toEqual([])
+    expect(streamed('s')?.events).toEqual([])
     states.clear()
     await look('s')
-    expect(told('s')).toBeUndefined()
+    expect(streamed('s')).toBeUndefined()
     expect(moved.map(one => one?.lastEvent)).toEqual([0, LIFE + 5, undefined])
     leave()
   })

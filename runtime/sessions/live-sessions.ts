@@ -1,6 +1,6 @@
 import { dropMirror, type Mirror, mirrorOn } from './remote-mirror.ts'
 import type { StopReason, TurnEnd } from './session.ts'
-import { lastOf, type Numbered, type SessionLog, sizeOf, type Told } from './session-log.ts'
+import { lastOf, type Numbered, type SessionLog, type StreamedEvents, sizeOf } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 import { LIFE } from './store.ts'
 import { type TurnText, turnText } from './turn-text.ts'
@@ -153,7 +153,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
       await poll([sessionId])
     },
 
-    told: (sessionId: string): Told | undefined => logs.get(sessionId),
+    streamed: (sessionId: string): StreamedEvents | undefined => logs.get(sessionId),
 
     /** Whether that turn is executed here, or was. */
     speaks(sessionId: string, turnId: string): boolean {

@@ -90,7 +90,7 @@ describe('a turn that another process speaks', () => {
         there.ended('s', id, end(text))
         ends(id)
         expect(await pull(mirror)).toBe(true)
-        expect(here.told('s')?.events).toEqual(there.told('s')?.events)
+        expect(here.streamed('s')?.events).toEqual(there.streamed('s')?.events)
         expect(textOf(told)).toBe(text)
         expect(told.at(-1)).toMatchObject({ id, event: 'message_completed' })
         const ids = told.map(event => event.id)
@@ -143,7 +143,7 @@ describe('a turn that another process speaks', () => {
     for (let looks = 0; looks < 11; looks++) await here.look('s')
     expect(moved.at(-1)).toBe(BASE + LIFE)
     expect(mirror.wanted()).toBe(false)
-    expect(here.told('s')?.events).toEqual([])
+    expect(here.streamed('s')?.events).toEqual([])
     expect(told).toHaveLength(1)
   })
 

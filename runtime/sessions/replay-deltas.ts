@@ -19,7 +19,7 @@ const NOTHING: PeerTurnEvents = { covered: true, again: false, events: [] }
 
 /** What was told here of a turn that the other process has not heard: at once where there is something, or as soon as there is. */
 export async function replayDeltas(
-  live: Pick<Live, 'told' | 'watch'>,
+  live: Pick<Live, 'streamed' | 'watch'>,
   heard: ReceivedSoFar,
   waitMs: number,
 ): Promise<PeerTurnEvents> {
@@ -39,8 +39,11 @@ export async function replayDeltas(
 }
 
 /** Undefined: there is nothing new. */
-function look(live: Pick<Live, 'told'>, { sessionId, base, after, kept }: ReceivedSoFar): PeerTurnEvents | undefined {
-  const told = live.told(sessionId)
+function look(
+  live: Pick<Live, 'streamed'>,
+  { sessionId, base, after, kept }: ReceivedSoFar,
+): PeerTurnEvents | undefined {
+  const told = live.streamed(sessionId)
   if (told === undefined) return undefined
   if (told.from > after) return { covered: false, again: false, events: [] }
   const all = told.events.filter(isOfTurn).filter(({ id }) => id > base)

@@ -161,14 +161,14 @@ export async function* follow(
     for (let sinceTurn = 0; ; ) {
       hasChanged = false
       const state: SessionState | 'deleted' = moved
-      const told = live.told(sessionId)
+      const told = live.streamed(sessionId)
       const covered = told !== undefined && told.from <= sent
       if (!covered && state !== 'deleted' && (told || state.lastEvent > sent)) {
         // What was told here has its pieces, too.
         yield* stored(told?.from)
         if (told) sent = Math.max(sent, told.from)
       }
-      const here = live.told(sessionId)
+      const here = live.streamed(sessionId)
       if (here) {
         for (const event of here.events.filter(({ id }) => id > sent)) {
           if (gone.aborted) return

@@ -4,14 +4,14 @@ import type { TurnText } from './turn-text.ts'
 /** One event of a session's stream. */
 export type Numbered = { id: number } & SessionEvent
 
-/** What this process has told of a session: every event after `from` that was, and none that was taken back. */
-export interface Told {
+/** What this process has streamed of a session: every event after `from`, and none that was taken back. */
+export interface StreamedEvents {
   from: number
   events: Numbered[]
 }
 
 /** What a process keeps of what a session says. */
-export interface SessionLog extends Told {
+export interface SessionLog extends StreamedEvents {
   /** The id of the last end of a turn here. */
   ended: number
   /** Another process speaks, and is heard here: of the turn after that event, whose end has stood in the store for so many looks. */
@@ -21,7 +21,7 @@ export interface SessionLog extends Told {
 }
 
 /** The id of the last event that is kept, or of the one before the first. */
-export const lastOf = (log: Told): number => log.events.at(-1)?.id ?? log.from
+export const lastOf = (log: StreamedEvents): number => log.events.at(-1)?.id ?? log.from
 
 export function sizeOf({ data }: Numbered): number {
   return 200 + ('delta' in data ? data.delta.length : 'text' in data ? data.text.length : 0)

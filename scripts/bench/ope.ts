@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { storedTraces, type Told } from '../../router/ope/testing/stored-traces.ts'
+import { type ReportedTrace, storedTraces } from '../../router/ope/testing/stored-traces.ts'
 import { xoshiro128 } from '../../router/policy/xoshiro128.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
@@ -67,7 +67,7 @@ async function filled(traces: number): Promise<{ path: string; close: () => Prom
 }
 
 /** A trace of a policy that starts on rung 1 in three of ten cases. */
-function drawn(next: () => number): Told {
+function drawn(next: () => number): ReportedTrace {
   const rung = next() % 10 < 3 ? 1 : 0
   const cost = (1 + rung * 4) * (0.001 + (next() % 1000) * 1e-6)
   const trace = sampleTrace({ cost: Math.round(cost * 1e9) / 1e9, at: Date.UTC(2026, 0, 1) + (next() % 1e6) })

@@ -80,7 +80,7 @@ async function talk(token: string, frames: readonly NodeFrame[], most = 1): Prom
 /** With nothing to report. */
 const worker = {
   ...{ nodeId: 'n', active: () => 0, held: async () => [], storeId: async () => 's', handle: async () => undefined },
-  ...{ pendingReports: async () => [], told: async () => undefined, beat: async () => undefined },
+  ...{ pendingReports: async () => [], acknowledged: async () => undefined, beat: async () => undefined },
   asks: {
     ask: () => Promise.reject(new Error('no')),
     granted: () => undefined,

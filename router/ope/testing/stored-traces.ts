@@ -6,7 +6,7 @@ import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-tra
 import { insertBatch } from '../../traces/commit.ts'
 import { rowOf } from '../../traces/trace-row.ts'
 
-export interface Told {
+export interface ReportedTrace {
   trace: UnsealedTrace
   /** What was reported about it, if anything was. */
   failed?: boolean | undefined
@@ -24,7 +24,7 @@ const OUTCOME = {
 } as const
 
 /** Seals the traces into the chains of a store, as the writer would, with their outcomes. */
-export async function storedTraces(db: Db, told: readonly Told[]): Promise<void> {
+export async function storedTraces(db: Db, told: readonly ReportedTrace[]): Promise<void> {
   await db.execute(
     `insert into writer_lease (name, holder, epoch, expires_ms) values ('traces', 'test', 1, 0) on conflict do nothing`,
   )
@@ -35,7 +35,11 @@ export async function storedTraces(db: Db, told: readonly Told[]): Promise<void>
   }
 }
 
-async function keepBatch(db: Db, lot: readonly Told[], head: ChainHead | undefined): Promise<ChainHead | undefined> {
+async function keepBatch(
+  db: Db,
+  lot: readonly ReportedTrace[],
+  head: ChainHead | undefined,
+): Promise<ChainHead | undefined> {
   const run = sealedRun(nativeSha256)
   let previous = head
   const rows = lot.map(({ trace }) => {

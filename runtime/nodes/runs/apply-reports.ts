@@ -184,7 +184,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
     ...deps.enqueueFarEvents.anomalies(
       events.flatMap(({ kind, runId, seq }) => (kind === 'anomaly_detected' ? [{ runId, seq, atMs: nowMs }] : [])),
     ),
-    ...store.told(events, runs, deps.dayOf(nowMs)),
+    ...store.reported(events, runs, deps.dayOf(nowMs)),
     ...store.moved(
       [...batch.tips].filter(({ id }) => !closed.has(id)),
       [...batch.moved.values()].filter(({ runId }) => open(runId)),

@@ -178,7 +178,7 @@ const remoteRunStatements = {
   ],
 
   /** What was streamed, and what was used by it; `day` is the one that usage counts for. */
-  told(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
+  reported(events: readonly RemoteEvent[], runs: ReadonlyMap<string, RemoteRun>, day: string): InStatement[] {
     if (events.length === 0) return []
     return [...insertRemoteEvents.statements(reported(events)), ...releaseHolds(events), ...usage(events, runs, day)]
   },

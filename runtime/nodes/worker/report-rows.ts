@@ -29,7 +29,7 @@ export type Report =
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
 
 /** What a commit reports. */
-type Told = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
+type ReportedUnit = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
 
 const NO_NANO = 1_000_000_000
 
@@ -47,7 +47,7 @@ export function asideNews(by: string | null): (ids: readonly string[]) => InStat
  * The reports of a commit to the control plane, written by the same commit, so that nothing is reported that is not so and nothing
  * that is so stays unreported. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
  */
-export function reportRows(by: string | null): (units: readonly Told[]) => InStatement[] {
+export function reportRows(by: string | null): (units: readonly ReportedUnit[]) => InStatement[] {
   return units => {
     const told: [string, number, string, string][] = []
     const moved: [string, number, string][] = []

@@ -46,7 +46,7 @@ export function workerReports(deps: WorkerReportsDeps) {
       return made
     },
 
-    async told(upToId: number): Promise<void> {
+    async acknowledged(upToId: number): Promise<void> {
       await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, reportsAs] })
     },
   }

@@ -154,7 +154,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     }
   }
 
-  const { pendingReports, told } = workerReports({ db, sha256, records: deps.records, signer, reportsAs })
+  const { pendingReports, acknowledged } = workerReports({ db, sha256, records: deps.records, signer, reportsAs })
   const others = reportsAs === null ? undefined : takeOverRuns(reportsAs, db)
 
   return {
@@ -196,7 +196,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     },
 
     pendingReports,
-    told,
+    acknowledged,
 
     held: () => heldRuns(db),
 
