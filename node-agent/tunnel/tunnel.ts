@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import type { Asked } from '../../runtime/nodes/worker/budget-requests.ts'
+import type { BudgetRequest } from '../../runtime/nodes/worker/budget-requests.ts'
 import type { NodeWorker, Piece } from '../../runtime/nodes/worker/worker.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -415,7 +415,7 @@ function beat({ worker, machine, slots, log }: TunnelOptions, channel: NodeChann
   channel.pass(create(NodeFrameSchema, { body: { case: 'heartbeat', value } }))
 }
 
-const askFrame = (value: Asked) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
+const askFrame = (value: BudgetRequest) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
 
 const ackOnly = () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } })
 

@@ -54,8 +54,8 @@ export class ServeCommand extends Command {
 
 async function started(vars: Record<string, string | undefined>): Promise<Service> {
   if ((vars.ROUTER_PROCESSES || '1') !== '1') {
-    const { serveAsked } = await import('../host/processes/serve-asked.ts')
-    return serveAsked(vars)
+    const { serveConfigured } = await import('../host/processes/serve-configured.ts')
+    return serveConfigured(vars)
   }
   const { serveRouter } = await import('../host/node.ts')
   return serveRouter(vars)

@@ -9,10 +9,10 @@ import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
-import { askedBilling, billedBound } from '../policy/asked-billing.ts'
 import type { Breakers, Said, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
 import { estimateInputTokens } from '../policy/eligible.ts'
+import { billedBound, requestedBilling } from '../policy/requested-billing.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
 import {
   type BrokenCall,
@@ -93,7 +93,7 @@ export async function pricedCall(
           model.price,
           tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
           cacheWritesOf(body, model.dialect),
-          { ...askedBilling(body, model.dialect), hears: size.mediaCount > 0 && mayHear(body) },
+          { ...requestedBilling(body, model.dialect), hears: size.mediaCount > 0 && mayHear(body) },
           priceOf,
         )
   const reserving = account.reserve(bound)

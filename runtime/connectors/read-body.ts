@@ -24,7 +24,7 @@ export function arrayAt(body: unknown, ...names: readonly (string | number)[]): 
 }
 
 /** Google says with 403 that it is asked too often, and why only beside the message. */
-export function askedTooOften(body: unknown, status: number): VendorProblem | undefined {
+export function rateLimitProblem(body: unknown, status: number): VendorProblem | undefined {
   if (status !== 403) return undefined
   const limited = arrayAt(body, 'error', 'errors').some(one => GOOGLE_LIMITS.has(textAt(one, 'reason') ?? ''))
   return limited ? { message: messageIn(body) ?? 'rate limit exceeded', limited } : undefined

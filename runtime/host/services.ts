@@ -52,7 +52,8 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
 }
 
 async function started(vars: ServicesOptions['vars'], parts: RuntimeParts): Promise<RuntimeService> {
-  if ((vars.PLATFORM_PROCESSES || '1') !== '1') return (await import('./processes/serve-asked.ts')).serveAsked(vars)
+  if ((vars.PLATFORM_PROCESSES || '1') !== '1')
+    return (await import('./processes/serve-configured.ts')).serveConfigured(vars)
   return (await import('./node.ts')).serveRuntime(vars, parts)
 }
 

@@ -4,7 +4,7 @@ import type { RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { Position } from '../http/cursor.ts'
 import type { PageOf } from '../http/page.ts'
 import { RUN_COLUMNS, type RunRow } from './run-row.ts'
-import { DOCS_OF_MS, docNumber, factsAsked, matchExpression } from './search/search-facts.ts'
+import { DOCS_OF_MS, docNumber, matchExpression, queriedFacts } from './search/search-facts.ts'
 
 /** Of what a list says of a run beside its record. */
 const OF_LISTS = `(select number from agent_versions where id = runs.version_id) as version_number`
@@ -108,7 +108,7 @@ const inOrder: Omit<Source, 'from'> = {
 /** What of a query the index of words knows. */
 function matchOf(tenantId: string, q: string, query: RunListQuery): string | undefined {
   const { key, value } = query.label === undefined ? {} : readLabel(query.label)
-  return matchExpression(factsAsked(tenantId, query), q, [query.agentName, query.errorCode, key, value])
+  return matchExpression(queriedFacts(tenantId, query), q, [query.agentName, query.errorCode, key, value])
 }
 
 /** The index of words, else that of labels, else the list itself: each has the order of creation, so that a page ends where it is full. */

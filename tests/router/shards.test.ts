@@ -415,8 +415,8 @@ describe('the directory of a router', () => {
       const empty = await command(vars, 'verify').catch((error: { code: number; stderr: string }) => error)
       expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('the directory of shards has none') })
       await expect(serveRouter({ ...vars, ROUTER_DB: join(folder, 'x.db') })).rejects.toThrow('leave ROUTER_DB out')
-      const { serveAsked } = await import('../../router/host/processes/serve-asked.ts')
-      await expect(serveAsked({ ...vars, ROUTER_PROCESSES: '2' })).rejects.toThrow(
+      const { serveConfigured } = await import('../../router/host/processes/serve-configured.ts')
+      await expect(serveConfigured({ ...vars, ROUTER_PROCESSES: '2' })).rejects.toThrow(
         'over shards a router is one process',
       )
       await addShard(vars, { name: 'a', url: join(folder, 'a.db') })

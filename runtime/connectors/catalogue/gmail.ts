@@ -4,7 +4,7 @@ import { int, text } from '../../../shared/wire/bounds.ts'
 import { ArgumentError } from '../argument-error.ts'
 import { type Connector, composed, type Vendor } from '../definition.ts'
 import { path } from '../path.ts'
-import { arrayAt, askedTooOften, at, textAt } from '../read-body.ts'
+import { arrayAt, at, rateLimitProblem, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 
@@ -73,7 +73,7 @@ export const gmail: Connector = {
   keys: oauthKeys,
   origin: () => 'https://gmail.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
-  problem: askedTooOften,
+  problem: rateLimitProblem,
   rate: { concurrent: 5 },
   probe: { request: () => ({ path: '/gmail/v1/users/me/profile' }), account: body => textAt(body, 'emailAddress') },
   actions: {

@@ -3,7 +3,7 @@ import { int, text } from '../../../shared/wire/bounds.ts'
 import { moment } from '../../../shared/wire/runtime/conventions.ts'
 import { type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
-import { askedTooOften, textAt } from '../read-body.ts'
+import { rateLimitProblem, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
 
 export const googleCalendar: Connector = {
@@ -13,7 +13,7 @@ export const googleCalendar: Connector = {
   keys: oauthKeys,
   origin: () => 'https://www.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
-  problem: askedTooOften,
+  problem: rateLimitProblem,
   rate: { concurrent: 10 },
   probe: { request: () => ({ path: '/calendar/v3/calendars/primary' }), account: body => textAt(body, 'id') },
   actions: {

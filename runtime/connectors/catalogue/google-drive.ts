@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list } from '../definition.ts'
-import { askedTooOften, textAt } from '../read-body.ts'
+import { rateLimitProblem, textAt } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
 
 /** What is not asked for is not answered. */
@@ -14,7 +14,7 @@ export const googleDrive: Connector = {
   keys: oauthKeys,
   origin: () => 'https://www.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
-  problem: askedTooOften,
+  problem: rateLimitProblem,
   rate: { concurrent: 10 },
   probe: {
     request: () => ({ path: '/drive/v3/about', query: { fields: 'user(emailAddress)' } }),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector } from '../definition.ts'
 import { path } from '../path.ts'
-import { askedTooOften } from '../read-body.ts'
+import { rateLimitProblem } from '../read-body.ts'
 import { bearer, oauthKeys } from '../sign-in.ts'
 
 const spreadsheetId = text(1, 256)
@@ -14,7 +14,7 @@ export const googleSheets: Connector = {
   keys: oauthKeys,
   origin: () => 'https://sheets.googleapis.com',
   authorize: ({ values }) => bearer(values.accessToken),
-  problem: askedTooOften,
+  problem: rateLimitProblem,
   // 60 reads a minute for each person; the vendor's 429 slows down what comes faster for longer.
   rate: { concurrent: 5 },
   probe: {

@@ -5,7 +5,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { PeerCommand } from '../../../shared/wire/runtime/peer.ts'
 import { answerErrors } from '../../errors.ts'
-import type { NodeLink, ReadAsked } from '../registry/node-link.ts'
+import type { NodeLink, NodeReadRequest } from '../registry/node-link.ts'
 import { peerClient } from './peer-client.ts'
 import { packed, peerEncryption, unpacked } from './peer-encryption.ts'
 import { PEER_PATH, PEER_SKEW_MS, peerRoute } from './peer-route.ts'
@@ -18,7 +18,7 @@ const key = (fill: number) => new Uint8Array(32).fill(fill)
 function fixture({ askedWith = key(1) } = {}) {
   const clock = manualClock(new Date('2026-01-01T00:00:00Z'))
   clock.advance(3_600_000)
-  const asked: (ReadAsked | string)[] = []
+  const asked: (NodeReadRequest | string)[] = []
   let answer: Promise<{ status: number; body: Uint8Array<ArrayBuffer> } | undefined> = Promise.resolve(undefined)
   const link: NodeLink = {
     nodeId: 'one',

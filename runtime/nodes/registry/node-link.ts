@@ -3,7 +3,7 @@ import type { Backend, Isolation } from '../../../shared/wire/runtime/isolation.
 import type { nodeReadKind } from '../../../shared/wire/runtime/peer.ts'
 import { satisfies } from '../../agents/isolation.ts'
 
-export interface ReadAsked {
+export interface NodeReadRequest {
   kind: z.infer<typeof nodeReadKind>
   id: string
   from?: number
@@ -32,7 +32,7 @@ export interface NodeLink {
   /** Something waits for it in the store. */
   wake(): void
   /** Asks for what only the node has; undefined: it did not answer in time, or went away. */
-  read(asked: ReadAsked): Promise<ReadAnswered | undefined>
+  read(asked: NodeReadRequest): Promise<ReadAnswered | undefined>
   /** It is given no further work, or some again, and told so; that is of no use after a cut. */
   drain(on: boolean): void
   end(): void

@@ -9,7 +9,7 @@ import type { JournalEntry } from '../../execution/journal/event.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
-import type { ReadAsked } from '../registry/node-link.ts'
+import type { NodeReadRequest } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { type RemoteApproval, type RemoteRunData, readEventLines } from '../sealed-payloads.ts'
 import { fallbackNode } from './fallback-node.ts'
@@ -20,7 +20,7 @@ const decoder = new TextDecoder()
 const MOST_EVENTS = 500
 const AT_ONCE = 200_000
 
-type Kind = Extract<ReadAsked['kind'], keyof Answers>
+type Kind = Extract<NodeReadRequest['kind'], keyof Answers>
 
 export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError(
@@ -40,7 +40,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
   async function read<K extends Kind>(
     node: ReachableNode | undefined,
     kind: K,
-    asked: Omit<ReadAsked, 'kind'>,
+    asked: Omit<NodeReadRequest, 'kind'>,
   ): Promise<Answers[K] | undefined> {
     const answer = await node?.read({ ...asked, kind })
     if (answer === undefined || answer.status !== 200) return undefined
@@ -48,7 +48,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     return readAnswer(kind, decoder.decode(answer.body))
   }
 
-  async function entries(nodeId: string, asked: ReadAsked): Promise<JournalEntry[] | undefined> {
+  async function entries(nodeId: string, asked: NodeReadRequest): Promise<JournalEntry[] | undefined> {
     const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     const text = decoder.decode(answer.body)

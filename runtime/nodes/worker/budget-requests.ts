@@ -1,14 +1,14 @@
 import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.ts'
 
-export type Asked = Omit<BudgetAsk, '$typeName'>
+export type BudgetRequest = Omit<BudgetAsk, '$typeName'>
 
 /** Questions of a node whether a call may be made, open until they are answered: without an answer no call is made. */
 export function budgetRequests() {
-  const open = new Map<string, { ask: Asked; resolve: (grant: BudgetGrant) => void }>()
-  let send: (ask: Asked) => void = () => {}
+  const open = new Map<string, { ask: BudgetRequest; resolve: (grant: BudgetGrant) => void }>()
+  let send: (ask: BudgetRequest) => void = () => {}
 
   return {
-    async ask(value: Omit<Asked, 'requestId'>, signal: AbortSignal): Promise<BudgetGrant> {
+    async ask(value: Omit<BudgetRequest, 'requestId'>, signal: AbortSignal): Promise<BudgetGrant> {
       const ask = { ...value, requestId: crypto.randomUUID() }
       const { promise, resolve, reject } = Promise.withResolvers<BudgetGrant>()
       const gone = () => reject(signal.reason)
@@ -27,9 +27,9 @@ export function budgetRequests() {
     granted: (grant: BudgetGrant): void => open.get(grant.requestId)?.resolve(grant),
 
     /** To be sent again, on a new stream or because no answer came. */
-    open: (): Asked[] => [...open.values()].map(({ ask }) => ask),
+    open: (): BudgetRequest[] => [...open.values()].map(({ ask }) => ask),
 
-    onAsk(sends: (ask: Asked) => void): void {
+    onAsk(sends: (ask: BudgetRequest) => void): void {
       send = sends
     },
   }

@@ -29,7 +29,7 @@ export function factWords({ tenant_id, status, trigger_kind, finished_ms }: Fact
 }
 
 /** Those that every run of a list has. */
-export function factsAsked(tenantId: string, query: RunListQuery): string[] {
+export function queriedFacts(tenantId: string, query: RunListQuery): string[] {
   const { status, trigger, sessionId, errorCode, subRuns } = query
   const words = [tenantWord(tenantId)]
   if (status !== undefined) words.push(isTerminal(status) ? `s${status}` : OPEN)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { answerCost, classPrices, type Price, ratesOf } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
-import { askedBilling, billedBound } from './asked-billing.ts'
+import { billedBound, requestedBilling } from './requested-billing.ts'
 
 const NOTHING = { rates: [], speaks: false, searches: 0, fees: 0, others: [] }
 const priced = (input: number, output: number, name: string): Price => ({
@@ -53,12 +53,12 @@ describe('what a request asks to be billed for', () => {
     ['chat', { speed: 'fast', fallbacks: [{ model: 'a' }] }, NOTHING],
     ['chat', { modalities: ['text', 'audio'] }, { ...NOTHING, speaks: true }],
   ] as const)('is read from a %s request with %j', (dialect, more, asked) => {
-    expect(askedBilling(utf8(JSON.stringify({ model: 'm', ...more })), dialect)).toEqual(asked)
+    expect(requestedBilling(utf8(JSON.stringify({ model: 'm', ...more })), dialect)).toEqual(asked)
   })
 
   it('is found however it is spelled, and where it is said twice', () => {
     const body = utf8(String.raw`{"\u0073peed":"f\u0061st","speed":"standard"}`)
-    expect(askedBilling(body, 'messages').rates).toEqual(['fast'])
+    expect(requestedBilling(body, 'messages').rates).toEqual(['fast'])
   })
 })
 
@@ -106,7 +106,7 @@ describe('the bound of a call', () => {
     const tokens = { uncached: 1000, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 100 }
     fc.assert(
       fc.property(request, asks => {
-        const asked = askedBilling(utf8(JSON.stringify(asks)), 'messages')
+        const asked = requestedBilling(utf8(JSON.stringify(asks)), 'messages')
         const { rates, searches } = asked
         const others = asked.others.map(name => ({ model: name, tokens }))
         const most = billedBound(own, bound, 'none', { ...asked, hears: false }, name => models[name])

@@ -9,7 +9,7 @@ import { type Price, searchFee } from '../../shared/prices/price.ts'
 import { type CacheWrites, costBound, type TokenBound } from './cost-bound.ts'
 
 /** What a request asks its provider for that is billed beside its tokens at list prices. */
-export interface AskedBilling {
+export interface RequestedBilling {
   readonly rates: readonly string[]
   /** It wants to hear an answer. */
   readonly speaks: boolean
@@ -33,7 +33,7 @@ const MOST_MODELS = 100
 /** What the text of tools has where one of them is billed; an escape may hide it. Most are kilobytes of schemas without. */
 const BILLED_TOOLS = /web_search|file_search|code_interpreter|shell|advisor_|\\u/
 
-export function askedBilling(body: Uint8Array, dialect: DialectName): AskedBilling {
+export function requestedBilling(body: Uint8Array, dialect: DialectName): RequestedBilling {
   const rates = new Set<string>()
   const others: (string | null)[] = []
   let speaks = false
@@ -77,7 +77,7 @@ export function billedBound(
   price: Price,
   bound: TokenBound,
   writes: CacheWrites,
-  asked: AskedBilling & { hears: boolean },
+  asked: RequestedBilling & { hears: boolean },
   priceOf: (model: string) => Price | undefined,
 ): NanoUsd {
   const { rates, speaks, hears, searches, others } = asked

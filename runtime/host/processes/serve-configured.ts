@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { EnvError, readEnv } from '../../../shared/env/read-env.ts'
-import { countAsked, replacedOnSignal } from '../../../shared/host/processes/process-group.ts'
+import { processCount, replacedOnSignal } from '../../../shared/host/processes/process-group.ts'
 import { type RuntimeEnv, runtimeEnv } from '../../env.ts'
 import { MOST_WRITERS } from '../../vault/key-leases.ts'
 import type { RuntimeService } from '../node.ts'
@@ -14,13 +14,13 @@ const ADVISED_WRITERS = 2
 const SERVER = /^(?:libsql|https?|wss?):/i
 
 /** The runtime in as many processes as the environment asks for. */
-export async function serveAsked(vars: Vars): Promise<RuntimeService> {
+export async function serveConfigured(vars: Vars): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   refuseShards(env)
   const asked = env.PLATFORM_PROCESSES
   const file = asked === '1' ? undefined : await fileOf(env)
   const most = file === undefined ? ADVISED_WRITERS : 1
-  const count = countAsked('PLATFORM_PROCESSES', asked, () => Math.min(availableParallelism(), most))
+  const count = processCount('PLATFORM_PROCESSES', asked, () => Math.min(availableParallelism(), most))
   if (count === 1) return (await import('../node.ts')).serveRuntime(vars)
   if (file !== undefined)
     throw new EnvError(
