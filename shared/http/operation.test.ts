@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { gone, ok } from '../wire/answers.ts'
+import { noContent, ok } from '../wire/answers.ts'
 import { ApiError } from './api-error.ts'
 import { mount, type Operation, operationIn } from './operation.ts'
 import { type RequestIdEnv, requestId } from './request-id.ts'
@@ -54,7 +54,7 @@ describe('an operation that is mounted', () => {
       ({ context }) => context.json({ name: 'none' }, 503),
     ),
     operation(
-      { ...common, id: 'removeThing', method: 'DELETE', path: '/things/{name}', params: thing, responses: gone },
+      { ...common, id: 'removeThing', method: 'DELETE', path: '/things/{name}', params: thing, responses: noContent },
       () => undefined,
     ),
   ])

@@ -6,7 +6,7 @@ export const ok = <T extends z.ZodType>(schema: T, description = 'Done.') => ({ 
 export const created = <T extends z.ZodType>(schema: T, description = 'Created.') =>
   ({ 201: { description, schema } }) as const
 
-export const gone = { 204: { description: 'Done; no body.' } } as const
+export const noContent = { 204: { description: 'Done; no body.' } } as const
 
 const nextPage = 'The next page as `<…>; rel="next"`, when more rows exist.'
 

@@ -108,7 +108,7 @@ const entrypoint = z.strictObject({
 const personalData = z.enum(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
 export type PersonalData = z.infer<typeof personalData>
 
-/** What an author wants gone, under the name that takes its place. */
+/** What an author wants noContent, under the name that takes its place. */
 const ownPattern = z.strictObject({
   name: shape(/^[a-z][a-z0-9_-]{0,31}$/, "a name of 1 to 32 lower-case letters, digits, '_' or '-'"),
   pattern: text(1, 500).superRefine((source, ctx) => {

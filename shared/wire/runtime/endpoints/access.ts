@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import {
   apiKey,
@@ -54,7 +54,7 @@ export const accessEndpoints = {
     auth: 'bearer',
     scopes: ['keys:write'],
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   createTenant: endpoint({
@@ -85,7 +85,7 @@ export const accessEndpoints = {
     summary: 'Delete an empty tenant',
     ...platform,
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: [...ONE, 409],
   }),
   createTenantKey: endpoint({
@@ -133,7 +133,7 @@ export const accessEndpoints = {
     summary: 'Log out',
     auth: 'cookie',
     body: emptyBody,
-    responses: gone,
+    responses: noContent,
     errors: [401, 403, 500],
   }),
   me: endpoint({
@@ -154,7 +154,7 @@ export const accessEndpoints = {
     summary: 'Change the password; other sessions end',
     auth: 'cookie',
     body: passwordChange,
-    responses: gone,
+    responses: noContent,
     errors: [400, 401, 403, 413, 500],
   }),
 }

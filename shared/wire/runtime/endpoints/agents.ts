@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { query } from '../../aliases.ts'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { text } from '../../bounds.ts'
 import { endpoint } from '../../endpoint.ts'
 import {
@@ -82,7 +82,7 @@ export const agentEndpoints = {
     auth: 'bearer',
     scopes: ['agents:write'],
     params: nameParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   versions: endpoint({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { gone, listOf, ok } from '../../answers.ts'
+import { listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { budget, budgetPut, budgetSaved } from '../budget.ts'
 import { nameParams, pageQuery } from '../conventions.ts'
@@ -40,7 +40,7 @@ export const budgetEndpoints = {
     auth: 'bearer',
     scopes: ['budgets:write'],
     params: nameParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   list: endpoint({

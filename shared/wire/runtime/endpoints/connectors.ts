@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import {
   catalogEntry,
@@ -127,7 +127,7 @@ export const connectorEndpoints = {
     auth: 'bearer',
     scopes: ['connectors:write'],
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   oauthStart: endpoint({
@@ -176,7 +176,7 @@ export const connectorEndpoints = {
     auth: 'bearer',
     scopes: ['connectors:write'],
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   oauthCallback: endpoint({

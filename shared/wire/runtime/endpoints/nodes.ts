@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import {
@@ -78,7 +78,7 @@ export const nodeEndpoints = {
     ...write,
     params: idParams,
     query: nodeDeleteQuery,
-    responses: gone,
+    responses: noContent,
     errors: [...ONE, 409],
   }),
   credentials: endpoint({
@@ -116,7 +116,7 @@ export const nodeEndpoints = {
     summary: 'Take it from the nodes of a pool',
     params: poolParams,
     query: poolCredentialQuery,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   wellKnown: endpoint({

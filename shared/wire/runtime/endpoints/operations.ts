@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { errorBody } from '../error.ts'
@@ -59,7 +59,7 @@ export const webhookEndpoints = {
     summary: 'Delete a webhook',
     ...write,
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   test: endpoint({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok, streamToEnd } from '../../answers.ts'
+import { created, listOf, noContent, ok, streamToEnd } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams } from '../conventions.ts'
 import { budgetRefusal } from '../error.ts'
@@ -73,7 +73,7 @@ export const runEndpoints = {
     auth: 'bearer',
     scopes: ['runs:write'],
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: [...ONE, 409],
   }),
   cancel: endpoint({
@@ -127,7 +127,7 @@ export const runEndpoints = {
     scopes: ['runs:execute'],
     params: signalParams,
     body: signalSend,
-    responses: gone,
+    responses: noContent,
     errors: [...BODY_OF_ONE, 409],
   }),
   steps: endpoint({

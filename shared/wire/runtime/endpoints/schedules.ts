@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { budgetRefusal } from '../error.ts'
@@ -75,7 +75,7 @@ export const scheduleEndpoints = {
     summary: 'Delete a schedule; runs that it started go on',
     ...write,
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   pause: endpoint({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok, streamToEnd } from '../../answers.ts'
+import { created, listOf, noContent, ok, streamToEnd } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams } from '../conventions.ts'
 import { budgetRefusal } from '../error.ts'
@@ -93,7 +93,7 @@ export const sessionEndpoints = {
     scopes: ['sessions:write'],
     params: idParams,
     query: sessionDeleteQuery,
-    responses: gone,
+    responses: noContent,
     errors: [...ONE, 409],
   }),
   events: endpoint({

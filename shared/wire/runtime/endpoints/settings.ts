@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { gone, ok } from '../../answers.ts'
+import { noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { nameParams } from '../conventions.ts'
 import {
@@ -56,7 +56,7 @@ export const settingsEndpoints = {
     summary: 'Forget a model provider',
     ...write,
     params: providerParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
   models: endpoint({
@@ -103,7 +103,7 @@ export const settingsEndpoints = {
     summary: 'Delete a secret',
     ...write,
     params: nameParams,
-    responses: gone,
+    responses: noContent,
     errors: ONE,
   }),
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok } from '../../answers.ts'
+import { created, listOf, noContent, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { invitation, invitationDone, person, personCreate, personLink, personPatch } from '../user.ts'
@@ -68,7 +68,7 @@ export const userEndpoints = {
     summary: 'Remove a person and their logins',
     ...admin,
     params: idParams,
-    responses: gone,
+    responses: noContent,
     errors: [...ONE, 409],
   }),
   accept: endpoint({
