@@ -17,7 +17,7 @@ import { assembleNodes, type Nodes } from './nodes/assemble.ts'
 import { hashedFacts } from './nodes/runs/remote-run.ts'
 import { type WorkerExecution, workerExecution } from './nodes/worker/worker-execution.ts'
 import type { RuntimeOptions } from './options.ts'
-import { farEvents } from './webhooks/run-events.ts'
+import { remoteRunEvents } from './webhooks/run-events.ts'
 
 /** The nodes elsewhere, and their runs. */
 export function assembleRemote(
@@ -42,7 +42,7 @@ export function assembleRemote(
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
     signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
     enqueueStatusEvents: moved => runEvents.extraStatements(moved.map(movedUnit)),
-    enqueueFarEvents: farEvents(core.newId),
+    enqueueRemoteEvents: remoteRunEvents(core.newId),
     spent: budgets.spending.far,
     watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
     ended(status, costNano) {

@@ -65,7 +65,7 @@ export interface NodesOptions {
   maxBodyBytes: number
   signRemoteRun: ApplyReportsDeps['signRemoteRun']
   enqueueStatusEvents: ApplyReportsDeps['enqueueEvent']
-  enqueueFarEvents: ApplyReportsDeps['enqueueFarEvents']
+  enqueueRemoteEvents: ApplyReportsDeps['enqueueRemoteEvents']
   spent: ApplyReportsDeps['spent']
   watched: ApplyReportsDeps['watched']
   ended: ApplyReportsDeps['ended']
@@ -188,7 +188,7 @@ export function assembleNodes(options: NodesOptions) {
     log,
     dropped: counts.dropped,
     freed: loads.ended,
-    enqueueFarEvents: options.enqueueFarEvents,
+    enqueueRemoteEvents: options.enqueueRemoteEvents,
     spent: options.spent,
     setAside(runId, nodeId) {
       counts.setAside.add(1)

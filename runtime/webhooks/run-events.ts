@@ -53,9 +53,9 @@ join webhooks as w on w.tenant_id = a.tenant_id
 where ${wants("'approval.expired'")}`
 
 /** The deliveries of what nodes report. Each stands before the statements that store the report. */
-export type FarEvents = ReturnType<typeof farEvents>
+export type RemoteRunEvents = ReturnType<typeof remoteRunEvents>
 
-export const farEvents = (newId: () => string) => ({
+export const remoteRunEvents = (newId: () => string) => ({
   anomalies: (found: readonly { runId: string; seq: number; atMs: number }[]) =>
     ofEach(
       FAR_ANOMALIES,

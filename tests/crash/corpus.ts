@@ -133,7 +133,7 @@ export const corpus: readonly CrashCase[] = [
 ]
 
 /** The actions of a connector: one that reads, and one that must not be done twice. */
-export function farActions(reached: (what: string, key: string) => void): ConnectorAction[] {
+export function remoteActions(reached: (what: string, key: string) => void): ConnectorAction[] {
   const action = (name: string, what: string, effect: 'read' | 'once'): ConnectorAction => ({
     connectorId: 'slack',
     name,

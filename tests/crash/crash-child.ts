@@ -9,7 +9,7 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { openThreaded } from '../open-threaded.ts'
-import { corpus, farActions, remoteRunEnd } from './corpus.ts'
+import { corpus, remoteActions, remoteRunEnd } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
 /**
@@ -124,7 +124,7 @@ const fixture = await engineFixture({
     reached('model', call.key)
     return answer(request.messages.filter(message => message.role === 'assistant').length, request, call)
   },
-  connectorsOf: async () => farActions(reached),
+  connectorsOf: async () => remoteActions(reached),
   async outbound(request) {
     reached(`${request.method} ${request.url.pathname}`, request.headers['idempotency-key'] ?? '')
     return remoteRunEnd(request)

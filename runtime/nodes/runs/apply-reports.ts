@@ -11,7 +11,7 @@ import { backends } from '../../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
-import type { FarEvents } from '../../webhooks/run-events.ts'
+import type { RemoteRunEvents } from '../../webhooks/run-events.ts'
 import type { NodeRow } from '../registry/node.ts'
 import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
 import type { RemoteRun } from './remote-run.ts'
@@ -34,7 +34,7 @@ export interface ApplyReportsDeps {
   /** The webhook deliveries of runs that moved; last in the commit. */
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
   /** Those of what its events say. */
-  enqueueFarEvents: FarEvents
+  enqueueRemoteEvents: RemoteRunEvents
   /** What a run has used is stored. */
   spent: (run: RemoteRun) => void
   /** A node has so many runs less to do. */
@@ -181,7 +181,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
   const taken = accepted.filter(id => !closed.has(id))
   return [
     ...(as.length === 0 ? [] : [store.asOpen(as)]),
-    ...deps.enqueueFarEvents.anomalies(
+    ...deps.enqueueRemoteEvents.anomalies(
       events.flatMap(({ kind, runId, seq }) => (kind === 'anomaly_detected' ? [{ runId, seq, atMs: nowMs }] : [])),
     ),
     ...store.reported(events, runs, deps.dayOf(nowMs)),
@@ -192,7 +192,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
     ...[...parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
     ...(taken.length === 0 ? [] : [store.accepted(taken)]),
     ...batch.statements,
-    ...deps.enqueueFarEvents.expired(answered),
+    ...deps.enqueueRemoteEvents.expired(answered),
     ...store.expired(answered),
     ...closeRemoteRuns(closings),
     ...deps.enqueueEvent(told),
