@@ -70,6 +70,24 @@ export function messagesAccumulator(): Accumulator {
     addToBlock(open, delta)
   }
 
+  function closeBlock({ index }: JsonObject): void {
+    if (open === undefined || index !== blocks.length - 1)
+      fail('out_of_order', 'a content_block_stop without its block')
+    open = undefined
+  }
+
+  function addMessageDelta(data: JsonObject): void {
+    if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
+    last = merged(last, data.delta)
+    for (const name of BESIDE_DELTA) if (data[name] != null) start = { ...start, [name]: data[name] }
+    if (!isObject(data.usage)) {
+      replayable = false
+      return
+    }
+    usage = { ...usage, ...counted(data.usage) }
+    tokens.see(data.usage)
+  }
+
   function take(data: JsonObject): void {
     const { type } = data
     if (type === 'error')
@@ -80,23 +98,11 @@ export function messagesAccumulator(): Accumulator {
     else if (start === undefined) fail('out_of_order', `${String(type)} before message_start`)
     else if (type === 'content_block_start') openBlock(data)
     else if (type === 'content_block_delta') addDelta(data)
-    else if (type === 'content_block_stop') {
-      if (open === undefined || data.index !== blocks.length - 1)
-        fail('out_of_order', 'a content_block_stop without its block')
-      open = undefined
-    } else if (open !== undefined) fail('out_of_order', `${String(type)} inside a content block`)
-    else if (type === 'message_delta') {
-      if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
-      last = merged(last, data.delta)
-      for (const name of BESIDE_DELTA) if (data[name] != null) start = { ...start, [name]: data[name] }
-      if (isObject(data.usage)) {
-        usage = { ...usage, ...counted(data.usage) }
-        tokens.see(data.usage)
-      } else replayable = false
-    } else {
-      if (asString(last.stop_reason) === null) fail('truncated', 'message_stop without a stop_reason')
-      ended = true
-    }
+    else if (type === 'content_block_stop') closeBlock(data)
+    else if (open !== undefined) fail('out_of_order', `${String(type)} inside a content block`)
+    else if (type === 'message_delta') addMessageDelta(data)
+    else if (asString(last.stop_reason) === null) fail('truncated', 'message_stop without a stop_reason')
+    else ended = true
   }
 
   return {
