@@ -152,18 +152,7 @@ function requestOf(
   }
   const { pages, body } = operation
   if (pages && typeof args.cursor === 'string') query[pages.parameter] = args.cursor
-  for (const name of operation.security) {
-    const scheme = schemes[name]!
-    if (scheme.kind === 'basic') {
-      headers.authorization = `Basic ${toBase64(utf8(`${values.username ?? ''}:${values.password ?? ''}`))}`
-    } else if (scheme.kind === 'bearer') headers.authorization = `Bearer ${values[scheme.key]}`
-    else if (scheme.in === 'query') query[scheme.name] = values[scheme.key]!
-    else if (scheme.in === 'header') headers[scheme.name.toLowerCase()] = values[scheme.key]!
-    else {
-      const cookie = `${scheme.name}=${encodeURIComponent(values[scheme.key]!)}`
-      headers.cookie = headers.cookie === undefined ? cookie : `${headers.cookie}; ${cookie}`
-    }
-  }
+  for (const name of operation.security) addCredential(schemes[name]!, values, query, headers)
   const sent = body && args.body !== undefined
   return {
     method: operation.method,
@@ -172,6 +161,26 @@ function requestOf(
     headers:
       sent && body.contentType !== 'application/json' ? { ...headers, 'content-type': body.contentType } : headers,
     ...(sent && { json: args.body }),
+  }
+}
+
+function addCredential(
+  scheme: CompiledApi['schemes'][string],
+  values: Credential['values'],
+  query: Query,
+  headers: Record<string, string>,
+): void {
+  if (scheme.kind === 'basic') {
+    headers.authorization = `Basic ${toBase64(utf8(`${values.username ?? ''}:${values.password ?? ''}`))}`
+    return
+  }
+  const value = values[scheme.key]!
+  if (scheme.kind === 'bearer') headers.authorization = `Bearer ${value}`
+  else if (scheme.in === 'query') query[scheme.name] = value
+  else if (scheme.in === 'header') headers[scheme.name.toLowerCase()] = value
+  else {
+    const cookie = `${scheme.name}=${encodeURIComponent(value)}`
+    headers.cookie = headers.cookie === undefined ? cookie : `${headers.cookie}; ${cookie}`
   }
 }
 
