@@ -579,8 +579,13 @@ describe('a provider that fails', () => {
     const other = await fixture()
     await configure('openai')
     remote.always(answer(307, '', { location: `${other.remote.origin}/v1/chat/completions` }))
-    expect((await ran('openai/gpt-4.1-mini')).run.error?.message).toContain('redirect to another origin')
+    const { run } = await ran('openai/gpt-4.1-mini')
+    expect([run.error?.message, run.tokensIn]).toEqual([expect.stringContaining('redirect to another origin'), 0])
     expect([remote.seen.length, other.remote.seen.length]).toEqual([1, 0])
+    // This one may have answered, and billed, what it leads away from.
+    remote.always(answer(303, '', { location: '/v1/answers/1' }))
+    expect((await ran('openai/gpt-4.1-mini')).run.tokensIn).toBeGreaterThan(0)
+    expect(remote.seen.length).toBe(2)
   })
 
   it('hears of a cancelled run within two seconds', async () => {
