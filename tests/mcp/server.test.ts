@@ -61,6 +61,21 @@ async function clientOf(connect: (typeof CLIENTS)[keyof typeof CLIENTS], { runti
 const keyWith = async ({ json }: Api, scopes: string[]) =>
   (await json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', { name: 'k', scopes })).rawKey
 
+/** A message as no client of an SDK sends it. */
+const post = ({ runtime }: Api, body: string, headers: Record<string, string>) =>
+  runtime.fetch(
+    new Request('http://localhost/mcp', {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${KEY}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...headers,
+      },
+      body,
+    }),
+  )
+
 describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_, connect) => {
   const client = (on: Api, key?: string) => clientOf(connect, on, key)
 
@@ -193,18 +208,9 @@ describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_,
   ])('answers a right key from the origin %s with %i', async (origin, status) => {
     const on = await api({ corsOrigins: ['https://app.example.com'], publicUrl: 'https://waybill.example.com/' })
     open.push(on)
-    const answer = await on.runtime.fetch(
-      new Request('http://localhost/mcp', {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${KEY}`,
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-          ...(origin !== undefined && { origin }),
-        },
-        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
-      }),
-    )
+    const answer = await post(on, '{"jsonrpc":"2.0","id":1,"method":"ping"}', {
+      ...(origin !== undefined && { origin }),
+    })
     expect([answer.status, status === 403 && (await answer.json())]).toEqual([
       status,
       status === 403 &&
@@ -215,18 +221,8 @@ describe.each(Object.entries(CLIENTS))('the runtime as an MCP server of %s', (_,
   it('starts nothing with a number that it would change, and says where it stands', async () => {
     const on = await fixture()
     const args = '{"agentName": "worker", "input": {"prompt": "go", "id": 1234567890123456789}}'
-    const answer = await on.runtime.fetch(
-      new Request('http://localhost/mcp', {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${KEY}`,
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-          'mcp-protocol-version': '2025-06-18',
-        },
-        body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"start_run","arguments":${args}}}`,
-      }),
-    )
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"start_run","arguments":${args}}}`
+    const answer = await post(on, body, { 'mcp-protocol-version': '2025-06-18' })
     expect(await answer.json()).toMatchObject({
       result: {
         isError: true,
