@@ -1,6 +1,5 @@
 import type { ChangeFeed } from '../shared/http/change-feed.ts'
 import { hostMetrics } from '../shared/metrics/metrics.ts'
-import { rowsOf } from '../shared/sql/db.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'
 import type { Execution } from './assemble-execution.ts'
@@ -152,12 +151,6 @@ function assembleSessionRoutes(
 /** A store that does not answer must not take the page with it: those who look after it read it then. */
 const LONGEST_LOOK_MS = 2000
 
-/** Looks up each tenant's open runs in an index. Without `cross join` the whole of it would be read, with every run that has ended. */
-const OPEN_WORK_SQL = `select 'approvals' as what, count(*) as held, null as oldestMs from approvals where status = 'pending'
-union all
-select r.status, count(*), min(r.created_ms) from tenants as t
-cross join runs as r indexed by runs_status on r.tenant_id = t.id and r.status in ('queued', 'running', 'waiting') group by r.status`
-
 /** What /metrics looks up when it is asked. */
 function refreshGauges({ db, metrics, clock }: Core, { replica, host }: RuntimeOptions): () => Promise<void> {
   const storeUp = metrics.gauge('waybill_store_up', '1 where the store answered this page.')
@@ -168,8 +161,7 @@ function refreshGauges({ db, metrics, clock }: Core, { replica, host }: RuntimeO
   const lag =
     replica &&
     metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
-  const openWork = async () =>
-    rowsOf<{ what: string; held: number; oldestMs: number | null }>(await db.execute(OPEN_WORK_SQL))
+  const { openWork } = overviewStore(db)
   const lagSeconds = async () => (replica ? (await replicaLag(db, replica)).ms / 1000 : undefined)
   return async () => {
     const [found, behind] = await Promise.all([inTime(openWork()), inTime(lagSeconds()), onHost?.()])

@@ -11,6 +11,13 @@ export interface OpenRuns {
   oldestQueuedMs: number | null
 }
 
+/** How much of one kind is open, and since when the oldest of it is. */
+export interface OpenWork {
+  what: string
+  held: number
+  oldestMs: number | null
+}
+
 export type OverviewStore = ReturnType<typeof overviewStore>
 
 /** Figures of ended runs. Each statement reads an index alone, and no more of it than its time. */
@@ -62,6 +69,11 @@ export function overviewStore(db: Db) {
       return rowsOf<{ calls: number }>(found)[0]?.calls ?? 0
     },
 
+    /** Of all tenants, by the status of runs, and `approvals`. */
+    async openWork(): Promise<readonly OpenWork[]> {
+      return rowsOf<OpenWork>(await db.execute(OPEN_WORK_SQL))
+    },
+
     async open(tenantId: string): Promise<OpenRuns> {
       const [open, pending] = await db.read([
         { sql: OPEN_SQL, args: [tenantId] },
@@ -110,3 +122,9 @@ const UNPRICED_SQL = `select coalesce(sum(unpriced_calls), 0) as calls from usag
 where tenant_id = ?1 and day between ?2 and ?3`
 
 const PENDING_SQL = `select count(*) as pending from approvals indexed by approvals_pending where tenant_id = ?1 and status = 'pending'`
+
+/** Looks up each tenant's open runs in an index. Without `cross join` the whole of it would be read, with every run that has ended. */
+const OPEN_WORK_SQL = `select 'approvals' as what, count(*) as held, null as oldestMs from approvals where status = 'pending'
+union all
+select r.status, count(*), min(r.created_ms) from tenants as t
+cross join runs as r indexed by runs_status on r.tenant_id = t.id and r.status in ('queued', 'running', 'waiting') group by r.status`
