@@ -43,7 +43,7 @@ export function assembleRemote(
     signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
     enqueueStatusEvents: moved => runEvents.extraStatements(moved.map(movedUnit)),
     enqueueRemoteEvents: remoteRunEvents(core.newId),
-    spent: budgets.spending.far,
+    spent: budgets.spending.remote,
     watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
     ended(status, costNano) {
       ended.add(1, { status })

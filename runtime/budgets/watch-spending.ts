@@ -28,14 +28,14 @@ export function spending({
   dayOf,
   now,
   failed,
-}: SpendingDeps): RunObserver & { far(run: RunOfNode): void; close(): Promise<void> } {
-  const far = new Map<string, Map<string, RunOfNode>>()
+}: SpendingDeps): RunObserver & { remote(run: RunOfNode): void; close(): Promise<void> } {
+  const remote = new Map<string, Map<string, RunOfNode>>()
   const waiting = new Map<string, ReturnType<typeof setTimeout>>()
   const looking = new Set<Promise<void>>()
 
   async function look(agentId: string): Promise<void> {
-    const runs = far.get(agentId)
-    far.delete(agentId)
+    const runs = remote.get(agentId)
+    remote.delete(agentId)
     const budget = await store.get(agentId)
     if (!budget) return
     const day = dayOf(now().getTime())
@@ -68,9 +68,9 @@ export function spending({
     },
 
     /** What a run on a node has used is stored. */
-    far(run) {
-      const runs = far.get(run.agentId) ?? new Map<string, RunOfNode>()
-      far.set(run.agentId, runs.set(run.id, run))
+    remote(run) {
+      const runs = remote.get(run.agentId) ?? new Map<string, RunOfNode>()
+      remote.set(run.agentId, runs.set(run.id, run))
       later(run.agentId)
     },
 

@@ -41,14 +41,14 @@ it.each([
     })
   }
 
-  const begun = Promise.withResolvers<void>()
+  const underWay = Promise.withResolvers<void>()
   const first = await life('http://a.example', () => {
-    begun.resolve()
+    underWay.resolve()
     return new Promise(() => undefined)
   })
   const id = await first.create({ prompt: 'go' })
   await first.engine.start()
-  await begun.promise
+  await underWay.promise
   await first.engine.close(0)
   await first.close()
 
@@ -107,9 +107,9 @@ it.each([
       })
     }
 
-    const begun = Promise.withResolvers<void>()
+    const underWay = Promise.withResolvers<void>()
     const first = await life('name', () => {
-      begun.resolve()
+      underWay.resolve()
       return new Promise(() => undefined)
     })
     const id = await first.create({ prompt: 'go' })
@@ -120,7 +120,7 @@ it.each([
       { sql: 'update runs set due_ms = 0 where id = ?', args: [id] },
     ])
     first.engine.wake()
-    await begun.promise
+    await underWay.promise
     await first.engine.close(0)
     await first.close()
 
