@@ -26,7 +26,7 @@ export interface StepSpec {
   /** Committed with the intent. */
   beside?: Pick<StepExtras, 'blobs' | 'extra'>
   /** Waits until the call may be made, before anything of it is on record. */
-  turn?: ((signal: AbortSignal) => Promise<void>) | undefined
+  ready?: ((signal: AbortSignal) => Promise<void>) | undefined
   /** Most attempts; absent: as the manifest says. */
   maxAttempts?: number
 }

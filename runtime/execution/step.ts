@@ -209,7 +209,7 @@ async function attempts(
 ): Promise<Outcome> {
   let { attempt, intent, repeated = false } = from
   for (;;) {
-    if (spec.turn) await spec.turn(deps.signal)
+    if (spec.ready) await spec.ready(deps.signal)
     intent ??= await beginAttempt(deps, spec, attempt)
     const before = deps.clock.monotonic()
     let result: StepResult

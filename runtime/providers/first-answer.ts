@@ -17,7 +17,7 @@ export function firstAnswer(candidates: readonly [FoundModel, ...FoundModel[]]):
     ask: askInTurn(candidates),
     prices: () => dearest(candidates),
     isLimited,
-    turn: async signal => (isLimited() ? first.turn?.(signal) : undefined),
+    ready: async signal => (isLimited() ? first.ready?.(signal) : undefined),
   }
 }
 

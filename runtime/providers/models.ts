@@ -123,7 +123,7 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
   }
 
   return {
-    keptBy(tenantId: string, { provider, model, ask }: Limited): Pick<FoundModel, 'ask' | 'turn' | 'isLimited'> {
+    keptBy(tenantId: string, { provider, model, ask }: Limited): Pick<FoundModel, 'ask' | 'ready' | 'isLimited'> {
       const id = JSON.stringify([tenantId, provider, model])
       return {
         async ask(request, call) {
@@ -140,7 +140,7 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
             throw error
           }
         },
-        turn: async signal => paces?.of(id)?.turn(signal),
+        ready: async signal => paces?.of(id)?.ready(signal),
         isLimited: () => paces?.of(id)?.isBusy() ?? false,
       }
     },

@@ -46,7 +46,7 @@ async function attemptsOf(callers: number, provider: Provider, answerMs = 500): 
   const one = pace({ monotonic })
   const call = async () => {
     for (let attempt = 1; attempt <= 10; attempt++) {
-      await one.turn(never)
+      await one.ready(never)
       const startedMs = monotonic()
       const refusal = provider.ask()
       if (refusal === undefined) {
@@ -102,10 +102,10 @@ describe('the pace of a model', () => {
     one.refused(0, 1000)
     const went: number[] = []
     const second = new AbortController()
-    const turns = [never, second.signal, never].map((signal, at) => one.turn(signal).then(() => went.push(at)))
+    const turns = [never, second.signal, never].map((signal, at) => one.ready(signal).then(() => went.push(at)))
     second.abort(new Error('cancelled'))
     await expect(turns[1]).rejects.toThrow('cancelled')
-    await expect(one.turn(AbortSignal.abort(new Error('over')))).rejects.toThrow('over')
+    await expect(one.ready(AbortSignal.abort(new Error('over')))).rejects.toThrow('over')
     await vi.advanceTimersByTimeAsync(999)
     expect(went).toEqual([])
     await vi.advanceTimersByTimeAsync(1)
@@ -122,8 +122,8 @@ describe('the pace of a model', () => {
     await vi.advanceTimersByTimeAsync(60_000)
     expect(one.isBusy()).toBe(false)
     await vi.advanceTimersByTimeAsync(60_001)
-    await one.turn(never)
-    await one.turn(never)
+    await one.ready(never)
+    await one.ready(never)
     expect(monotonic()).toBe(120_001)
   })
 })

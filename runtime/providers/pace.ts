@@ -53,7 +53,7 @@ export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
     isBusy,
 
     /** Resolves when the next call may be made; rejects with the reason of the signal. */
-    turn(signal: AbortSignal): Promise<void> {
+    ready(signal: AbortSignal): Promise<void> {
       return new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
         if (monotonic() - nextMs > MINUTE_MS) gapMs = 0

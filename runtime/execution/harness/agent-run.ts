@@ -78,7 +78,7 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
       name: model.id,
       effect: 'idempotent',
       onInterrupted: 'retry',
-      turn: model.turn,
+      ready: model.ready,
       ...(inputHash && { inputHash }),
       ...(loop.facts && recordFacts(loop.facts, loop.history.request)),
     },

@@ -81,8 +81,8 @@ async function selfConsistent(loop: Loop, question: GateQuestion): Promise<numbe
 
 function spec({ model, talk }: Loop, stepId: string): StepSpec {
   const { inputHash } = talk
-  const { id: name, turn } = model
-  return { stepId, kind: 'confidence', name, inputHash, effect: 'idempotent', onInterrupted: 'retry', turn }
+  const { id: name, ready } = model
+  return { stepId, kind: 'confidence', name, inputHash, effect: 'idempotent', onInterrupted: 'retry', ready }
 }
 
 function judged(answer: ModelAnswer, output: unknown, ...also: EventDraft[]): StepResult {

@@ -115,9 +115,9 @@ export interface FoundModel {
   /** `<provider>/<model>`. */
   id: string
   ask: AskModel
-  /** Waits for its turn where its provider limits how fast calls follow each other; awaited before a call is on record. */
-  turn?: (signal: AbortSignal) => Promise<void>
-  /** Whether a call that is made now has to wait for its turn. */
+  /** Resolves once its provider's rate limit lets another call through; awaited before the call is on record. */
+  ready?: (signal: AbortSignal) => Promise<void>
+  /** Whether a call that is made now has to wait for that. */
   isLimited?: () => boolean
   /** Tokens that fit into one call, where known. */
   contextTokens?: number
