@@ -51,6 +51,17 @@ function suite(name: string, open: () => Promise<Db>, again?: () => Promise<Db>)
       ])
     })
 
+    test('only marks a step where its condition finds a row', async () => {
+      const step = (n: number): Migration => ({ id: n, name: `made ${n}`, sql: `create table made_${n} (n)` })
+      const list = [
+        { ...step(1), unless: "select 1 where 'a' = 'b'" },
+        { ...step(2), unless: 'select 1 from schema_steps' },
+      ]
+      expect(await migrate(db, 'conditions', list)).toEqual(['made 1', 'made 2'])
+      expect(await migrate(db, 'conditions', list)).toEqual([])
+      expect((await tables(db)).filter(name => String(name).startsWith('made'))).toEqual(['made_1'])
+    })
+
     test('leaves a newer database alone and says what to do', async () => {
       const before = (await db.execute('select * from schema_steps order by id')).rows.map(row => ({ ...row }))
       const error = await failure(migrate(db, 'part', [first, second]))

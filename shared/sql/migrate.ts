@@ -6,6 +6,8 @@ export interface Migration {
   id: number
   name: string
   sql: string
+  /** A query. Where it finds a row, the store keeps what it has and the step is only marked: what makes large stores better is not to hold up their start. */
+  unless?: string
 }
 
 export type MigrateProblem =
@@ -110,13 +112,14 @@ function compare(part: string, migrations: readonly Migration[], sums: readonly 
 
 /** True when this call applied the step, false when another process had just done so. */
 async function apply(db: Db, part: string, step: Migration, sum: string): Promise<boolean> {
+  const isLeftOut = step.unless !== undefined && (await retryBusy(() => db.execute(step.unless!))).rows.length > 0
   // One script, sent whole: on a server too it runs on one connection and ends with it, so a failure leaves nothing.
   // The mark comes first: its primary key stops the second of two processes before it touches anything else.
   const script = [
     'begin immediate;',
     'create table if not exists schema_steps (part text not null, id integer not null, name text not null, checksum text not null, applied_at text not null, primary key (part, id));',
     `insert into schema_steps (part, id, name, checksum, applied_at) values (${quote(part)}, ${step.id}, ${quote(step.name)}, ${quote(sum)}, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'));`,
-    step.sql,
+    isLeftOut ? '' : step.sql,
     // A step that ends in a comment or without a semicolon must not swallow the commit.
     '\n;commit;',
   ].join('\n')
