@@ -37,7 +37,7 @@ import { keepLearning } from './learning/save-learning.ts'
 import { calibrationMetrics, liveMetrics, refusalMetrics } from './metrics/live-metrics.ts'
 import type { RouterOptions } from './options.ts'
 import { breakerLines, breakers } from './policy/breakers.ts'
-import { type CallDeps, createHandleCall } from './proxy/handle-call.ts'
+import { bodyRoom, type CallDeps, createHandleCall } from './proxy/handle-call.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import { keepReceipts, type Receipts } from './receipts.ts'
 import { reloader } from './reload/reloader.ts'
@@ -179,6 +179,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     callers: createCallers({ access, tenantId, sha256 }),
     once: rateLimitedLog(clock),
     refuseWhenFull: counts.refuseWhenFull,
+    room: options.room ?? bodyRoom(Number.POSITIVE_INFINITY),
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({
       ...shared,

@@ -8,6 +8,7 @@ import type { Access } from './auth/access.ts'
 import type { CredentialHost } from './cloud/credential-request.ts'
 import type { GateHost } from './gates/gate-host.ts'
 import type { OtherProcesses } from './processes.ts'
+import type { BodyRoom } from './proxy/handle-call.ts'
 import type { ReceiptStorage } from './receipts.ts'
 import type { Transport } from './upstream/transport.ts'
 
@@ -45,6 +46,8 @@ export interface RouterOptions {
   access?: Access
   /** Cuts the connection of a request, where the host can: the only true end of an answer that broke off. */
   cut?: (request: Request) => void
+  /** How much of requests is held at a time, where the host limits it. */
+  room?: BodyRoom
   /** Requests being answered, where the host counts them. */
   inFlight?: () => number
   /** What this host knows of its process, for /metrics. */

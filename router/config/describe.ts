@@ -118,6 +118,7 @@ function describeLimits({ limits, stream }: RoutingConfig): Record<string, numbe
     max_body_bytes: limits.maxBodyBytes,
     max_response_bytes: limits.maxResponseBytes,
     max_concurrency: limits.maxConcurrency,
+    ...(limits.maxHeldBytes !== undefined && { max_held_bytes: limits.maxHeldBytes }),
     connect_ms: limits.connectMs,
     first_byte_ms: limits.firstByteMs,
     idle_ms: limits.idleMs,

@@ -8,6 +8,7 @@ export const resolveLimits = (table: LimitsTable): Limits => ({
   maxBodyBytes: table.max_body_bytes,
   maxResponseBytes: table.max_response_bytes,
   maxConcurrency: table.max_concurrency,
+  maxHeldBytes: table.max_held_bytes,
   connectMs: table.connect_ms,
   firstByteMs: table.first_byte_ms,
   idleMs: table.idle_ms,

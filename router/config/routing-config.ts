@@ -130,6 +130,8 @@ export interface Limits extends Timeouts {
   readonly maxBodyBytes: number
   readonly maxResponseBytes: number
   readonly maxConcurrency: number
+  /** Undefined: what suits the memory of the host. */
+  readonly maxHeldBytes: number | undefined
   readonly maxRetryWaitS: number
 }
 

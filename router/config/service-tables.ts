@@ -23,6 +23,7 @@ export const limitsTable = z.strictObject({
   max_body_bytes: whole(1024, 1_073_741_824).default(33_554_432),
   max_response_bytes: whole(1024, 1_073_741_824).default(67_108_864),
   max_concurrency: whole(1, 100_000).default(512),
+  max_held_bytes: whole(1024, 1_099_511_627_776).optional(),
   connect_ms: whole(1, HOUR_MS).default(10_000),
   first_byte_ms: whole(1, HOUR_MS).default(120_000),
   idle_ms: whole(1, HOUR_MS).default(120_000),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tooLarge } from '../../shared/http/body-limit.ts'
-import type { Exchange } from '../proxy/exchange.ts'
-import type { HandleCall } from '../proxy/handle-call.ts'
+import type { Exchange, HeldBody } from '../proxy/exchange.ts'
+import { type HandleCall, NoRoomError } from '../proxy/handle-call.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { incomingBody } from './incoming-body.ts'
@@ -58,16 +58,26 @@ class NodeExchange implements Exchange {
     return this.#response.destroyed
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  readBody(maxBytes: number, held: Pick<HeldBody, 'add'>): Promise<Uint8Array<ArrayBuffer>> {
     return new Promise((resolve, reject) => {
-      const chunks: Buffer<ArrayBuffer>[] = []
+      // The listeners live as long as the call: what they know must not keep the pieces.
+      let chunks: Buffer<ArrayBuffer>[] | undefined = []
       let size = 0
+      const refuse = (error: Error) => {
+        chunks = undefined
+        reject(error)
+      }
       this.#request.on('data', (chunk: Buffer<ArrayBuffer>) => {
+        if (chunks === undefined) return
         size += chunk.length
-        if (size <= maxBytes) chunks.push(chunk)
-        else reject(tooLarge(maxBytes))
+        if (size > maxBytes) refuse(tooLarge(maxBytes))
+        else if (!held.add(chunk.length)) refuse(new NoRoomError())
+        else chunks.push(chunk)
       })
-      this.#request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+      this.#request.on('end', () => {
+        if (chunks) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+        chunks = undefined
+      })
       this.onGone(() => reject(new Error('the client left before the end of its body')))
     })
   }

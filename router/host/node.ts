@@ -1,4 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs'
+import { totalmem } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import { EnvError, namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
@@ -7,6 +8,7 @@ import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
 import type { RouterOptions } from '../options.ts'
+import { bodyRoom } from '../proxy/handle-call.ts'
 import { readAccess } from './access.ts'
 import { sayAnchorFault } from './anchor-file.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
@@ -40,6 +42,12 @@ export interface RouterService extends Service {
   close(why?: 'restart' | 'stop'): Promise<void>
 }
 
+/** An eighth of what this process may take: in enforce, a call holds its request as it came and as it was sent, and more for a moment. */
+function usualHeldBytes(): number {
+  const limit = process.constrainedMemory()
+  return Math.max(64 * 1024 * 1024, Math.min(limit || Number.POSITIVE_INFINITY, totalmem()) / 8)
+}
+
 /** The router on Node: environment and files in, a listening socket out. */
 export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts = {}): Promise<RouterService> {
   const env = readEnv(routerEnv, vars)
@@ -69,6 +77,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     readFile: besideConfig(configFile),
     access,
     inFlight: calls.inFlight,
+    room: bodyRoom(usualHeldBytes(), among?.count),
     host: hostFacts(folderOf(env)),
     cut: cutConnection,
     log,

@@ -4,6 +4,10 @@ import { type FeedbackResult, verdicts } from '../../shared/wire/router/feedback
 import { type BudgetRefusal, budgetScopes } from '../budget/ledger.ts'
 import type { CalibrationFigures } from '../calibrate/calibration-reads.ts'
 
+/** What there was too much of. */
+const shedReasons = ['concurrency', 'bytes'] as const
+export type ShedReason = (typeof shedReasons)[number]
+
 export interface LiveState {
   /** Resolves when what has ended is counted; undefined where nothing is kept. */
   counted: (() => Promise<void>) | undefined
@@ -49,16 +53,18 @@ export function liveMetrics(
 
 /** Counts what was not done for want of room or of money (docs/spec/router.md §2.7). */
 export function refusalMetrics(metrics: Metrics) {
-  const refuseWhenFull = metrics.counter('router_shed_total', 'Calls refused because too many were being answered.', [
-    { reason: 'concurrency' },
-  ])
+  const refuseWhenFull = metrics.counter(
+    'router_shed_total',
+    'Calls refused because too many were being answered, or too many bytes of them were held.',
+    shedReasons.map(reason => ({ reason })),
+  )
   const budget = metrics.counter(
     'router_budget_refusals_total',
     'Calls not made because a budget did not cover them.',
     budgetScopes.map(scope => ({ scope })),
   )
   return {
-    refuseWhenFull: (reason: 'concurrency') => refuseWhenFull.add(1, { reason }),
+    refuseWhenFull: (reason: ShedReason) => refuseWhenFull.add(1, { reason }),
     budgetRefused: (scope: BudgetRefusal['scope']) => budget.add(1, { scope }),
   }
 }

@@ -86,7 +86,10 @@ export function whole(pieces: readonly Uint8Array[]): Uint8Array {
 }
 
 /** What the receipt says about the request; the body is read only if it was not read before. */
-export function requestOf(call: EndedCall, hashing: Hashing): RequestPart {
+export function requestOf(
+  call: Pick<EndedCall, 'request' | 'api' | 'headers' | 'passed'>,
+  hashing: Hashing,
+): RequestPart {
   const { request, api, headers, passed } = call
   if (!isBody(request)) return request
   const body = whole(request)

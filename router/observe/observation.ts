@@ -1,16 +1,17 @@
 import { toHex } from '../../shared/sign/bytes.ts'
 import { type RunningSha256, runningSha256 } from '../../shared/sign/sha256.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { HeldBody } from '../proxy/exchange.ts'
 import {
   type Hashing,
   hashStart,
-  type PassedCall,
   type RequestPart,
+  type UnreadCall,
   unreadRequestPart,
 } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
-import { type EndedCall, MAX_ERROR_BODY, type PassedPath, readerOf, whole } from './ended-call.ts'
+import { type EndedCall, MAX_ERROR_BODY, type PassedPath, readerOf, requestOf, whole } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { TracedApi } from './target.ts'
 
@@ -36,7 +37,12 @@ export interface Arrival {
 /** What is kept of one passing call until its record can be made: references to the chunks of the request and of a short answer. */
 export interface Observation {
   readonly traceId: string
+  /** All of the request in one piece, for which there is room. */
+  requestBody(body: Uint8Array): void
+  /** A piece of a request that passes in pieces. */
   requestChunk(chunk: Uint8Array): void
+  /** That was the last one. */
+  requestEnd(): void
   /** The request is on its way to the upstream. */
   called(): void
   head(status: number, headers: HeaderList, rawEncoding: boolean): void
@@ -58,13 +64,18 @@ interface Answer {
   meter: AnswerMeter | undefined
 }
 
-export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock; hashing: Hashing }): Observation {
+export function observation(
+  arrival: Arrival,
+  held: HeldBody,
+  { clock, hashing }: { clock: Clock; hashing: Hashing },
+): Observation {
   const { traceId, tenantId, routeIx, api, passed, headers } = arrival
   const arrivedAt = clock.now()
   const start = clock.monotonic()
   const since = () => clock.monotonic() - start
   let request: Uint8Array[] = []
   let requestBytes = 0
+  let read: RequestPart | undefined
   let long: ReturnType<typeof longBody> | undefined
   let answer: Answer | undefined
   let end: ObservedEnd = 'client_abort'
@@ -78,19 +89,36 @@ export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock
     return meter
   }
 
+  function letGo() {
+    request = []
+    held.free()
+  }
+
   function contentOf({ encoded, chunks, meter }: Answer) {
     return meter ? { meter, errorBody: whole(chunks) } : { raw: whole(chunks), encoded }
   }
 
   return {
     traceId,
+    requestBody(body) {
+      request = [body]
+    },
     requestChunk(chunk) {
       requestBytes += chunk.length
-      if (passed !== undefined && requestBytes > MAX_KEPT_BODY) {
-        long ??= longBody(hashing, request)
-        request = []
-        long.push(chunk)
-      } else request.push(chunk)
+      const isFile = passed !== undefined && requestBytes > MAX_KEPT_BODY
+      if (long === undefined && !isFile && held.add(chunk.length)) {
+        request.push(chunk)
+        return
+      }
+      long ??= longBody(hashing, request)
+      long.push(chunk)
+      letGo()
+    },
+    requestEnd() {
+      // An answer may take minutes. Where there is room, the body waits for its end, and the thread of the receipts reads it.
+      if (long || !held.isScarce) return
+      read = requestOf({ request, api, headers, passed }, hashing)
+      letGo()
     },
     called() {
       called ??= since()
@@ -129,7 +157,7 @@ export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock
         end,
         api,
         passed,
-        request: passed && long ? long.part({ ...passed, headers }) : request,
+        request: long ? long.part({ api, headers, passed }) : (read ?? request),
         answer: answer && { status: answer.status, headers: answer.headers, content: contentOf(answer) },
         sent: called !== undefined,
         times: { called: called ?? last, firstByte, lastByte: last, done: last },
@@ -138,7 +166,7 @@ export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock
   }
 }
 
-/** A body that is hashed on its way, since it is too long to be kept until its receipt is made. */
+/** A body that is hashed on its way, since it is too long to be kept until its receipt is made, or there is no room for it. */
 function longBody(hashing: Hashing, before: readonly Uint8Array[]) {
   const hashes = { prompt: started(hashing, 'prompt'), body: started(hashing, 'body') }
   let size = 0
@@ -151,7 +179,7 @@ function longBody(hashing: Hashing, before: readonly Uint8Array[]) {
   return {
     push,
     /** What the receipt says of the request; ask once, after its last byte. */
-    part: (call: PassedCall): RequestPart =>
+    part: (call: UnreadCall): RequestPart =>
       unreadRequestPart(
         call,
         { size, prompt_hash: toHex(hashes.prompt.digest()), body_sha256_in: toHex(hashes.body.digest()) },

@@ -4,7 +4,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Limits } from '../config/routing-config.ts'
-import type { Exchange } from '../proxy/exchange.ts'
+import type { Exchange, HeldBody } from '../proxy/exchange.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import type { Receipts } from '../receipts.ts'
 import { headerValue, toClient, toUpstream, UNBUFFERED } from '../upstream/headers.ts'
@@ -46,6 +46,7 @@ export interface PassedCall {
   tenantId: string
   /** Index of the matched route; null without one. */
   routeIx: number | null
+  held: HeldBody
   /** Where a decision has read it already. */
   body?: Uint8Array<ArrayBuffer>
   limits: Limits
@@ -53,6 +54,7 @@ export interface PassedCall {
 
 /** A body that announces itself as no longer than this is sent in one piece, which pools of connections do much faster. */
 const ONE_PIECE = 64 * 1024
+const UNCOUNTED = { add: () => true }
 
 /** What is only passed on is never collected, so that a file of any size may pass. */
 export const isPassed = (to: Target): boolean => to.api === 'passthrough'
@@ -81,7 +83,7 @@ export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
     ))
   if (exchange.isGone) throw GONE
   const isWhole = body instanceof Uint8Array
-  if (isWhole && body.length > 0) track.observation?.requestChunk(body)
+  if (isWhole && body.length > 0) track.observation?.requestBody(body)
   const request = {
     method: exchange.method,
     url: joinUpstream(deps.bases[to.dialect], target, to.dialect),
@@ -151,11 +153,11 @@ type Track = ReturnType<typeof trackCall>
 
 /** Follows a call for its receipt, its line in the log and its time limit; however it ends, it ends once. */
 function trackCall(call: PassedCall, deps: RelayDeps) {
-  const { exchange, target, to, traceId, tenantId, routeIx, limits } = call
+  const { exchange, target, to, traceId, tenantId, routeIx, limits, held } = call
   const { clock, record } = deps
   const { headers, method } = exchange
   const passed = isPassed(to) ? { vendor: to.dialect, method, path: target.split('?', 1)[0]! } : undefined
-  const watch = record && observation({ traceId, tenantId, routeIx, api: to.api, passed, headers }, deps)
+  const watch = record && observation({ traceId, tenantId, routeIx, api: to.api, passed, headers }, held, deps)
   const since = clock.monotonic()
   let status: number | null = null
   let over = false
@@ -201,7 +203,7 @@ function trackCall(call: PassedCall, deps: RelayDeps) {
 
 async function bodyOf(exchange: Exchange, watch: Observation | undefined, maxBytes: number) {
   const { contentLength } = exchange
-  if (contentLength !== undefined && contentLength <= ONE_PIECE) return exchange.readBody(maxBytes)
+  if (contentLength !== undefined && contentLength <= ONE_PIECE) return exchange.readBody(maxBytes, UNCOUNTED)
   const body = exchange.streamBody()
   return body && watchBody(body, maxBytes, watch)
 }
@@ -215,6 +217,7 @@ async function* watchBody(body: AsyncIterable<Uint8Array>, maxBytes: number, wat
     watch?.requestChunk(chunk)
     yield chunk
   }
+  watch?.requestEnd()
 }
 
 function endOf(error: unknown, exchange: Exchange): ObservedEnd {

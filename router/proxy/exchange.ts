@@ -7,6 +7,18 @@ import { dialectOf, type Refusal } from '../errors.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
+/** What one call holds of its request, as long as it may have to be sent again or its receipt is not made. */
+export interface HeldBody {
+  /** Whether so many bytes more would have room. */
+  fits(bytes: number): boolean
+  /** The same, and where they have it they are counted. */
+  add(bytes: number): boolean
+  /** Nothing is held any more. */
+  free(): void
+  /** Whether all calls together take up more than half of the room. */
+  readonly isScarce: boolean
+}
+
 /** One request to a provider path and the way back for its answer, as every host offers them. */
 export interface Exchange {
   readonly method: string
@@ -21,8 +33,8 @@ export interface Exchange {
   readonly isStarted: boolean
   /** Whether the client left. */
   readonly isGone: boolean
-  /** The whole body. Rejects when it is larger than the limit, and when the client leaves before its end. */
-  readBody(maxBytes: number): Promise<Uint8Array<ArrayBuffer>>
+  /** The whole body. Rejects when it is larger than the limit or has no room, and when the client leaves before its end. */
+  readBody(maxBytes: number, held: Pick<HeldBody, 'add'>): Promise<Uint8Array<ArrayBuffer>>
   /** The body as it comes, read no faster than it is taken; null without one. */
   streamBody(): AsyncIterable<Uint8Array> | null
   /** An answer that is known whole. */

@@ -1,8 +1,8 @@
 import { readBody } from '../../shared/http/body-limit.ts'
 import { sendable } from '../enforce/commit-response.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { Exchange } from './exchange.ts'
-import type { HandleCall } from './handle-call.ts'
+import type { Exchange, HeldBody } from './exchange.ts'
+import { type HandleCall, NoRoomError } from './handle-call.ts'
 
 /** Cuts the connection of a request, where the host can. */
 export type CutConnection = (request: Request) => void
@@ -55,8 +55,10 @@ class FetchExchange implements Exchange {
     return this.#isCancelled || this.#request.signal.aborted
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-    return readBody(this.#request, maxBytes)
+  async readBody(maxBytes: number, held: Pick<HeldBody, 'add'>): Promise<Uint8Array<ArrayBuffer>> {
+    const body = await readBody(this.#request, maxBytes)
+    if (!held.add(body.length)) throw new NoRoomError()
+    return body
   }
 
   streamBody(): AsyncIterable<Uint8Array> | null {

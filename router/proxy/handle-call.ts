@@ -6,15 +6,17 @@ import { joined } from '../../shared/sign/bytes.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import { type ActiveConfig, mayRoute } from '../active-config.ts'
 import type { Callers } from '../auth/callers.ts'
+import type { Limits } from '../config/routing-config.ts'
 import type { Answer } from '../enforce/commit-response.ts'
 import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce.ts'
 import { refusalOf } from '../errors.ts'
+import type { ShedReason } from '../metrics/live-metrics.ts'
 import { isPassed, type RelayDeps, relay } from '../observe/relay.ts'
 import { type Target, targetOf, versioned } from '../observe/target.ts'
 import { decoderOf, headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { decideCall } from './decide-call.ts'
-import { answerRefusal, type Exchange } from './exchange.ts'
+import { answerRefusal, type Exchange, type HeldBody } from './exchange.ts'
 import { listsModels, modelList } from './model-list.ts'
 
 export interface CallDeps extends RelayDeps {
@@ -26,7 +28,8 @@ export interface CallDeps extends RelayDeps {
   /** For what the log says once a minute, however many calls fail by it. */
   once: RateLimited
   /** Hears of a call that was refused because too many are being answered. */
-  refuseWhenFull: (reason: 'concurrency') => void
+  refuseWhenFull: (reason: ShedReason) => void
+  room: BodyRoom
 }
 
 /**
@@ -46,6 +49,45 @@ interface Call {
   isObserved: boolean
 }
 
+export type BodyRoom = ReturnType<typeof bodyRoom>
+
+/** The bytes of requests that a process holds at a time: `usual` for all processes together, where the config does not say how many. */
+export function bodyRoom(usual: number, processes = 1) {
+  let together = 0
+  return {
+    open({ maxHeldBytes, maxBodyBytes }: Pick<Limits, 'maxHeldBytes' | 'maxBodyBytes'>): HeldBody {
+      const most = Math.max((maxHeldBytes ?? usual) / processes, maxBodyBytes)
+      let own = 0
+      const fits = (bytes: number) => together + bytes <= most
+      return {
+        fits,
+        add(bytes) {
+          if (!fits(bytes)) return false
+          own += bytes
+          together += bytes
+          return true
+        },
+        free() {
+          together -= own
+          own = 0
+        },
+        get isScarce() {
+          return together > most / 2
+        },
+      }
+    },
+  }
+}
+
+/** The refusal of a call that has no room; `connection: close`, since what is left of its body is not worth reading. */
+export class NoRoomError extends ApiError<'overloaded'> {
+  constructor() {
+    const message =
+      'the requests that are being answered take up all the bytes that this router holds at once: try again'
+    super('overloaded', message, { headers: { 'retry-after': '1', connection: 'close' } })
+  }
+}
+
 /** The one way into a call on every host: target, access, decision, then relay or enforce, and one place that answers errors. */
 export function createHandleCall(deps: CallDeps): HandleCall {
   return (exchange, inFlight = 0) => {
@@ -62,12 +104,18 @@ export function createHandleCall(deps: CallDeps): HandleCall {
       refuse(overload(), call, deps)
       return 'full'
     }
-    answerCall(call, active, deps).catch((error: unknown) => refuse(error, call, deps))
+    const held = deps.room.open(active.config.limits)
+    answerCall(call, active, held, deps)
+      .catch((error: unknown) => {
+        if (error instanceof NoRoomError) deps.refuseWhenFull('bytes')
+        refuse(error, call, deps)
+      })
+      .finally(held.free)
     return 'taken'
   }
 }
 
-async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Promise<void> {
+async function answerCall(call: Call, active: ActiveConfig, held: HeldBody, deps: CallDeps): Promise<void> {
   const { exchange, traceId, target, to } = call
   const { headers, contentLength = 0 } = exchange
   const { limits } = active.config
@@ -83,15 +131,16 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
     const list = modelList(call.path, to.dialect, active.config, (await deps.builtinPrices()).window)
     if (list !== undefined) return exchange.answer(200, jsonHead(list, traceId, deps), [list])
   }
-  const base = { exchange, target, to, traceId, tenantId, limits }
+  const base = { exchange, target, to, traceId, tenantId, limits, held }
   if (!readsBody(to, headers, active)) {
     call.isObserved = true
     return relay({ ...base, routeIx: null }, deps)
   }
   const times = { arrivedAt: deps.clock.now(), arrived: deps.clock.monotonic() }
-  const body = await exchange.readBody(deps.maxBodyBytes)
+  if (!held.fits(contentLength)) throw new NoRoomError()
+  const body = await exchange.readBody(deps.maxBodyBytes, held)
   const isEncoded = headerValue(headers, 'content-encoding') !== undefined
-  const plain = isEncoded ? await decodeBody(headers, body, deps.maxBodyBytes) : { headers, body }
+  const plain = isEncoded ? await decodeBody(headers, body, deps.maxBodyBytes, held) : { headers, body }
   const decision = decideCall({ traceId, target, ...times, ...plain }, to, active, { tenantId })
   if ('enforce' in decision) return answerEnforced(decision.enforce, exchange, deps.enforcing(active))
   call.isObserved = true
@@ -177,6 +226,7 @@ async function decodeBody(
   headers: HeaderList,
   body: Uint8Array<ArrayBuffer>,
   maxBytes: number,
+  held: Pick<HeldBody, 'add'>,
 ): Promise<{ headers: HeaderList; body: Uint8Array }> {
   const encoding = encodingOf(headers)
   if (encoding === undefined) return { headers, body }
@@ -190,6 +240,7 @@ async function decodeBody(
       if (done) break
       size += value.length
       if (size > maxBytes) throw tooLarge(maxBytes)
+      if (!held.add(value.length)) throw new NoRoomError()
       chunks.push(value)
     }
   } catch (error) {

@@ -49,26 +49,32 @@ export function passedRequestPart(call: PassedCall, request: InboundRequest, has
   return { ...requestPart(request, hashing), ...calledOf(call) }
 }
 
+export interface UnreadCall {
+  api: InboundRequest['api']
+  headers: HeaderList
+  passed: Omit<PassedCall, 'headers'> | undefined
+}
+
 /** The same where the body was hashed on its way and not kept. */
 export function unreadRequestPart(
-  call: PassedCall,
+  { api, headers, passed }: UnreadCall,
   { size, ...hashes }: Pick<RequestPart, 'prompt_hash' | 'body_sha256_in'> & { size: number },
   hashing: Hashing,
 ): RequestPart {
-  const { features, session_id } = decidedOn(
-    { headers: call.headers, body: new Uint8Array(0), facts: undefined },
-    hashing,
-  )
+  const { features, session_id } = decidedOn({ headers, body: new Uint8Array(0), facts: undefined }, hashing)
   return {
     session_id,
-    api: 'passthrough',
-    ...calledOf(call),
+    api,
+    ...(passed && calledOf(passed)),
     ...hashes,
     features: { ...features, body_bytes: size, size_bucket: sizeBucket(size) },
   }
 }
 
-const calledOf = ({ method, path }: PassedCall) => ({ method: method.slice(0, 512), path: path.slice(0, 512) })
+const calledOf = ({ method, path }: Pick<PassedCall, 'method' | 'path'>) => ({
+  method: method.slice(0, 512),
+  path: path.slice(0, 512),
+})
 
 /** The part that a decision reads. */
 export function decidedOn(

@@ -1,9 +1,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
-import { scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { bodyHash } from '../../router/receipt/request-part.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { messagesAnswer } from '../upstream/answers.ts'
+import { answer, type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { servedRouter } from './served-routers.ts'
 
 it('sheds calls above max_concurrency with 503 and retry-after, and still answers for itself', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-shed-'))
@@ -38,4 +44,98 @@ it('sheds calls above max_concurrency with 503 and retry-after, and still answer
   await router.close()
   await upstream.close()
   await rm(folder, { recursive: true, force: true })
+})
+
+describe('bytes of requests', () => {
+  const LIMITS = 'limits = { max_body_bytes = 100000, max_held_bytes = 150000 }'
+  const SALT = 'a salt of twenty-four letters'
+  const hashOf = (text: string) => bodyHash({ sha256: nativeSha256, salt: utf8(SALT) }, utf8(text))
+  const PASSED = JSON.stringify(messagesAnswer('fine'))
+  let upstream: ScriptedUpstream
+  let abort: AbortController
+  beforeEach(async () => {
+    upstream = await scriptedUpstream()
+    abort = new AbortController()
+  })
+  afterEach(async () => {
+    abort.abort()
+    await upstream.close()
+  })
+
+  const enforcing = () => `pricing = { unpriced = "null" }
+provider = [{ id = "up", dialect = "messages", base_url = "${upstream.origin}", auth = "none" }]
+route = [{ match = {}, mode = "enforce", ladder = ["up/m"], gates = ["non-empty"] }]
+${LIMITS}`
+  const request = (bytes: number) =>
+    JSON.stringify({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'x'.repeat(bytes - 80) }] })
+  const post = (origin: string, body: BodyInit, headers: Record<string, string> = {}) =>
+    fetch(`${origin}/v1/messages`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+      signal: abort.signal,
+      ...(body instanceof ReadableStream && { duplex: 'half' }),
+    } as RequestInit)
+  const streamed = (text: string) => new Blob([text]).stream()
+
+  describe.each([true, false])('where calls are routed (direct: %s)', direct => {
+    it('one that has no room is a 503, and is served when another has ended', async () => {
+      const router = await servedRouter({ config: enforcing(), direct })
+      upstream.queue(silence)
+      upstream.always(answer(200, PASSED))
+      const held = post(router.origin, request(90_000)).catch((error: unknown) => error)
+      await expect.poll(() => upstream.seen.length).toBe(1)
+
+      const shed = await post(router.origin, request(90_000))
+      expect([shed.status, shed.headers.get('retry-after')]).toEqual([503, '1'])
+      expect(await shed.json()).toMatchObject({
+        error: { type: 'overloaded_error', message: expect.stringMatching(/take up all the bytes/) },
+      })
+      // Neither does one whose length is said by its end, nor what grows as it is unpacked.
+      expect((await post(router.origin, streamed(request(90_000)))).status).toBe(503)
+      const small = gzipSync(request(90_000))
+      expect((await post(router.origin, small, { 'content-encoding': 'gzip' })).status).toBe(503)
+      expect((await post(router.origin, request(20_000))).status).toBe(200)
+      const metrics = await (await fetch(`${router.origin}/metrics`)).text()
+      expect(metrics).toContain('router_shed_total{reason="bytes"} 3\n')
+      expect(upstream.seen).toHaveLength(2)
+
+      abort.abort()
+      await held
+      abort = new AbortController()
+      await expect.poll(async () => (await post(router.origin, request(90_000))).status).toBe(200)
+      await router.stop()
+    })
+  })
+
+  it('one that is only observed is passed on, and its receipt has at least hash and size of its request', async () => {
+    const env = { ROUTER_UPSTREAM_MESSAGES: upstream.origin }
+    const router = await servedRouter({ config: LIMITS, env, promptSalt: SALT })
+    upstream.always(answer(200, PASSED))
+    const [slow, quick] = [request(90_000), request(90_001)]
+    const gate = Promise.withResolvers<void>()
+    const body = new ReadableStream<Uint8Array>({
+      async start(out) {
+        out.enqueue(utf8(slow.slice(0, 80_000)))
+        await gate.promise
+        out.enqueue(utf8(slow.slice(80_000)))
+        out.close()
+      },
+    })
+    const first = post(router.origin, body)
+    await expect.poll(() => upstream.sockets()).toBe(1)
+    expect((await post(router.origin, quick)).status).toBe(200)
+    gate.resolve()
+    expect((await first).status).toBe(200)
+    expect(upstream.seen.map(({ body }) => body.toString())).toEqual([quick, slow])
+    const { receipts } = await router.stop()
+    expect(receipts.map(({ request }) => [request.api, request.features.requested_model])).toEqual([
+      ['messages', ''],
+      ['messages', 'm'],
+    ])
+    for (const [at, text] of [quick, slow].entries()) {
+      const { body_sha256_in, features } = receipts[at]!.request
+      expect([features.body_bytes, body_sha256_in]).toEqual([text.length, hashOf(text)])
+    }
+  })
 })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { observation } from '../../router/observe/observation.ts'
+import { bodyRoom } from '../../router/proxy/handle-call.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { systemClock } from '../../shared/time/clock.ts'
@@ -159,6 +160,7 @@ it('what is kept of an observed stream has a bound, however long it pings', () =
   const arrival = { traceId: 't', tenantId: 'default', routeIx: null, headers: [] }
   const observed = observation(
     { ...arrival, api: 'messages' },
+    bodyRoom(1000).open({ maxHeldBytes: undefined, maxBodyBytes: 1000 }),
     { clock: systemClock, hashing: { sha256, salt: new Uint8Array(32) } },
   )
   observed.called()

@@ -11,6 +11,7 @@ import { programEnv } from '../../../tests/program-env.ts'
 import { messagesAnswer } from '../../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../../tests/upstream/scripted.ts'
 import { observation } from '../../observe/observation.ts'
+import { bodyRoom } from '../../proxy/handle-call.ts'
 import { sampleUnhashed } from '../../receipt/testing/unhashed.ts'
 import { hashed } from '../../receipt/unhashed.ts'
 import { publishedKeys, trustedKeys } from '../../traces/keys.ts'
@@ -59,6 +60,7 @@ function passed(traceId: string, request: string, answer: string, type = 'applic
   ]
   const one = observation(
     { traceId, tenantId: 'default', routeIx: null, api: 'messages', headers },
+    bodyRoom(1000).open({ maxHeldBytes: undefined, maxBodyBytes: 1000 }),
     { clock: systemClock, hashing: HASHING },
   )
   one.requestChunk(bytes(request))
