@@ -2,7 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { routePath } from 'hono/route'
 import { ApiError } from '../shared/http/api-error.ts'
-import { announcedBodyLimit } from '../shared/http/body-limit.ts'
+import { announcedBodyLimit, bodiesInTurn } from '../shared/http/body-limit.ts'
 import { docsPage } from '../shared/http/docs-page.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { mount } from '../shared/http/operation.ts'
@@ -56,6 +56,7 @@ import { type WebhooksDeps, webhookOperations } from './webhooks/route.ts'
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
   maxBodyBytes: number
+  bodiesAtATime: number
   idempotent: Idempotent
   /** Origins whose pages may call the API. */
   corsOrigins: readonly string[]
@@ -135,7 +136,10 @@ export function runtimeApp(deps: AppDeps) {
   if (deps.peer) app.route('/', peerRoute(deps.peer))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
   app.use(announcedBodyLimit(maxBodyBytes))
-  mount(app, publicOperations(deps), host)
+  const inTurn = () => bodiesInTurn(deps.bodiesAtATime, maxBodyBytes)
+  // Callers without a key do not hold up those with one.
+  const [openBodies, bodies] = [inTurn(), inTurn()]
+  mount(app, publicOperations(deps), host, ({ body }) => (body ? [openBodies] : []))
   app.route('/', openapiPage(servedDocument))
   app.route('/', docsPage(servedDocument))
   app.route('/', pagesRoute({ ...deps.pages, fetch: async (request, connection) => app.fetch(request, connection) }))
@@ -145,12 +149,13 @@ export function runtimeApp(deps: AppDeps) {
   app.use('/v1/*', gates.bearer)
   if (deps.pages.gzip) app.use(`${DASHBOARD_API}/v1/*`, packedAnswers)
   app.use(`${DASHBOARD_API}/v1/*`, gates.cookie)
-  app.post('/mcp', gates.bearer)
+  app.post('/mcp', gates.bearer, bodies)
   const { publicUrl } = deps.pages
   const origins = [...deps.corsOrigins, ...(publicUrl === undefined ? [] : [new URL(publicUrl).origin])]
   app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes, origins }))
   const api = mount(new Hono<RuntimeHttpEnv>(), apiOperations(deps), host, endpoint => [
     admit(endpoint),
+    ...(endpoint.body ? [bodies] : []),
     damagedRows(deps.log),
     ...(isAdministrative(endpoint) ? [audited(deps, endpoint)] : []),
     refuseWork(deps, endpoint),

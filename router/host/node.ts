@@ -1,9 +1,15 @@
 import { type FSWatcher, watch } from 'node:fs'
-import { totalmem } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import { EnvError, namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { cutConnection, hostFacts, listen, type RenderOptions, type Service } from '../../shared/host/serve.ts'
+import {
+  cutConnection,
+  hostFacts,
+  listen,
+  memoryLimit,
+  type RenderOptions,
+  type Service,
+} from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
@@ -43,10 +49,7 @@ export interface RouterService extends Service {
 }
 
 /** An eighth of what this process may take: in enforce, a call holds its request as it came and as it was sent, and more for a moment. */
-function usualHeldBytes(): number {
-  const limit = process.constrainedMemory()
-  return Math.max(64 * 1024 * 1024, Math.min(limit || Number.POSITIVE_INFINITY, totalmem()) / 8)
-}
+const usualHeldBytes = () => Math.max(64 * 1024 * 1024, memoryLimit() / 8)
 
 /** The router on Node: environment and files in, a listening socket out. */
 export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts = {}): Promise<RouterService> {

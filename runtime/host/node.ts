@@ -7,7 +7,7 @@ import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import type { Ending } from '../../shared/host/processes/messages.ts'
-import { type Caller, hostFacts, type Listening, listen, type Service } from '../../shared/host/serve.ts'
+import { type Caller, hostFacts, type Listening, listen, memoryLimit, type Service } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
@@ -91,6 +91,8 @@ export async function serveRuntime(
     log,
     sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
+    // A body becomes about five times its length on its way to the store.
+    bodiesAtATime: Math.max(8 * 1024 * 1024, memoryLimit() / 64),
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess:

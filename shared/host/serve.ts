@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
+import { totalmem } from 'node:os'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
@@ -313,6 +314,11 @@ function why({ code, message }: NodeJS.ErrnoException): string {
  */
 function endStalled(socket: Socket, responses: Responses): void {
   if (responses.get(socket)?.writableFinished !== false || socket.writableLength > 0) socket.destroy()
+}
+
+/** The bytes of memory that this process may take: its container's, or the machine's. */
+export function memoryLimit(): number {
+  return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem())
 }
 
 /** Of this process, and of the disk that holds a folder. */

@@ -1,3 +1,4 @@
+import type { MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { joined } from '../sign/bytes.ts'
 import { ApiError } from './api-error.ts'
@@ -9,6 +10,55 @@ export function announcedBodyLimit(maxBytes: number) {
     if (announced !== undefined && Number(announced) > maxBytes) throw tooLarge(maxBytes)
     await next()
   })
+}
+
+/** Bodies up to this wait for no other. */
+const SMALL = 64 * 1024
+/** So long a body keeps others waiting at most: its sender may be slow, and a call may wait for minutes after it has been read. */
+const LONGEST_TURN_MS = 10_000
+
+/**
+ * Long bodies are read in turns, so that what they become in memory, several times their length, has a bound however many come at once.
+ * One without a length counts as the longest that may be.
+ */
+export function bodiesInTurn(room: number, longest: number): MiddlewareHandler {
+  let taken = 0
+  const waiting: { bytes: number; enter: () => void }[] = []
+  const hasRoom = (bytes: number) => taken === 0 || taken + bytes <= room
+
+  function leave(bytes: number): void {
+    taken -= bytes
+    while (waiting[0] !== undefined && hasRoom(waiting[0].bytes)) {
+      const { bytes: next, enter } = waiting.shift()!
+      taken += next
+      enter()
+    }
+  }
+
+  return async (c, next) => {
+    const bytes = lengthOf(c.req.raw.headers, longest)
+    if (bytes <= SMALL) return next()
+    if (waiting.length === 0 && hasRoom(bytes)) taken += bytes
+    else await new Promise<void>(enter => void waiting.push({ bytes, enter }))
+    let isOver = false
+    const over = () => {
+      if (!isOver) leave(bytes)
+      isOver = true
+    }
+    const late = setTimeout(over, LONGEST_TURN_MS)
+    try {
+      await next()
+    } finally {
+      clearTimeout(late)
+      over()
+    }
+  }
+}
+
+function lengthOf(headers: Headers, longest: number): number {
+  const announced = headers.get('content-length')
+  if (announced !== null) return Number(announced)
+  return headers.has('transfer-encoding') ? longest : 0
 }
 
 /** Reads a whole body, and stops at the limit when it was sent without a length. */

@@ -1,0 +1,73 @@
+import { Hono } from 'hono'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { bodiesInTurn } from './body-limit.ts'
+
+const KB = 1024
+
+describe('long bodies', () => {
+  let read: string[]
+  let answers: Map<string, () => void>
+  let app: Hono
+  beforeEach(() => {
+    vi.useFakeTimers()
+    read = []
+    answers = new Map()
+    app = new Hono()
+    app.post('/:name', bodiesInTurn(250 * KB, 200 * KB), async c => {
+      const name = c.req.param('name')
+      read.push(name)
+      await new Promise<void>(done => answers.set(name, done))
+      return c.text(name)
+    })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  const post = (name: string, length: number | undefined) =>
+    app.request(`/${name}`, {
+      method: 'POST',
+      headers: length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(length) },
+    })
+  const turn = () => vi.advanceTimersByTimeAsync(0)
+
+  it('are read in the order in which they came, as far as there is room', async () => {
+    const all = [post('a', 100 * KB), post('b', undefined), post('c', 100 * KB), post('small', 64 * KB)]
+    await turn()
+    expect(read).toEqual(['a', 'small'])
+    answers.get('a')?.()
+    await turn()
+    expect(read).toEqual(['a', 'small', 'b'])
+    answers.get('b')?.()
+    await turn()
+    for (const name of ['c', 'small']) answers.get(name)?.()
+    expect(await Promise.all(all.map(async one => (await one).text()))).toEqual(['a', 'b', 'c', 'small'])
+  })
+
+  it('one that is longer than the room is read by itself', async () => {
+    const [first, second] = [post('a', 900 * KB), post('b', 100 * KB)]
+    await turn()
+    expect(read).toEqual(['a'])
+    answers.get('a')?.()
+    await turn()
+    answers.get('b')?.()
+    expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200])
+  })
+
+  it('a slow one keeps others waiting for ten seconds, and gives its room back once', async () => {
+    const first = post('a', 200 * KB)
+    const others = [post('b', 200 * KB), post('c', 200 * KB)]
+    await vi.advanceTimersByTimeAsync(9999)
+    expect(read).toEqual(['a'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(read).toEqual(['a', 'b'])
+    answers.get('a')?.()
+    await first
+    await turn()
+    expect(read).toEqual(['a', 'b'])
+    answers.get('b')?.()
+    await turn()
+    answers.get('c')?.()
+    await Promise.all(others)
+  })
+})
