@@ -51,7 +51,7 @@ export function decideCall(
   }
   if (!facts?.model) throw new ApiError('bad_request', 'model is required: name a model, or "auto"')
   if (facts.n > MAX_CHOICES)
-    throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
+    throw new ApiError('bad_request', `n has to be a number, and at most ${MAX_CHOICES} choices are routed`)
   return {
     enforce: {
       traceId: call.traceId,

@@ -180,9 +180,9 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
     has_thinking_history: facts?.hasThinkingHistory ?? false,
     image_count: facts?.imageCount ?? 0,
     language: named('x-router-language'),
-    max_tokens: facts?.maxTokens === undefined ? undefined : Math.max(0, Math.trunc(facts.maxTokens)),
+    max_tokens: facts?.maxTokens === undefined ? undefined : countOf(facts.maxTokens),
     message_count: facts?.messageCount ?? 0,
-    n: facts?.n ?? 1,
+    n: countOf(facts?.n ?? 1),
     requested_model: facts?.model?.value.slice(0, 512) ?? '',
     size_bucket: sizeBucket(body.length),
     stream: facts?.stream ?? false,
@@ -191,6 +191,9 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
     tool_count: facts?.toolCount ?? 0,
   }
 }
+
+/** A number of a client as a record can hold it: no other one could be sealed. */
+const countOf = (given: number) => Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.trunc(given)))
 
 const sizeBucket = (bytes: number) => Math.floor(Math.log2(Math.max(1, bytes)))
 

@@ -125,6 +125,9 @@ export function readNumber(c: Cursor): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
+/** The limit that a host may read: one that takes the number in a text is held by none, as if it were below zero. */
+export const readLimit = (c: Cursor): number | undefined => (atString(c) ? -1 : readNumber(c))
+
 const isScalarStart = (b: number | undefined): boolean => b === 0x2d || (b !== undefined && b >= 0x30 && b <= 0x39)
 
 /** Reads a value that is expected to be a string; undefined for any other kind. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
+import { traceRecord } from '../../shared/wire/router/trace.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
@@ -288,7 +289,8 @@ describe('enforce', () => {
       expect(id).toMatch(/^[0-9a-f-]{36}$/)
       expect(await got.json()).toMatchObject({ type: 'error', request_id: id })
     }
-    expect((await post('/v1/chat/completions', { ...ASK, n: 9 })).status).toBe(400)
+    for (const n of [9, '2', '50'])
+      expect((await post('/v1/chat/completions', { ...ASK, n })).status, `n ${n}`).toBe(400)
     expect(upstream.seen).toHaveLength(0)
   })
 
@@ -420,6 +422,18 @@ describe('streams in enforce', () => {
     upstream.queue(reset, stream(chatFrames(['same'])))
     expect(await (await running.post('/v1/chat/completions', ask)).text()).toBe(chatFrames(['same']).join(''))
   })
+})
+
+it('records an observed call whatever number its body names', async () => {
+  const { post, receipts } = await start('', '', { env: { ROUTER_UPSTREAM_CHAT: `${upstream.origin}/v1` } })
+  upstream.always(json(chatAnswer('ok')))
+  const numbers = ['"n":1e999,"n":1', '"n":1.5', '"n":-1e999', '"n":1e300', '"max_tokens":1e300']
+  for (const one of numbers) {
+    await post('/v1/chat/completions', `{"model":"x","messages":[],${one}}`, { 'x-router-mode': 'observe' })
+  }
+  const kept = await receipts()
+  expect(kept).toHaveLength(numbers.length)
+  for (const record of kept) expect(traceRecord.safeParse(record).error).toBeUndefined()
 })
 
 it('counts what gates say that they cost', async () => {

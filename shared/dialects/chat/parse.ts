@@ -5,6 +5,7 @@ import {
   eachItem,
   eachMember,
   keyTable,
+  readLimit,
   readNumber,
   readSpan,
   readString,
@@ -115,11 +116,11 @@ function read(body: Uint8Array): RequestFacts {
           noteSetting(c, settings, key, from, start)
           break
         case 'n':
-          n = Math.max(n ?? 0, readNumber(c) ?? 1)
+          n = Math.max(n ?? 0, atString(c) ? Number.POSITIVE_INFINITY : (readNumber(c) ?? 1))
           break
         case 'max_tokens':
         case 'max_completion_tokens':
-          maxTokens = looserLimit(maxTokens, readNumber(c))
+          maxTokens = looserLimit(maxTokens, readLimit(c))
           if (c.at === start) readSpan(c)
           noteSetting(c, settings, key, from, start)
           break

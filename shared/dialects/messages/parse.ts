@@ -4,7 +4,7 @@ import {
   eachItem,
   eachMember,
   keyTable,
-  readNumber,
+  readLimit,
   readSpan,
   readString,
   readTrue,
@@ -73,7 +73,7 @@ function read(body: Uint8Array): RequestFacts {
           stream = readTrue(c)
           break
         case 'max_tokens':
-          lastLimit = readNumber(c)
+          lastLimit = readLimit(c)
           maxTokens = looserLimit(maxTokens, lastLimit)
           if (c.at === start) readSpan(c)
           noteSetting(c, settings, key, from, start)

@@ -4,7 +4,7 @@ import {
   eachItem,
   eachMember,
   keyTable,
-  readNumber,
+  readLimit,
   readSpan,
   readString,
   readTrue,
@@ -94,7 +94,7 @@ function read(body: Uint8Array): RequestFacts {
           background = readTrue(c)
           break
         case 'max_output_tokens':
-          maxTokens = looserLimit(maxTokens, readNumber(c))
+          maxTokens = looserLimit(maxTokens, readLimit(c))
           if (c.at === start) readSpan(c)
           noteSetting(c, settings, key, from, start)
           break
