@@ -142,7 +142,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
     if (input.credential(ask.model) === 'missing') return unmade('no_credential')
     const made = await pricedCall(ask, input, { ...deps, limits: config.limits }, signal)
     if (!made.ok) return unmade('budget')
-    const costNano = made.charged
+    const costNano = made.cost ?? made.charged
     bill(costNano)
     if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
     const { errorClass } = made.call

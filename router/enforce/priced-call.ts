@@ -73,7 +73,7 @@ export type PricedCall =
       call: CallResult
       tokens: Tried['tokens']
       cost: NanoUsd | null
-      /** What it counts against budgets: where its cost is not known, the most that it may have been. */
+      /** What it counts against budgets: where that is not known (decision 107), the most that it may have cost. */
       charged: NanoUsd
     }
   | { ok: false; refusal: BudgetRefusal }
@@ -118,10 +118,14 @@ export async function pricedCall(
   if (call.kind !== 'answered') deps.failures(model, call)
   const tokens = tokensOf(call, sentTokens)
   const cost = tokens === null ? 0 : answerCost(model.price ?? undefined, tokens, call.billing, priceOf)
-  const charged = cost ?? bound
+  const charged = cost === null || wasSilent(call) ? Math.max(cost ?? 0, bound) : cost
   reserved.settle(charged)
   return { ok: true, call, tokens, cost, charged }
 }
+
+/** Cut off while its provider may have been writing: what it would say by then, and bills, has not come. */
+const wasSilent = ({ kind, tokens, usageSource }: CallResult): boolean =>
+  kind === 'broken' && usageSource === 'estimated' && tokens?.output === 0
 
 /** What the provider counted, else an estimate; null when nothing was generated. */
 function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {

@@ -247,6 +247,23 @@ describe('enforce', () => {
     expect((await receipts()).length).toBe(51)
   })
 
+  it('counts a call that its client left before a word of the answer at its bound', async () => {
+    const { post, receipts } = await start('budget = { per_tenant_day_usd = 0.002 }')
+    upstream.always(silence)
+    // Each is bounded by 0.0005 for its 100 tokens out, and less for what was sent.
+    for (let n = 1; n <= 3; n++) {
+      const abort = new AbortController()
+      const call = post('/v1/messages', ASK, {}, abort.signal).catch((error: unknown) => error)
+      await expect.poll(() => upstream.seen.length).toBe(n)
+      abort.abort()
+      await call
+    }
+    expect((await post('/v1/messages', ASK)).status).toBe(402)
+    expect(upstream.seen).toHaveLength(3)
+    // The record says what is known: what was sent.
+    for (const { final } of (await receipts()).slice(0, 3)) expect(final.total_cost_usd).toBeLessThan(0.0001)
+  })
+
   it.each([
     ['', '', 200],
     ['budget = { per_request_usd = 0.002, on_exhausted = "error" }', '', 402],
