@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { jsonRows } from '../../shared/sql/sql-values.ts'
 import type { WindowFate } from './decide.ts'
 
 export interface ClaimedWindow extends WindowFate {
@@ -83,7 +84,7 @@ export function claimStatements(
       {
         sql: RELEASE,
         args: [
-          JSON.stringify(
+          jsonRows(
             waited.map(({ scheduleId, revision, windowMs, outcome, runId = null, reason = null }) => [
               ...[scheduleId, revision, windowMs, outcome, runId, reason, nowMs],
             ]),
@@ -95,7 +96,7 @@ export function claimStatements(
       {
         sql: SETTLE,
         args: [
-          JSON.stringify(
+          jsonRows(
             claims.map(({ scheduleId, revision, windows, dueMs, pendingMs, lastError }) => {
               const started = windows.findLast(({ outcome }) => outcome === 'started')
               return [scheduleId, revision, dueMs, pendingMs, lastError, started ? nowMs : null, started?.runId ?? null]

@@ -121,6 +121,16 @@ export function storableText(text: string): string {
 }
 
 /**
+ * Rows for `json_each`. Half of a surrogate pair is an escape in JSON, of which SQL makes a text that is no UTF-8: it ends the process that reads it
+ * in the local driver, and every other that reads the row afterwards.
+ */
+export function jsonRows(rows: readonly unknown[]): string {
+  const text = JSON.stringify(rows)
+  if (!text.includes('\\ud')) return text
+  return JSON.stringify(rows, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value))
+}
+
+/**
  * The sum of nano-USD over rows, none of which there may be. Providers say what calls cost, and a tenant may own one: `sum` would go on to an integer
  * that no reader takes, and to an error behind it.
  */

@@ -20,6 +20,15 @@ beforeAll(async () => {
 })
 afterAll(() => on.close())
 
+it('a reason with half of a surrogate pair cancels a run, which can be read afterwards', async () => {
+  await on.json(201, 'POST', '/v1/agents', { name: 'waits', manifest: { model: 'demo/echo', tools: ['wait_signal'] } })
+  const input = { prompt: '/call wait_signal {"name":"go"}' }
+  const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'waits', input })
+  await on.json(200, 'POST', `/v1/runs/${id}/cancel`, { reason: 'a\ud800b' })
+  await (await on.events(`/v1/runs/${id}/events`)).all()
+  expect(await on.json<Run>(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ cancelReason: 'a\ufffdb' })
+})
+
 it('answers 404 for an id or a name in a path that nothing can have, and 400 for a parameter that is given twice', async () => {
   for (const [method, path] of [
     ['GET', `/v1/runs/${'x'.repeat(600)}`],

@@ -4,7 +4,7 @@ import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { waitingForStore } from '../../../shared/sql/db-fault.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { nanoPlus } from '../../../shared/sql/sql-values.ts'
+import { jsonRows, nanoPlus } from '../../../shared/sql/sql-values.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
 import { POISONED } from '../claim-statement.ts'
 import type { Committed, ExtraStatements, Unit } from './commit.ts'
@@ -311,7 +311,7 @@ async function commit(
   const waiting = moved.flatMap(({ runId, epoch, transition: { awaited } }) =>
     awaited ? [[runId, epoch, awaited.children, awaited.signals, awaited.approvals]] : [],
   )
-  if (waiting.length > 0) statements.push({ sql: CAME, args: [JSON.stringify(waiting)] })
+  if (waiting.length > 0) statements.push({ sql: CAME, args: [jsonRows(waiting)] })
   const children = ended.filter(({ finished }) => finished.child)
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...extraStatements(units))
@@ -379,5 +379,5 @@ function changesCounters({ spent, model, isolationUsed, transition }: Unit): boo
 }
 
 function json<T>(rows: readonly T[], cells: (row: T, at: number) => unknown): string {
-  return JSON.stringify(rows.map(cells))
+  return jsonRows(rows.map(cells))
 }

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { nanoPlus, nanoSum } from '../../../shared/sql/sql-values.ts'
+import { jsonRows, nanoPlus, nanoSum } from '../../../shared/sql/sql-values.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import type { RemoteRun } from './remote-run.ts'
@@ -119,7 +119,7 @@ export function closeRemoteRuns(closings: readonly Closing[]): InStatement[] {
 
 function forEach(texts: readonly string[], rows: readonly unknown[][]): InStatement[] {
   if (rows.length === 0) return []
-  const args = [JSON.stringify(rows)]
+  const args = [jsonRows(rows)]
   return texts.map(sql => ({ sql, args }))
 }
 

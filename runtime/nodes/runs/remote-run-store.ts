@@ -3,7 +3,7 @@ import { boundedSum } from '../../../shared/money/money.ts'
 import { type Db, objectIn, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { isFailedCondition } from '../../../shared/sql/db-fault.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { nanoPlus } from '../../../shared/sql/sql-values.ts'
+import { jsonRows, nanoPlus } from '../../../shared/sql/sql-values.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
@@ -194,7 +194,7 @@ const remoteRunStatements = {
           {
             sql: MOVED,
             args: [
-              JSON.stringify(
+              jsonRows(
                 moved.map(one => [
                   ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
                   one.unpricedCalls,

@@ -1,6 +1,7 @@
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
+import { jsonRows } from '../../../shared/sql/sql-values.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { nextTurn } from '../../../shared/time/sleep.ts'
 import { userMessage } from '../../execution/harness/conversation.ts'
@@ -58,7 +59,7 @@ export function runIndex({ db, clock, log, fromFirst = false }: RunIndexDeps) {
     if (runs.length === 0) return 0
     const last = added.at(-1)?.id
     if (last !== undefined && last > (mark ?? '')) mark = last
-    const items = JSON.stringify(
+    const items = jsonRows(
       runs.map(run => ({
         id: run.id,
         n: docNumber(run.id),
