@@ -279,6 +279,16 @@ describe('a run through a provider', () => {
     expect(JSON.stringify(sent(remote.seen[1]).messages)).toContain('You said: hi')
   })
 
+  it('ends with a receipt where a provider names its model with half of a surrogate pair', async () => {
+    const { configure, remote, ran, json } = await fixture()
+    await configure('openai-compatible')
+    remote.always(stream(chatFrames(['Hi.'], { usage: true, model: '\ud800' })))
+    const { run } = await ran('openai-compatible/a')
+    expect(run).toMatchObject({ status: 'succeeded', model: 'openai-compatible/\ufffd' })
+    const { payload } = await json<{ payload: object }>(200, 'GET', `/v1/runs/${run.id}/receipt`)
+    expect(payload).toMatchObject({ models: ['openai-compatible/\ufffd'] })
+  })
+
   it('prices by the tenant first, and calls a model without a price free and says so', async () => {
     const { remote, configure, ran, json } = await fixture()
     await configure('openai-compatible')

@@ -8,6 +8,7 @@ import { redactor } from '../../../shared/log/redact.ts'
 import { fromUsd } from '../../../shared/money/money.ts'
 import { inputTokens } from '../../../shared/prices/price.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
+import { storableText } from '../../../shared/sql/sql-values.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { requestHeaders, responseHeaders } from '../../../shared/wire/router/headers.ts'
 import {
@@ -73,7 +74,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     const routed: RouterSays = {}
     call.metered?.(async () => {
       const { tokens, estimated } = meter.tokens()
-      const answered = meter.model ?? model
+      const answered = storableText(meter.model ?? model)
       const { billing } = meter
       const priced = priceBy(routed) ?? (await costOf({ provider, asked: model, answered, dialect, tokens, billing }))
       return {
@@ -93,7 +94,7 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     )
     const { candidate } = decoded
     const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
-    const answered = candidate.model || model
+    const answered = storableText(candidate.model || model)
     const tokens = candidate.tokens ?? estimated(sentTokens(), candidate)
     const { billing } = candidate
     const priced = priceBy(routed) ?? (await costOf({ provider, asked: model, answered, dialect, tokens, billing }))
