@@ -57,8 +57,11 @@ export function platformActs({ directory, places, shards, now, at }: PlatformDep
     const rows = pages.flat().toSorted((a, b) => newer(a.tenant, b.tenant))
     const url = new URL(request.url)
     const limit = Number(url.searchParams.get('limit') ?? url.searchParams.get('pageSize') ?? LIMIT.default)
-    const page = rows.slice(0, limit)
-    const more = rows.length > limit || answers.some(({ answer }) => answer.headers.has('link'))
+    // Both copies of a tenant that was moved stand on one page: the next one begins behind both, and only one of them is shown.
+    let end = limit
+    while (end < rows.length && rows[end]!.tenant.id === rows[end - 1]!.tenant.id) end++
+    const page = rows.slice(0, end)
+    const more = rows.length > end || answers.some(({ answer }) => answer.headers.has('link'))
     const last = page.at(-1)?.tenant
     const shown: Tenant[] = []
     for (const { name, tenant } of page) {

@@ -6,6 +6,7 @@ import { moveToShard } from '../../runtime/host/move-shard.ts'
 import type { RuntimeService } from '../../runtime/host/node.ts'
 import { withDirectory } from '../../runtime/host/shard-admin.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Tenant } from '../../shared/wire/runtime/auth.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
@@ -210,11 +211,24 @@ it('a backup of a running service has every shard, and is restored as a whole', 
   }
 })
 
+/** The tenants as the administrator gets them, one on each page. */
+async function listed(): Promise<string[]> {
+  const seen: string[] = []
+  for (let path: string | undefined = '/v1/tenants?limit=1'; path !== undefined; ) {
+    const page: { body: Tenant[]; headers: Headers } = await callAt<Tenant[]>(service.origin, 'GET', path)
+    seen.push(...page.body.map(one => one.id))
+    path = /<([^>]+)>; rel="next"/.exec(page.headers.get('link') ?? '')?.[1]
+  }
+  return seen.sort()
+}
+
 it('a tenant that was moved is archived and counted as before', async () => {
   const { id, key, runs } = tenants[0]!
   const from = await withDirectory(stores.vars, async shards => (await shards.placeOf(id))!.shard)
   const to = from === 'a' ? 'b' : 'a'
   await moveToShard(stores.vars, { tenantId: id, to })
+  const all = [...tenants.map(one => one.id), 'default'].sort()
+  expect(await listed()).toEqual(all)
   const warned = JSON.parse((await run(['doctor', '--json'])).out) as { about: string; is: string; says: string }[]
   expect(warned.find(({ about }) => about === 'directory')).toMatchObject({
     is: 'warn',
@@ -230,6 +244,7 @@ it('a tenant that was moved is archived and counted as before', async () => {
   expect([verified.code, verified.out]).toEqual([0, `${runs.length} of ${runs.length} runs valid\n`])
   // And back again, as if it had never been away.
   expect((await run(['shards', 'move', id, '--to', from])).code).toBe(0)
+  expect(await listed()).toEqual(all)
   const usage = await callAt<UsageItem[]>(service.origin, 'GET', '/v1/usage?groupBy=agent', { key })
   expect(usage.body.map(item => item.runs)).toEqual([runs.length])
 }, 60_000)
