@@ -103,7 +103,9 @@ const CALL = keyTable(['id'])
 const ROLES = keyTable(['user', 'assistant', 'system', 'developer', 'tool'])
 export const MOST_SYSTEM_TURNS = 1000
 export const MOST_CALL_IDS = 10_000
-const BLOCK = keyTable(['type', 'content'])
+const BLOCK = keyTable(['type', 'content', 'source', 'image_url', 'input_audio', 'file', 'file_data'])
+const SOURCE = keyTable(['type', 'content'])
+const CODED = keyTable(['base64'])
 /** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
 const BLOCK_LEVELS = 2
 
@@ -177,11 +179,18 @@ function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: Hi
   if (!atArray(c)) return
   eachItem(c, () => {
     if (!atObject(c)) return
-    const start = c.at
     let type: string | undefined
+    let coded = 0
     eachMember(c, BLOCK, key => {
+      const start = c.at
       if (key === 'type') type = readName(c, kinds.types)
-      else if (key === 'content' && levels > 1) readBlocks(c, kinds, facts, levels - 1)
+      else if (key === 'content') {
+        if (levels > 1) readBlocks(c, kinds, facts, levels - 1)
+      } else if (key === 'source') coded += isCoded(c, kinds, facts, levels) ? c.at - start : 0
+      else if (key !== undefined) {
+        readSpan(c)
+        coded += c.at - start
+      }
     })
     if (type === undefined) return
     if (kinds.images.has(type)) facts.images += 1
@@ -189,9 +198,25 @@ function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: Hi
     if (levels === BLOCK_LEVELS && kinds.results?.has(type)) facts.endsWithResults = true
     if (kinds.media.has(type)) {
       facts.media += 1
-      facts.mediaBytes += c.at - start
+      facts.mediaBytes += coded
     }
   })
+}
+
+/** Whether a source is a medium in base64: a document may also be text, which its provider counts as such. */
+function isCoded<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts, levels: number): boolean {
+  let types = 0
+  let coded = 0
+  if (atObject(c))
+    eachMember(c, SOURCE, key => {
+      if (key === 'content') {
+        if (levels > 1) readBlocks(c, kinds, facts, levels - 1)
+      } else if (key === 'type') {
+        types++
+        if (readName(c, CODED) !== undefined) coded++
+      }
+    })
+  return coded > 0 && coded === types
 }
 
 /** More of them than any request has; a body that repeats them without end is left as it is. */

@@ -150,10 +150,30 @@ describe('facts of a messages request', () => {
     expect(at(tools)).toBe(JSON.stringify(body.tools))
     expect(at(firstUser)).toBe(JSON.stringify(body.messages[1]))
     expect(at(model ?? undefined)).toBe('"m"')
-    expect(mediaBytes).toBe(
-      text.length -
-        text.replace(/\{"source":\{"type.*?"image"\}|\{"type":"(image|document)","source":\{\}\}/g, '').length,
-    )
+    expect(mediaBytes).toBe('{"type":"base64","data":"AAAA"}'.length)
+  })
+
+  it('take for text what a provider reads as text, whatever stands around it', () => {
+    const long = 'word '.repeat(100)
+    const coded = { type: 'base64', data: 'AAAA' }
+    const bytesOf = (...content: object[]) => {
+      const { mediaBytes, mediaCount } = facts('messages', { messages: [{ role: 'user', content }] })
+      return [mediaCount, mediaBytes]
+    }
+    const bytes = JSON.stringify(coded).length
+    expect(bytesOf({ type: 'document', source: { type: 'text', data: long } })).toEqual([1, 0])
+    expect(bytesOf({ type: 'document', source: coded, context: long, title: long })).toEqual([1, bytes])
+    expect(bytesOf({ type: 'image', source: { ...coded, type: 'url', url: 'https://a.example' } })).toEqual([1, 0])
+    const parts = [
+      { type: 'text', text: long },
+      { type: 'image', source: coded },
+    ]
+    expect(bytesOf({ type: 'document', source: { type: 'content', content: parts } })).toEqual([2, bytes])
+    const twice = `{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","type":"text","data":"${long}"}}]}]}`
+    expect(facts('messages', twice).mediaBytes).toBe(0)
+    const block = { type: 'image_url', text: long, image_url: { url: 'data:image/png;base64,AAAA' } }
+    const chat = facts('chat', { messages: [{ role: 'user', content: [block] }] })
+    expect([chat.mediaCount, chat.mediaBytes]).toEqual([1, JSON.stringify(block.image_url).length])
   })
 
   it('of a repeated member are those of the last', () => {
