@@ -69,7 +69,11 @@ export function rungBody(
 
 const NONE: ReadonlySet<string> = new Set()
 /** A model that the client has asked for may be sent calls which another rung has made. */
-const ofCalls = ({ shortCallIds = false, signedCalls = false }: Accepted): Accepted => ({ shortCallIds, signedCalls })
+const ofHistory = ({ shortCallIds = false, signedCalls = false, thoughtTurns = false }: Accepted): Accepted => ({
+  shortCallIds,
+  signedCalls,
+  thoughtTurns,
+})
 
 function dialectBody(
   inbound: Inbound,
@@ -84,8 +88,8 @@ function dialectBody(
     const made: AdaptedBody =
       knows && isAdapted(inbound, rung, route)
         ? adaptedBody(body, facts, rung, route, refused)
-        : route.adapt && (rung.accepted?.shortCallIds || rung.accepted?.signedCalls)
-          ? adaptedBody(body, facts, { ...rung, accepted: ofCalls(rung.accepted) }, route, NONE)
+        : route.adapt && rung.accepted && Object.values(ofHistory(rung.accepted)).includes(true)
+          ? adaptedBody(body, facts, { ...rung, accepted: ofHistory(rung.accepted) }, route, NONE)
           : { body: spliceModel(body, facts.model, rung.upstreamModel), changes: [], maxTokens: undefined }
     let sent = made.body
     if (dialect === 'messages' && route.thinkingPolicy === 'strip' && facts.hasThinkingHistory)

@@ -1,5 +1,5 @@
 import type { DialectName } from '../dialects/candidate.ts'
-import { MISTRAL, SIGNED_CALLS } from '../dialects/chat/answer.ts'
+import { MISTRAL, SIGNED_CALLS, THOUGHT_TURNS } from '../dialects/chat/answer.ts'
 
 /** Where the facts below were last compared with what the makers document; stands beside the price table in capabilities. */
 export const MODEL_TABLE_VERSION = 'waybill-models@2026-11-26'
@@ -41,6 +41,8 @@ export interface Accepted {
   readonly shortCallIds?: boolean
   /** Calls of the history without a signature are refused. */
   readonly signedCalls?: boolean
+  /** Turns of the assistant without what it thought are refused. */
+  readonly thoughtTurns?: boolean
   /** Whether the user may speak right after the result of a tool. */
   readonly userAfterTool?: boolean
   /** Whether it knows the role `developer`; every host knows `system`. */
@@ -142,6 +144,7 @@ const OPENAI: readonly Row[] = [
   },
   { models: MISTRAL, accepted: { shortCallIds: true, userAfterTool: false, limitName: 'max_tokens' } },
   { models: SIGNED_CALLS, accepted: { signedCalls: true } },
+  { models: THOUGHT_TURNS, accepted: { thoughtTurns: true } },
   { models: /^grok-4(?:-fast(?:-non)?(?:-reasoning)?)?$/, accepted: NO_EFFORT },
 ]
 

@@ -35,6 +35,7 @@ price = [
   { model = "large/claude-opus-4-8", input_per_mtok = 15, output_per_mtok = 75 },
   { model = "talk/plain", input_per_mtok = 1, output_per_mtok = 5 },
   { model = "talk/magistral-small", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "talk/deepseek-v4-pro", input_per_mtok = 1, output_per_mtok = 5 },
   { model = "talk/gpt-4o", input_per_mtok = 2, output_per_mtok = 10 },
 ]
 provider = [
@@ -412,6 +413,89 @@ it.each(['magistral-small', 'gpt-4o'])(
     expect(await got.json()).toMatchObject({
       choices: [{ message: { content: [{ type: 'thinking' }, { text: 'fine' }] } }],
     })
+  },
+)
+
+/** What strict hosts say of members that models of other hosts wrote into their turns, and what DeepSeek says where its own are not there. */
+const REFUSALS: Readonly<Record<string, (at: number, name: string) => object>> = {
+  Fireworks: (at, name) => ({ error: { message: `Extra inputs are not permitted, field: 'messages[${at}].${name}'` } }),
+  Cerebras: (at, name) => ({
+    message: `messages.${at}.assistant.${name}: property 'messages.${at}.assistant.${name}' is unsupported`,
+    type: 'invalid_request_error',
+    code: 'wrong_api_format',
+  }),
+  Mistral: (at, name) => ({ detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', at, 'assistant', name] }] }),
+  Groq: (at, name) => ({
+    error: {
+      message: `'messages.${at}' : for 'role:assistant' the following must be satisfied[('messages.${at}' : property '${name}' is unsupported)]`,
+    },
+  }),
+}
+interface Turn {
+  role: string
+  tool_calls?: { extra_content?: object }[]
+  reasoning_content?: string
+}
+const THOUGHT_CALL = {
+  role: 'assistant',
+  content: null,
+  reasoning_content: 'hm',
+  tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content: { google: {} } }],
+}
+const afterCall = (call: object) => [
+  { role: 'user', content: 'go' },
+  call,
+  { role: 'tool', tool_call_id: 'a', content: 'ok' },
+]
+
+it.each(Object.keys(REFUSALS))('a conversation that another model began goes on at %s', async host => {
+  upstream.always((response, seen, request) => {
+    const { messages } = JSON.parse(String(seen.body)) as { messages: Turn[] }
+    const at = messages.findIndex(({ reasoning_content: thoughts }) => thoughts !== undefined)
+    const called = messages.findIndex(({ tool_calls: calls }) => calls?.some(one => one.extra_content !== undefined))
+    const refused =
+      at >= 0
+        ? REFUSALS[host]!(at, 'reasoning_content')
+        : called >= 0 && REFUSALS[host]!(called, host === 'Fireworks' ? 'tool_calls[0].extra_content' : 'extra_content')
+    const say = refused
+      ? answer(host === 'Mistral' ? 422 : 400, JSON.stringify(refused))
+      : answer(200, JSON.stringify(chatAnswer('fine')))
+    say(response, seen, request)
+  })
+  const { post } = await start({ ladder: '"talk/plain", "talk/gpt-4o"' })
+  for (const calls of [3, 4]) {
+    const got = await post('/v1/chat/completions', { model: 'auto', messages: afterCall(THOUGHT_CALL) })
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+    expect(upstream.seen).toHaveLength(calls)
+  }
+})
+
+it.each([
+  ['/v1/chat/completions', 'auto', afterCall({ ...THOUGHT_CALL, reasoning_content: undefined })],
+  ['/v1/chat/completions', 'deepseek-v4-pro', afterCall({ ...THOUGHT_CALL, reasoning_content: '' })],
+  [
+    '/v1/messages',
+    'deepseek-v4-pro',
+    [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'ok' }] },
+    ],
+  ],
+])(
+  'a model of DeepSeek goes on with calls that came without its thoughts: %s, asked for %s',
+  async (path, model, messages) => {
+    upstream.always((response, seen, request) => {
+      const { messages: turns } = JSON.parse(String(seen.body)) as { messages: Turn[] }
+      const lacks = turns.some(({ role, reasoning_content: thoughts }) => role === 'assistant' && !thoughts)
+      const message = 'The `reasoning_content` in the thinking mode must be passed back to the API.'
+      const error = { message, type: 'invalid_request_error', param: null, code: 'invalid_request_error' }
+      const say = lacks ? answer(400, JSON.stringify({ error })) : answer(200, JSON.stringify(chatAnswer('fine')))
+      say(response, seen, request)
+    })
+    const { post } = await start({ ladder: '"talk/deepseek-v4-pro"' })
+    expect((await post(path, { model, max_tokens: 100, messages })).status).toBe(200)
+    expect(upstream.seen).toHaveLength(1)
   },
 )
 

@@ -128,3 +128,16 @@ it.each([
   ]
   expect(calls.map(one => one.extra_content)).toEqual(signed ? [extra_content, extra_content] : [undefined, undefined])
 })
+
+it.each([
+  ['deepseek-v4-flash', true],
+  ['accounts/fireworks/models/kimi-k2p5', true],
+  ['deepseek-chat', false],
+  ['moonshotai/kimi-k2-instruct-0905', false],
+])('shows %s turns of the history with thoughts: %s', (model, thinks) => {
+  const sent = body('chat', messages, false, model).messages as { role?: string; reasoning_content?: string }[]
+  for (const { role, reasoning_content } of sent) {
+    // An empty text is refused like none.
+    expect(reasoning_content).toBe(thinks && role === 'assistant' ? ' ' : undefined)
+  }
+})

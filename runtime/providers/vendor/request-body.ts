@@ -1,5 +1,5 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { BETWEEN, MISTRAL, shortCallId, withSignatures } from '../../../shared/dialects/chat/answer.ts'
+import { BETWEEN, completeHistory, MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -28,7 +28,7 @@ function chatBody(
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...withSignatures(
+      ...completeHistory(
         messages.flatMap((message, at) => [
           ...(isAfterTool(at) ? [BETWEEN] : []),
           ...chatMessages(message, { names, images, idOf }),

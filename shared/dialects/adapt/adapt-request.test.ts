@@ -533,6 +533,57 @@ describe('calls without a signature', () => {
   })
 })
 
+describe('what models write into their turns', () => {
+  const history = JSON.stringify({
+    model: 'm',
+    messages: [
+      { role: 'user', content: 'q' },
+      {
+        role: 'assistant',
+        reasoning_content: 'hm "',
+        content: null,
+        tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{"extra_content":1}' }, extra_content: { x: 1 } }],
+      },
+      { role: 'tool', tool_call_id: 'a', content: '{"reasoning_content":1}' },
+      { reasoning_content: '', role: 'assistant', content: 'r', extra_content: {} },
+      { role: 'assistant', content: 's' },
+      { role: 'user', content: 'u' },
+    ],
+  })
+  const read = (text: string) => JSON.parse(text).messages as Record<string, unknown>[]
+  const thinks = acceptedBy('deepseek-v4-pro', 'chat')!
+
+  it('is cut out where a host has refused it, and nothing else', () => {
+    const refused = ['messages[].extra_content', 'messages[].reasoning_content']
+    const { text, changes } = adapt('chat', history, thinks, { refused })
+    const due = read(history).map(({ reasoning_content: _, extra_content: __, ...turn }) => turn)
+    due[1]!.tool_calls = [{ id: 'a', function: { name: 'f', arguments: '{"extra_content":1}' } }]
+    expect(read(text)).toEqual(due)
+    expect(summed(changes)).toEqual([
+      'messages[].extra_content: - -> removed (refused)',
+      'messages[].reasoning_content: - -> removed (refused)',
+    ])
+    expect(adapt('chat', history, {}, { refused: ['messages[].reasoning'] })).toMatchObject({ text: history })
+  })
+
+  it('is said to be nothing, to models that want to see what they thought', () => {
+    for (const name of ['deepseek-v4-pro', 'deepseek-reasoner', 'kimi-k2.5', 'kimi-k2p6', 'kimi-k2-thinking']) {
+      const { text, changes } = adapt('chat', history, acceptedBy(name, 'chat')!)
+      expect(read(text).map(turn => turn.reasoning_content)).toEqual([
+        undefined,
+        'hm "',
+        undefined,
+        ' ',
+        ' ',
+        undefined,
+      ])
+      expect(summed(changes)).toEqual(['messages[].reasoning_content: - -> no thoughts (unsupported)'])
+    }
+    for (const name of ['deepseek-chat', 'kimi-k2-instruct', 'gpt-5'])
+      expect(adapt('chat', history, acceptedBy(name, 'chat')!).text).toBe(history)
+  })
+})
+
 describe('who speaks when', () => {
   const deepseek = acceptedBy('deepseek-v4-flash', 'chat')!
   const mistral = acceptedBy('mistral-small', 'chat')!
@@ -568,6 +619,6 @@ describe('who speaks when', () => {
       ...turns.slice(4),
     ])
     expect(summed(changes)).toEqual(['messages[].role: user after tool -> assistant between (unsupported)'])
-    expect(adapt('chat', said(...turns), deepseek).text).toBe(said(...turns))
+    expect(adapt('chat', said(...turns), acceptedBy('llama-3', 'chat')!).text).toBe(said(...turns))
   })
 })

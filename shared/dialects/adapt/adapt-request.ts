@@ -1,7 +1,9 @@
 import type { Accepted } from '../../models/accepted.ts'
 import type { DialectName } from '../candidate.ts'
-import { BETWEEN, NO_SIGNATURE, shortCallId } from '../chat/answer.ts'
-import { type Span, spanText } from '../json-scan.ts'
+import { BETWEEN, NO_SIGNATURE, NO_THOUGHT, shortCallId } from '../chat/answer.ts'
+import { type CutItem, cutsOf } from '../json-cut.ts'
+import { atArray, atObject, eachItem, eachMember, keyTable, readName, readSpan } from '../json-members.ts'
+import { type Cursor, cursor, type Span, spanText } from '../json-scan.ts'
 import { asArray, asObject, type Json, tryParse } from '../json-value.ts'
 import { MOST_CALL_IDS, MOST_SETTINGS, MOST_SYSTEM_TURNS, type RequestFacts } from '../request-facts.ts'
 import type { Change } from './change.ts'
@@ -84,7 +86,7 @@ export function adaptRequest(input: AdaptInput): Adaptation {
     const value = Object.hasOwn(ADVISORY, name) ? book.value(name) : undefined
     if (value !== undefined && ADVISORY[name]!(value)) book.remove(name, 'refused')
   }
-  adaptTurns(book, input)
+  adaptTurns(book, input, refused)
   const afterPlainCalls = facts.openTurn === 'plain' || (facts.openTurn === 'thinking' && input.stripsThinking === true)
   const context = { body, accepted, refused, jsonByGate, afterPlainCalls }
   if (dialect === 'messages') adaptMessages(book, context)
@@ -101,7 +103,11 @@ export function adaptRequest(input: AdaptInput): Adaptation {
 }
 
 /** Who speaks when, and how calls are named. */
-function adaptTurns(book: Draft, { body, facts, accepted }: AdaptInput): void {
+function adaptTurns(
+  book: Draft,
+  { body, dialect, facts, accepted }: AdaptInput,
+  refusedNames: ReadonlySet<string>,
+): void {
   const { systemRoles = [], developerRoles = [], afterTools = [], callIds = [] } = facts
   const note = (path: string, to: string, edits: readonly Edit[], most: number, from?: string) => {
     if (edits.length === 0 || edits.length > most) return
@@ -122,6 +128,15 @@ function adaptTurns(book: Draft, { body, facts, accepted }: AdaptInput): void {
     const edits = unsigned(body, facts.messages, callIds)
     note('messages[].tool_calls[].extra_content', 'no signature', edits, MOST_CALL_IDS)
   }
+  if (dialect !== 'chat' || facts.messages === undefined) return
+  const cut = refusedMembers(refusedNames)
+  if (cut.length > 0) {
+    const edits = cutFromTurns(body, facts.messages, cut)
+    if (edits.length === 0 || edits.length > MOST_CALL_IDS) return
+    for (const [at, name] of cut.entries())
+      book.note({ path: `messages[].${name}`, to: null, why: 'refused' }, at === 0 ? edits : [])
+  } else if (accepted.thoughtTurns === true)
+    note('messages[].reasoning_content', 'no thoughts', addThoughts(body, facts.messages), MOST_CALL_IDS)
 }
 
 const answered = (at: number): Edit => ({ start: at, end: at, text: `${JSON.stringify(BETWEEN)},` })
@@ -146,4 +161,66 @@ function shortened(body: Uint8Array, span: Span): Edit[] {
   const id = tryParse(spanText(body, span))
   const text = typeof id === 'string' ? JSON.stringify(shortCallId(id)) : undefined
   return text === undefined || text === spanText(body, span) ? [] : [{ ...span, text }]
+}
+
+/** What models write into their turns beside what they say, and other hosts refuse to be sent. */
+const OWN = ['extra_content', 'reasoning_content', 'reasoning', 'reasoning_details'] as const
+type Own = (typeof OWN)[number]
+
+/** By this a refusal of such a member is remembered, beside those of settings. */
+const keyOf = (name: Own): string => `messages[].${name}`
+
+/** The member of a turn, or of a call in it, that the last part of a path names. */
+export function refusedMember(path: string): string | undefined {
+  const name = OWN.find(one => path === one || path.endsWith(`.${one}`))
+  return name && keyOf(name)
+}
+
+const refusedMembers = (refused: ReadonlySet<string>): readonly Own[] => OWN.filter(name => refused.has(keyOf(name)))
+
+const TURN = keyTable([...OWN, 'tool_calls'])
+const THOUGHTS = keyTable(['role', 'reasoning_content'])
+const ROLES = keyTable(['assistant'])
+const NONE: ReadonlySet<string> = new Set(['null', '""'])
+
+/** Cuts members of a turn out of it, and out of its calls. */
+function cutFromTurns(body: Uint8Array, messages: Span, names: readonly Own[]): Edit[] {
+  const edits: Edit[] = []
+  const cutFrom = (c: Cursor, within: boolean): void => {
+    if (!atObject(c)) return
+    const members: CutItem[] = []
+    eachMember(c, TURN, (key, start) => {
+      if (key === 'tool_calls' && within && atArray(c)) eachItem(c, () => cutFrom(c, false))
+      else readSpan(c)
+      members.push({ start, end: c.at, drop: names.some(name => name === key) })
+    })
+    if (edits.length <= MOST_CALL_IDS) for (const cut of cutsOf(members)) edits.push({ ...cut, text: '' })
+  }
+  eachTurn(body, messages, c => cutFrom(c, true))
+  return edits
+}
+
+/** Gives turns of the assistant that have no thoughts some that say nothing. */
+function addThoughts(body: Uint8Array, messages: Span): Edit[] {
+  const edits: Edit[] = []
+  eachTurn(body, messages, c => {
+    if (!atObject(c)) return
+    const start = c.at + 1
+    let said = false
+    let given: Span | undefined
+    eachMember(c, THOUGHTS, key => {
+      if (key === 'role') said = readName(c, ROLES) !== undefined
+      else if (key !== undefined) given = readSpan(c)
+    })
+    if (!said || edits.length > MOST_CALL_IDS) return
+    const { reasoning_content: none } = NO_THOUGHT
+    if (given === undefined) edits.push({ start, end: start, text: `${JSON.stringify(NO_THOUGHT).slice(1, -1)},` })
+    else if (NONE.has(spanText(body, given))) edits.push({ ...given, text: JSON.stringify(none) })
+  })
+  return edits
+}
+
+function eachTurn(body: Uint8Array, { start, end }: Span, visit: (c: Cursor) => void): void {
+  const c = cursor(body.subarray(0, end), start)
+  if (atArray(c)) eachItem(c, () => visit(c))
 }

@@ -116,6 +116,38 @@ describe('the setting that a provider refused', () => {
       'store',
     ],
     ['Fireworks', 400, openai("Extra inputs are not permitted, field: 'prompt_cache_key'"), 'prompt_cache_key'],
+    [
+      'Fireworks',
+      400,
+      openai("Extra inputs are not permitted, field: 'messages[2].tool_calls[0].extra_content', value: {}"),
+      'messages[].extra_content',
+    ],
+    [
+      'Mistral',
+      422,
+      { detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', 2, 'assistant', 'reasoning_content'] }] },
+      'messages[].reasoning_content',
+    ],
+    [
+      'Groq',
+      400,
+      openai(
+        "'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning_content' is unsupported)]",
+      ),
+      'messages[].reasoning_content',
+    ],
+    [
+      'Cerebras',
+      400,
+      {
+        message:
+          "messages.2.assistant.reasoning_content: property 'messages.2.assistant.reasoning_content' is unsupported",
+        type: 'invalid_request_error',
+        param: 'validation_error',
+        code: 'wrong_api_format',
+      },
+      'messages[].reasoning_content',
+    ],
     // What a request is about, and refusals of another kind.
     ['messages', 400, anthropic('messages: Extra inputs are not permitted'), undefined],
     [

@@ -1,7 +1,7 @@
 import { tryParsePlain } from '../json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject } from '../json-value.ts'
 import { outOfList } from '../upstream-error.ts'
-import { ADVISORY } from './adapt-request.ts'
+import { ADVISORY, refusedMember } from './adapt-request.ts'
 
 /** Statuses by which a provider says that it does not know a setting. */
 const STATUSES: ReadonlySet<number> = new Set([400, 422])
@@ -40,7 +40,7 @@ interface Recogniser {
 }
 
 /** A name in quotes, backticks or none; long enough for any setting, and too short to make matching slow. */
-const NAME = '[`\'"]?([A-Za-z_][A-Za-z0-9_.]{0,60})[`\'"]?'
+const NAME = '[`\'"]?([A-Za-z_][A-Za-z0-9_.[\\]]{0,80})[`\'"]?'
 
 /** Sentences of Anthropic, Bedrock, OpenAI, Azure, Groq, Mistral, xAI, Ollama, vLLM and servers that copy them. */
 const RECOGNISERS: readonly Recogniser[] = [
@@ -128,5 +128,5 @@ function knownSetting(said: string | null): string | undefined {
   const name = said?.replace(/\.$/, '')
   if (name === undefined) return undefined
   if (Object.hasOwn(SPELLINGS, name)) return SPELLINGS[name]
-  return Object.hasOwn(ADVISORY, name) ? name : undefined
+  return Object.hasOwn(ADVISORY, name) ? name : refusedMember(name)
 }

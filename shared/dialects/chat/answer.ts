@@ -109,8 +109,18 @@ export const NO_SIGNATURE = {
   extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } },
 } as const
 
-/** The messages of a request whose history is not as its model wrote it. */
-export function withSignatures<Turn extends object>(messages: readonly Turn[], model: string): readonly Turn[] {
+/** Models that think between calls of tools, and refuse a history without what they thought. */
+export const THOUGHT_TURNS =
+  /(?:^|[/.])(?:deepseek-(?:reasoner|flash|pro|v[4-9])|kimi-k(?:2-thinking|2[.p][5-9]|[3-9]))/i
+/** Thoughts that are not there: an empty text is taken for none. */
+export const NO_THOUGHT = { reasoning_content: ' ' } as const
+
+/** The messages of a request whose history is not as its model wrote it, with what that model wants to see in them. */
+export function completeHistory<Turn extends object>(messages: readonly Turn[], model: string): readonly Turn[] {
+  if (THOUGHT_TURNS.test(model))
+    return messages.map(message =>
+      'role' in message && message.role === 'assistant' ? { ...message, ...NO_THOUGHT } : message,
+    )
   if (!SIGNED_CALLS.test(model)) return messages
   return messages.map(message =>
     'tool_calls' in message && Array.isArray(message.tool_calls)

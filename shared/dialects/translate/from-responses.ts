@@ -1,4 +1,4 @@
-import { withSignatures } from '../chat/answer.ts'
+import { completeHistory } from '../chat/answer.ts'
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject, without } from '../json-value.ts'
 import { readResponsesInput } from './from-responses-input.ts'
@@ -59,7 +59,7 @@ const MAPPED = [
 export function responsesToChat(body: Uint8Array, options: FromResponsesOptions): Translation {
   const book = ledger(options)
   const { verbosity, ...request } = chatOf(body, options, book)
-  const messages = withSignatures(asArray(request.messages).map(asObject), options.model)
+  const messages = completeHistory(asArray(request.messages).map(asObject), options.model)
   return closedBook(book, () => jsonBytes({ ...request, messages, ...(verbosity === undefined ? {} : { verbosity }) }))
 }
 

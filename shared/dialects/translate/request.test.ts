@@ -36,7 +36,7 @@ const callsOf = ({ messages }: Request): string[] =>
     .flatMap(({ content }) => (typeof content === 'string' ? [] : content))
     .flatMap(({ type, id }) => (type === 'tool_use' ? [id] : []))
 
-it('gives the calls of a history a signature where the model is one of Gemini that wants some', () => {
+it('completes a history for models that want signatures of Gemini or thoughts in it', () => {
   const turns = [
     { role: 'user', content: 'q' },
     { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
@@ -56,6 +56,11 @@ it('gives the calls of a history a signature where the model is one of Gemini th
       responsesToChat(bytes({ store: false, input }), { model }),
     ])
       expect(text(made).split('"extra_content":{"google":{"thought_signature":')).toHaveLength(signed + 1)
+  for (const made of [
+    toChat({ max_tokens: 9, messages: turns }, { model: 'deepseek/deepseek-v4-flash' }),
+    responsesToChat(bytes({ store: false, input }), { model: 'moonshotai/Kimi-K2.6' }),
+  ])
+    expect((body(made).messages as object[]).map(turn => 'reasoning_content' in turn)).toEqual([false, true, false])
 })
 
 describe('a chat request in the messages dialect', () => {

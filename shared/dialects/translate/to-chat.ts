@@ -1,5 +1,5 @@
 import { isEffort } from '../adapt/draft.ts'
-import { withSignatures } from '../chat/answer.ts'
+import { completeHistory } from '../chat/answer.ts'
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import { asObject, asString, isArray, isObject, type Json, type JsonObject } from '../json-value.ts'
 import { closedBook, type Ledger, type Leniency, ledger, type Translation } from './ledger.ts'
@@ -49,7 +49,7 @@ export function requestToChat(body: Uint8Array, options: ToChatOptions): Transla
   const tools = toolsToChat(request, book)
   const translated = {
     model: options.model,
-    messages: withSignatures(
+    messages: completeHistory(
       [...(system === undefined ? [] : [{ role: 'system', content: system }]), ...history],
       options.model,
     ),
