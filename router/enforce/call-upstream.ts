@@ -182,7 +182,7 @@ export async function callUpstream(
       open = said === undefined
       const isRead = said !== undefined && said.length <= MAX_READ_ERROR
       const fault = dialect.classifyFault(status, isRead ? said : new Uint8Array())
-      const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
+      const wait = retryAfterMs(name => headerValue(headers, name), clock.now(), fault.error)
       return {
         ...costs(null, 'none'),
         kind: 'refused',

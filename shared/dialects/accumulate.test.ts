@@ -357,9 +357,78 @@ describe('a chat stream', () => {
     ['an error object', `${first}data: {"error":{"message":"m","type":"server_error"}}\n\n`, 'upstream_error'],
     ['an error event', `${first}event: error\ndata: {"message":"m"}\n\n`, 'upstream_error'],
     ['a finish of error', first + stop('error') + done, 'upstream_error'],
+    [
+      'a finish for want of room',
+      part({ content: 'ha' }) + stop('insufficient_system_resource') + done,
+      'upstream_error',
+    ],
     ['an error after the finish', `${first + stop()}data: {"error":"m"}\n\n`, 'upstream_error'],
   ])('is bad with %s', (_label, stream, reason) => {
     expect(decode('chat', stream)).toMatchObject({ ok: false, reason })
+  })
+})
+
+describe('answers of compatible hosts', () => {
+  const encode = (value: unknown) => encoder.encode(JSON.stringify(value))
+  const whole = (choice: object) => dialects.chat.decodeJson(encode({ choices: [{ index: 0, ...choice }] }))
+  const message = { role: 'assistant', content: 'ha' }
+  const piece = (delta: object, rest: object = {}) =>
+    `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta, finish_reason: null }], ...rest })}\n\n`
+  const end = (finish_reason: string, rest: object = {}) =>
+    `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta: {}, finish_reason, ...rest }] })}\n\ndata: [DONE]\n\n`
+
+  it('are errors where they end with one, whole or not, by the error in the choice', () => {
+    const error = { code: 429, message: 'Rate limited by the provider.' }
+    for (const got of [
+      whole({ message, finish_reason: 'error', error }),
+      decode('chat', piece(message) + end('error', { error })),
+    ]) {
+      expect(got).toMatchObject({ ok: false, error: { message: error.message, code: '429' } })
+      const failed = got as Extract<Decoded, { ok: false }>
+      expect(dialects.chat.classifyStreamError(failed.error!)).toMatchObject({ class: 'rate_limited', failover: true })
+    }
+    const noRoom = whole({ message, finish_reason: 'insufficient_system_resource' })
+    expect(noRoom).toMatchObject({ ok: false, reason: 'upstream_error' })
+  })
+
+  it('call tools with an object for arguments, or without any', () => {
+    const call = (args: unknown) => ({ id: 'a', type: 'function', function: { name: 'f', arguments: args } })
+    for (const [given, due] of [
+      [{ city: 'Ulm', n: [1] }, '{"city":"Ulm","n":[1]}'],
+      [null, ''],
+      [undefined, ''],
+    ]) {
+      const tool_calls = [call(given)]
+      const streamed = decode(
+        'chat',
+        piece({ role: 'assistant', tool_calls: [{ index: 0, ...tool_calls[0] }] }) + end('tool_calls'),
+      )
+      const answered = whole({ message: { role: 'assistant', content: null, tool_calls }, finish_reason: 'tool_calls' })
+      for (const got of [streamed, answered])
+        expect(got).toMatchObject({
+          ok: true,
+          candidate: { choices: [{ toolCalls: [{ name: 'f', arguments: due }] }] },
+        })
+      // Clients join the pieces as texts.
+      if (typeof given === 'object' && given !== null) expect(streamed).toMatchObject({ replayable: false })
+    }
+  })
+
+  it('count what Groq counts beside its own id', () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 3 }
+    expect(decode('chat', piece(message) + piece({}, { x_groq: { id: 'r', usage } }) + end('stop'))).toMatchObject({
+      ok: true,
+      candidate: { tokens: { uncached: 9, output: 3 } },
+    })
+  })
+
+  it.each([
+    ['eos', 'complete'],
+    ['tool_use', 'tool'],
+    ['model_length', 'length'],
+    ['abort', 'unknown'],
+  ])('finish with %s, which is %s', (finish, kind) => {
+    expect(dialects.chat.finishKind(finish)).toBe(kind)
   })
 })
 

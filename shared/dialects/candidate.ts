@@ -80,6 +80,10 @@ export type BadReason = keyof typeof BAD_REASONS
 
 /** What an upstream says about its own failure, in either dialect. */
 export interface UpstreamError {
+  /** The wait that it names. */
+  readonly waitMs?: number
+  /** What is used up comes back the next day. */
+  readonly isOfDay?: boolean
   readonly type: string | null
   readonly message: string
   readonly code: string | null

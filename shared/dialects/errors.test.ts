@@ -69,6 +69,7 @@ describe('an error of an upstream', () => {
     [500, 'upstream_5xx', true],
     [502, 'upstream_5xx', true],
     [529, 'overloaded', true],
+    [498, 'overloaded', true],
     [301, 'bad_response', true],
   ])('with status %i is %s, another rung may be tried: %s', (status, expected, failover) => {
     expect(classifyFault(status, encoder.encode('<html>no</html>'))).toEqual({ class: expected, failover, error: null })
@@ -88,6 +89,61 @@ describe('an error of an upstream', () => {
     expect(classifyStreamError(dialect, { message: '', param: null, type: null, code: null, ...fields }).class).toBe(
       expected,
     )
+  })
+})
+
+describe('the words of an error', () => {
+  it.each<[string, object, string]>([
+    [
+      'a list of pydantic',
+      { detail: [{ loc: ['body', 'n'], msg: 'Field required', type: 'missing' }] },
+      'body.n: Field required',
+    ],
+    [
+      'Cloudflare',
+      { success: false, errors: [{ code: 7003, message: 'No such model' }], result: null },
+      'No such model',
+    ],
+    ['Databricks', { error_code: 'BAD_REQUEST', message: 'No such endpoint' }, 'No such endpoint'],
+    ['xAI', { code: 'x', error: 'Incorrect API key' }, 'Incorrect API key'],
+  ])('are read as %s writes them', (_, body, message) => {
+    expect(classifyFault(400, encoder.encode(JSON.stringify(body))).error?.message).toBe(message)
+  })
+})
+
+describe('a quota of Google', () => {
+  const refused = (quotaId: string, retryDelay: string) =>
+    classifyFault(
+      429,
+      encoder.encode(
+        JSON.stringify([
+          {
+            error: {
+              code: 429,
+              message: 'You exceeded your current quota.',
+              status: 'RESOURCE_EXHAUSTED',
+              details: [
+                { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId }] },
+                { '@type': 'type.googleapis.com/google.rpc.Help', links: [] },
+                { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay },
+              ],
+            },
+          },
+        ]),
+      ),
+    ).error
+
+  it('says when it comes back, after the headers', () => {
+    const error = refused('GenerateRequestsPerMinutePerProjectPerModel-FreeTier', '34.074824224s')
+    const now = new Date()
+    expect(retryAfterMs(() => null, now, error)).toBe(34_075)
+    expect(retryAfterMs(name => (name === 'retry-after' ? '7' : null), now, error)).toBe(7000)
+    expect(error).not.toHaveProperty('isOfDay')
+    expect(retryAfterMs(() => null, now, refused('x', 'soon'))).toBeUndefined()
+  })
+
+  it('is one of a day by its name alone', () => {
+    expect(refused('GenerateRequestsPerDayPerProjectPerModel-FreeTier', '18s')).toMatchObject({ isOfDay: true })
   })
 })
 

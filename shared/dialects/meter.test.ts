@@ -330,6 +330,11 @@ describe('token classes of the chat dialect', () => {
       },
       tokens(50, 30, 0, 20, 1),
     ],
+    [
+      'cached tokens beside the rest',
+      { prompt_tokens: 100, completion_tokens: 2, cached_tokens: 60 },
+      tokens(40, 0, 0, 60, 2),
+    ],
     ['the other name for cached tokens', { prompt_tokens: 100, prompt_cache_hit_tokens: 60 }, tokens(40, 0, 0, 60, 0)],
     [
       'a cached part larger than the whole',

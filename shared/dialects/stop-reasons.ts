@@ -19,6 +19,12 @@ const CHAT: ReadonlyMap<string, FinishKind> = new Map([
   ['function_call', 'tool'],
   ['length', 'length'],
   ['content_filter', 'refusal'],
+  // Of compatible hosts: Together, Mistral, and those that hand on the word of the messages dialect.
+  ['eos', 'complete'],
+  ['end_turn', 'complete'],
+  ['tool_use', 'tool'],
+  ['model_length', 'length'],
+  ['max_tokens', 'length'],
 ])
 
 const RESPONSES: ReadonlyMap<string, FinishKind> = new Map([

@@ -1,7 +1,7 @@
 import type { UpstreamError } from './candidate.ts'
 import { tryParseJson } from './json-text.ts'
 import type { Json } from './json-value.ts'
-import { asString, isArray, isObject } from './json-value.ts'
+import { asArray, asObject, asString, isArray, isObject } from './json-value.ts'
 
 /**
  * The error an object of either dialect carries, also in the looser spellings of compatible hosts (`error` a plain string,
@@ -18,6 +18,7 @@ export function errorIn(value: Json | undefined): UpstreamError | null {
       message: asString(error.message) ?? '',
       code: codeOf(error.code),
       param: asString(error.param),
+      ...quotaOf(error.details),
     }
   }
   if (value.type === 'error') {
@@ -25,6 +26,17 @@ export function errorIn(value: Json | undefined): UpstreamError | null {
   }
   return null
 }
+
+/** What Google says of a quota beside its sentence: when to come back, and whether that is the next day. */
+function quotaOf(given: Json | undefined): Pick<UpstreamError, 'waitMs' | 'isOfDay'> {
+  const details = asArray(given).map(asObject)
+  const [, seconds] = details.map(({ retryDelay }) => DELAY.exec(asString(retryDelay) ?? '')).find(Boolean) ?? []
+  const violations = details.flatMap(({ violations: list }) => asArray(list).map(asObject))
+  const isOfDay = violations.some(({ quotaId }) => /PerDay/.test(asString(quotaId) ?? ''))
+  return { ...(seconds !== undefined && { waitMs: Number(seconds) * 1000 }), ...(isOfDay && { isOfDay }) }
+}
+
+const DELAY = /^(\d{1,9}(?:\.\d{1,9})?)s$/
 
 /** Gemini's address for OpenAI clients puts the object of an error into a list. */
 export function outOfList(value: Json | undefined): Json | undefined {
@@ -36,8 +48,15 @@ export function errorOfBody(body: Uint8Array): UpstreamError | null {
   const value = outOfList(tryParseJson(body))
   const error = errorIn(value)
   if (error !== null || !isObject(value)) return error
-  const message = asString(value.message) ?? asString(value.detail)
+  const message = asString(value.message) ?? asString(value.detail) ?? firstSentence(value.detail ?? value.errors)
   return message === null ? null : { type: asString(value.type), message, code: codeOf(value.code), param: null }
+}
+
+/** Of a list of errors: what reads a body with pydantic has one, and Cloudflare. */
+function firstSentence(list: Json | undefined): string | null {
+  const { msg, message, loc } = asObject(asArray(list)[0])
+  const said = asString(msg) ?? asString(message)
+  return said === null || !isArray(loc) ? said : `${loc.map(String).join('.')}: ${said}`
 }
 
 function codeOf(code: Json | undefined): string | null {

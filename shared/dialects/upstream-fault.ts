@@ -29,7 +29,7 @@ const THINKING_TEXT = /signature|thinking.{0,30}\bblocks?\b|\bblocks?\b.{0,30}th
 const THINKING_SETTING = /budget_tokens|max_tokens|temperature|top_p|top_k|tool_choice/i
 
 /** Statuses beside 5xx after which another rung is tried (docs/spec/router.md §4, step 7). */
-const FAILOVER_4XX = new Set([408, 409, 425, 429])
+const FAILOVER_4XX = new Set([408, 409, 425, 429, 498])
 
 export function isContextOverflow(status: number, error: UpstreamError | null): boolean {
   if (error === null || (status !== 400 && status !== 413)) return false
@@ -60,7 +60,8 @@ function faultOf(status: number, error: UpstreamError | null): UpstreamFault {
 
 function classOf(status: number): FaultClass {
   if (status === 429) return 'rate_limited'
-  if (status === 529) return 'overloaded'
+  // Groq says 498 where its flexible tier has no room.
+  if (status === 529 || status === 498) return 'overloaded'
   // Of the account behind the key: some providers say 402 when it has no money left.
   if (status === 401 || status === 402 || status === 403) return 'auth'
   if (status === 408) return 'timeout'

@@ -6,10 +6,10 @@ import { jsonBytes } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { isArray, isObject, tryParse } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
-import { chatCandidate } from './answer.ts'
+import { chatCandidate, refuseFailed } from './answer.ts'
 import type { ChoiceParts } from './choice.ts'
 import { choiceParts } from './choice.ts'
-import { chatTokens } from './usage.ts'
+import { chatTokens, usageOf } from './usage.ts'
 
 const DONE = '[DONE]'
 /** The largest `n` of the API, and with it the bound on what a stream can make us keep. */
@@ -26,7 +26,8 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
   const choices = new Map<number, ChoiceParts>()
 
   function takeChunk(chunk: JsonObject): void {
-    const { choices: pieces, usage: counted, obfuscation: _padding, ...rest } = chunk
+    const { choices: pieces, usage: _usage, obfuscation: _padding, ...rest } = chunk
+    const counted = usageOf(chunk)
     if (top === undefined) top = rest
     else if (chunk.id) top = merged(top, rest)
     // The last one counts, of those that count anything.
@@ -44,7 +45,7 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
     const choice = choices.get(index) ?? choiceParts(index)
     choices.set(index, choice)
     choice.add(piece)
-    if (choice.finish === 'error') throw new Undecodable(upstreamFailed(UNNAMED_ERROR))
+    refuseFailed(piece)
   }
 
   function indexOf(given: Json | undefined): number {

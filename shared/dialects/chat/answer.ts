@@ -1,7 +1,9 @@
-import { fail } from '../accumulator.ts'
+import { fail, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { Candidate, CandidateChoice, ToolCall } from '../candidate.ts'
+import { writeJson } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
+import { errorIn } from '../upstream-error.ts'
 import { chatBilling, chatTokens } from './usage.ts'
 
 /** Members of a message that the candidate has fields for. */
@@ -23,7 +25,19 @@ export function chatCandidate(completion: JsonObject): Candidate {
   }
 }
 
+/** Finishes of an answer that its host broke off: OpenRouter's and Mistral's, and DeepSeek's where it has no room for it. */
+const BROKEN_OFF: ReadonlySet<Json | undefined> = new Set(['error', 'insufficient_system_resource'])
+
+/** Leaves with the error that ended a choice, which some hosts put into it. */
+export function refuseFailed(choice: JsonObject): void {
+  const { finish_reason: finish } = choice
+  if (!BROKEN_OFF.has(finish)) return
+  const message = `The answer ended with the finish_reason ${String(finish)}.`
+  throw new Undecodable(upstreamFailed(errorIn(choice) ?? { type: null, message, code: null, param: null }))
+}
+
 function readChoice(choice: JsonObject, position: number): CandidateChoice {
+  refuseFailed(choice)
   const message = isObject(choice.message) ? choice.message : fail('bad_frame', 'a choice has no message')
   const { text, thinking, others, problem } = readContent(message.content)
   if (problem !== undefined) fail('bad_frame', problem)
@@ -140,8 +154,15 @@ function readFunction(id: string, fn: JsonObject, text: 'arguments' | 'input'): 
   return {
     id,
     name: asString(fn.name) ?? fail('bad_frame', 'a tool call has no name'),
-    arguments: asString(fn[text]) ?? fail('bad_frame', `a tool call has no ${text}`),
+    arguments: writtenText(fn[text]) ?? fail('bad_frame', `a tool call has no ${text}`),
   }
+}
+
+/** The arguments of a call: some servers write the object instead of its text (TGI, llama.cpp), and nothing where there are none. */
+export function writtenText(given: Json | undefined): string | undefined {
+  if (typeof given === 'string') return given
+  if (isObject(given)) return writeJson(given)
+  return given === null || given === undefined ? '' : undefined
 }
 
 function isNothing(value: Json | undefined): boolean {

@@ -1,7 +1,7 @@
 import { fail, merged } from '../accumulator.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from '../json-value.ts'
-import { callId, readContent } from './answer.ts'
+import { callId, readContent, writtenText } from './answer.ts'
 
 interface CallParts {
   id: string
@@ -122,8 +122,8 @@ function callParts(choice: number) {
     const call = find(piece.index, id, name !== '' && typeof text === 'string' && text.startsWith('{'))
     if (typeof piece.type === 'string') call.type = piece.type
     if (name !== '') call.name = name
-    if (typeof text === 'string') call.text += text
-    else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
+    call.text += writtenText(text) ?? fail('bad_frame', 'the arguments of a tool call are not text')
+    if (isObject(text)) standard = false
     const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
     call.rest = merged(call.rest, rest)
   }

@@ -8,8 +8,8 @@ import { smallAnswer } from '../json-text.ts'
 import { asArray, asObject, asString, isObject, type Json, type JsonObject, tryParse } from '../json-value.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
-import { readContent } from './answer.ts'
-import { chatBilling, chatTokens } from './usage.ts'
+import { readContent, writtenText } from './answer.ts'
+import { chatBilling, chatTokens, usageOf } from './usage.ts'
 
 /** Meters a chat stream. Some hosts send running totals on every chunk, so the last usage that is not null wins. */
 export function chatMeter(): Meter {
@@ -42,8 +42,9 @@ export function chatMeter(): Meter {
       id = asString(chunk.id) ?? id
       model = asString(chunk.model) ?? model
       serviceTier = asString(chunk.service_tier) ?? serviceTier
-      if (isObject(chunk.usage)) {
-        usage = chunk.usage
+      const counted = usageOf(chunk)
+      if (isObject(counted)) {
+        usage = counted
         tokens = chatTokens(usage) ?? tokens
       }
       for (const choice of asArray(chunk.choices)) if (isObject(choice)) seeChoice(choice)
@@ -77,7 +78,8 @@ function writtenIn(delta: JsonObject): number {
     const { function: known, custom } = asObject(call)
     const { name, arguments: args } = asObject(known)
     const { name: customName, input } = asObject(custom)
-    for (const text of [name, args, customName, input]) if (typeof text === 'string') bytes += utf8Bytes(text)
+    for (const text of [name, writtenText(args), customName, input])
+      if (typeof text === 'string') bytes += utf8Bytes(text)
   }
   return bytes
 }

@@ -1,6 +1,6 @@
 import type { Billing, Tokens } from '../candidate.ts'
 import { PLAIN_BILLING, possibleTokens, statedCost, tokenCount } from '../estimate.ts'
-import { asObject, asString, type Json, type JsonObject } from '../json-value.ts'
+import { asObject, asString, isObject, type Json, type JsonObject } from '../json-value.ts'
 
 /**
  * Tokens of a chat usage object; its prompt count includes the cached part, which is taken out here. Null for an object that counts nothing:
@@ -11,9 +11,18 @@ export function chatTokens(usage: JsonObject): Tokens | null {
   if (prompt === undefined || completion === undefined) return null
   const output = wholeOutput(usage, prompt, completion)
   const details = asObject(usage.prompt_tokens_details)
-  const read = tokenCount(details.cached_tokens) ?? tokenCount(usage.prompt_cache_hit_tokens) ?? 0
+  const read =
+    tokenCount(details.cached_tokens) ??
+    tokenCount(usage.prompt_cache_hit_tokens) ??
+    // Moonshot and Together.
+    tokenCount(usage.cached_tokens) ??
+    0
   return possibleTokens({ cache_read: read, output, ...inputOf(prompt, read, details) })
 }
+
+/** What a chunk counts; Groq says it beside the id of its own where it was not asked. */
+export const usageOf = ({ usage, x_groq: groq }: JsonObject): Json | undefined =>
+  isObject(usage) ? usage : (asObject(groq).usage ?? usage)
 
 /** Some hosts count reasoning beside the output; it is in their total. */
 export const wholeOutput = ({ total_tokens: total }: JsonObject, input: number, output: number): number =>
