@@ -44,6 +44,68 @@ it('brings every run to its end where a provider takes fewer calls than there ar
   await on.close()
 }, 60_000)
 
+/** What Google's address for OpenAI clients says where a quota is used up. */
+const quotaOf = (quotaId: string, retryDelay: string) => {
+  const details = [
+    { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId }] },
+    { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay },
+  ]
+  const message = `You exceeded your current quota. Please retry in ${retryDelay}.`
+  return answer(429, JSON.stringify([{ error: { code: 429, message, status: 'RESOURCE_EXHAUSTED', details } }]))
+}
+
+it('waits as long as Google says, and asks no more before', async () => {
+  const on = await providerFixture()
+  await on.configure('google')
+  let until = 0
+  on.remote.always((response, seen, request) => {
+    until ||= performance.now() + 3000
+    const early = performance.now() < until
+    const script = early ? quotaOf('GenerateRequestsPerMinutePerProjectPerModel', '3s') : stream(chatFrames(['fine']))
+    return script(response, seen, request)
+  })
+  const retry = { ...RETRY, maxBackoffMs: 10_000 }
+  await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'google/gemini-3-flash', retry } })
+  const runs = await Promise.all(
+    Array.from({ length: 120 }, () => on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })),
+  )
+  await Promise.all(runs.map(async ({ id }) => (await on.events(`/v1/runs/${id}/events`)).all()))
+  const ended = await Promise.all(runs.map(({ id }) => on.json<Run>(200, 'GET', `/v1/runs/${id}`)))
+  expect(ended.filter(({ status }) => status !== 'succeeded').map(({ error }) => error)).toEqual([])
+  // One for each place that runs are executed in, at most.
+  expect(on.remote.seen.length).toBeLessThan(120 + 70)
+  await on.close()
+}, 60_000)
+
+it.each([
+  ['a quota of a day', 'google', quotaOf('GenerateRequestsPerDayPerProjectPerModel-FreeTier', '18s'), /current quota/],
+  [
+    'a wait of ten hours',
+    'openai',
+    answer(429, JSON.stringify({ error: { message: 'slow down' } }), { 'retry-after': '36000' }),
+    /in 600 minutes: slow down/,
+  ],
+])(
+  'holds no runs for %s',
+  async (_, provider, refusal, words) => {
+    const on = await providerFixture()
+    await on.configure(provider)
+    on.remote.always(refusal)
+    const retry = { maxAttempts: 2, backoffMs: 10, maxBackoffMs: 60_000, jitter: false }
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: `${provider}/gemini-x`, retry } })
+    const startedMs = performance.now()
+    const runs = await Promise.all(
+      Array.from({ length: 20 }, () => on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })),
+    )
+    await Promise.all(runs.map(async ({ id }) => (await on.events(`/v1/runs/${id}/events`)).all()))
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    const { status, error } = await on.json<Run>(200, 'GET', `/v1/runs/${runs[7]!.id}`)
+    expect([status, error?.message]).toEqual(['failed', expect.stringMatching(words)])
+    await on.close()
+  },
+  60_000,
+)
+
 it('lets a run that waits for its turn be cancelled, with no call of it on record', async () => {
   const on = await providerFixture()
   await on.configure('openai')

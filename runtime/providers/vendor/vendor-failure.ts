@@ -1,23 +1,23 @@
 import type { BadResponse, DialectName, UpstreamError } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
+import { MAX_WAIT_MS, namedWaitMs } from '../../../shared/dialects/retry-after.ts'
 import { denialIn } from '../../../shared/http/outbound/bounded-body.ts'
 import { StepFailure } from '../../execution/failure.ts'
 
 const MOST_CHARACTERS = 500
 
 /** Statuses beside 5xx after which the same call may work a little later. */
-const PASSING = new Set([408, 409, 425, 429])
+const PASSING = new Set([408, 409, 425, 429, 498])
 
 /** A provider turns calls away with these before it works on them. */
-const TURNED_AWAY = new Set([429, 503, 529])
+const TURNED_AWAY = new Set([429, 498, 503, 529])
 
 /** Words of a provider for a person to read, without any of the secrets that were sent to it. */
 export type Plain = (text: string) => string
 
 /** A quota or a budget: waiting does not help. */
 const isUsedUp = (error: UpstreamError | null): boolean =>
-  error?.code === 'insufficient_quota' || error?.type === 'insufficient_quota'
+  error?.code === 'insufficient_quota' || error?.type === 'insufficient_quota' || error?.isOfDay === true
 
 /** An answer that is a refusal. */
 export function refused(
@@ -28,16 +28,18 @@ export function refused(
 ): StepFailure {
   const { status, headers, body, costNano } = answer
   const { class: code, error } = dialects[dialect].classifyFault(status, body)
-  const wait = retryAfterMs(name => headers.get(name), now)
-  const said = error?.message ? `: ${error.message}` : ''
-  const lasts = headers.get('x-should-retry') === 'false' || isUsedUp(error)
+  const wait = namedWaitMs(name => headers.get(name), now, error)
+  const isLong = wait !== undefined && wait > MAX_WAIT_MS
+  const named = isLong ? `, and is to be asked again in ${Math.round(wait / 60_000)} minutes` : ''
+  const said = named + (error?.message ? `: ${error.message}` : '')
+  const lasts = headers.get('x-should-retry') === 'false' || isUsedUp(error) || isLong
   const transient = status >= 500 || PASSING.has(status)
   // A router says what it has paid; of a provider the status has to tell.
   const isFree = costNano === undefined ? TURNED_AWAY.has(status) : transient && costNano === 0
   return new StepFailure(code, cut(plain(`${who} answered ${status}${said}`)), {
     transient,
     unbilled: isFree && !lasts,
-    ...(wait !== undefined && { retryAfterMs: wait }),
+    ...(wait !== undefined && !lasts && { retryAfterMs: wait }),
   })
 }
 
