@@ -89,7 +89,7 @@ describe('the outbox', () => {
     const { db, store, clock, add, say, list } = await outbox({ fetch: ok })
     const id = await add('https://a.example')
     await say()
-    const room = { most: 9, except: [] }
+    const room = { most: 9, underWay: new Map<string, number>() }
     const take = async () => {
       const taking = { nowMs: clock.now().getTime(), leaseMs: 60_000, most: 9, ofWebhook: room, ofTenant: room }
       return (await store.take(taking))[0]!
@@ -276,6 +276,37 @@ describe('the outbox', () => {
     for (const release of held.splice(0)) release()
     await stopped
     fixture.db.close()
+  })
+
+  it('sends what is new before the backlog of receivers that are slow, of its own tenant and of others', async () => {
+    let slow = 0
+    const fixture = await outbox({
+      fetch: async url => {
+        if (url.host === 'slow.example') {
+          slow++
+          await new Promise(resolve => setTimeout(resolve, 50))
+        }
+        return new Response(null, { status: 204 })
+      },
+    })
+    const { db, clock, add } = fixture
+    for (const tenantId of ['b', 'c'])
+      await db.execute(`insert into tenants values ('${tenantId}', '"${tenantId}"', 0)`)
+    for (const tenantId of ['default', 'b'])
+      for (let at = 0; at < 4; at++) await add('https://slow.example', { tenantId })
+    const say = (tenantId: string) =>
+      db.write([enqueueEvent(uuidv7, { tenantId, type: 'run.failed', atMs: clock.now().getTime(), data: {} })])
+    for (let at = 0; at < 50; at++) for (const tenantId of ['default', 'b']) await say(tenantId)
+    clock.advance(1000)
+    const quick = [await add('https://quick.example'), await add('https://quick.example', { tenantId: 'c' })]
+    for (const tenantId of ['default', 'c']) await say(tenantId)
+    fixture.webhookDelivery.start()
+    for (const id of quick)
+      await expect.poll(() => fixture.list(id), { interval: 5 }).toMatchObject([{ outcome: 'delivered' }])
+    // Those that were under way before, and those that took their places until this was looked at.
+    expect(slow).toBeLessThan(150)
+    await fixture.webhookDelivery.stop(0)
+    db.close()
   })
 
   it('lets no tenant hold up another, however many of its webhooks are slow', async () => {

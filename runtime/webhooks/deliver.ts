@@ -64,12 +64,11 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
     underWay.set(one, { webhookId: row.webhookId, tenantId: webhook?.tenantId ?? '' })
   }
 
-  /** Which webhooks or tenants have as many on their way as they may, and how many more each of the others may have. */
-  function roomBy(key: 'webhookId' | 'tenantId', most: number): { except: string[]; most: number } {
+  /** How many may be on their way to each webhook or tenant, and how many are. */
+  function roomBy(key: 'webhookId' | 'tenantId', most: number) {
     const counts = new Map<string, number>()
     for (const { [key]: id } of underWay.values()) counts.set(id, (counts.get(id) ?? 0) + 1)
-    const except = [...counts].filter(([, count]) => count >= most).map(([id]) => id)
-    return { except, most: most - Math.max(0, ...[...counts.values()].filter(count => count < most)) }
+    return { most, underWay: counts }
   }
 
   /** Starts what is due and finds room; false when there was nothing. */

@@ -20,8 +20,8 @@ export interface Taking {
 
 interface Room {
   most: number
-  /** Those that have enough on their way. */
-  except: readonly string[]
+  /** How many are under way, by id. */
+  underWay: ReadonlyMap<string, number>
 }
 
 export interface Settling {
@@ -33,15 +33,21 @@ export interface Settling {
 
 const GIVE_UP = `update webhook_deliveries set outcome = 'failed', error = ?, due_ms = null where webhook_id = ? and event_id = ?`
 
-// The turn goes by webhook, each by the index of its own due rows, and then by tenant: one with a long backlog does not hide the others.
+// Each webhook's due rows come by their index. Those with the fewest under way go first, so that a backlog holds up nothing that is new.
 const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
 where rowid in (
   select id from (
-    select d.rowid as id, d.due_ms, row_number() over (partition by w.tenant_id order by d.due_ms) as place
-    from webhooks as w join webhook_deliveries as d on d.rowid in (
-      select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
-    where w.id not in (select value from json_each(?5)) and w.tenant_id not in (select value from json_each(?7)))
-  where place <= ?6 order by due_ms limit ?3)
+    select *, tenants_own + row_number() over (partition by tenant_id order by of_webhook, due_ms) as of_tenant
+    from (
+      select d.rowid as id, d.due_ms, w.tenant_id, coalesce(t.value, 0) as tenants_own,
+        coalesce(o.value, 0) + row_number() over (partition by w.id order by d.due_ms) as of_webhook
+      from webhooks as w
+      left join json_each(?5) as o on o.key = w.id left join json_each(?7) as t on t.key = w.tenant_id
+      join webhook_deliveries as d on d.rowid in (
+        select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
+      where coalesce(o.value, 0) < ?4 and coalesce(t.value, 0) < ?6)
+    where of_webhook <= ?4)
+  where of_tenant <= ?6 order by of_tenant, of_webhook, due_ms limit ?3)
 returning *`
 
 export type WebhookStore = ReturnType<typeof webhookStore>
@@ -120,7 +126,10 @@ function deliveryStore(db: Db) {
   return {
     /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
     async take({ nowMs, leaseMs, most, ofWebhook, ofTenant }: Taking): Promise<DeliveryRow[]> {
-      const rooms = [ofWebhook, ofTenant].flatMap(({ most, except }) => [most, JSON.stringify(except)])
+      const rooms = [ofWebhook, ofTenant].flatMap(({ most, underWay }) => [
+        most,
+        JSON.stringify(Object.fromEntries(underWay)),
+      ])
       const args = [nowMs, nowMs + leaseMs, most, ...rooms]
       const damaged: InValue[][] = []
       const rows = rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args }))
