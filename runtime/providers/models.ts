@@ -42,7 +42,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
   const { now } = clock
   const limits = rateLimits(deps)
 
-  const uncounted = new Set<string>()
+  const unknown = new Set<string>()
   const onlyOf = onlyModel({ open: directory.open, fetch, now })
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
@@ -59,7 +59,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
       ...limits.keptBy(tenantId, {
         provider,
         model,
-        ask: askVendor({ fetch, now, deadlines, traceparent, uncounted }, model, open),
+        ask: askVendor({ fetch, now, deadlines, traceparent, unknown }, model, open),
       }),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)

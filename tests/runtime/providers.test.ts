@@ -743,3 +743,27 @@ it('a host that refuses to be asked for a count is asked without, once and then 
   await (await call('GET', `/v1/runs/${id}/events`)).text()
   expect(remote.seen.map(seen => 'stream_options' in sent(seen))).toEqual([true, false, false])
 })
+
+it('a model that knows the limit by its other name alone is asked with that, once and then always', async () => {
+  const { remote, configure, ran, json, events } = await fixture()
+  await configure('openai-compatible:azure')
+  const message =
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+  const error = { message, type: 'invalid_request_error', param: 'max_tokens', code: 'unsupported_parameter' }
+  remote.always((response, seen, request) =>
+    (sent(seen).max_tokens === undefined
+      ? answer(200, JSON.stringify(chatAnswer('hello')))
+      : answer(400, JSON.stringify({ error })))(response, seen, request),
+  )
+  expect((await ran('openai-compatible:azure/gpt-5-mini')).run).toMatchObject({ status: 'succeeded' })
+  const { id } = await json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'again' } })
+  await (await events(`/v1/runs/${id}/events`)).all()
+  const limits = remote.seen.map(seen => [sent(seen).max_tokens, sent(seen).max_completion_tokens])
+  const limit = limits[0]![0]
+  expect(limit).toBeGreaterThan(0)
+  expect(limits).toEqual([
+    [limit, undefined],
+    [undefined, limit],
+    [undefined, limit],
+  ])
+})

@@ -38,8 +38,8 @@ export interface AskDeps {
   deadlines: Deadlines
   /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
   traceparent: ((key: string) => string) | undefined
-  /** Addresses of hosts that refuse to be asked for a count of tokens; they give one unasked. */
-  uncounted: Set<string>
+  /** What hosts refuse of every request to a model: to be asked for a count of tokens, which they give unasked, or a name of the limit. */
+  unknown: Set<string>
 }
 
 /** What a call is made and priced by. */
@@ -50,13 +50,13 @@ interface Opened {
 
 const MAX_ERROR_BYTES = 64 * 1024
 /** A tenant may have any number of addresses. */
-const MOST_UNCOUNTED = 1000
+const MOST_UNKNOWN = 1000
 /** A route has a few; a router that is not ours may say anything. */
 const MOST_GATES = 20
 /** Models call a handful of tools at once. */
 const MOST_CALLS = 1000
 
-/** One model of one provider. Makes one HTTP call for each question, and repeats it only where its host knows no word for counting tokens. */
+/** One model of one provider. Makes one HTTP call for each question, and repeats it only where its host does not know a word of it. */
 export function askVendor(deps: AskDeps, model: string, open: () => Promise<Opened>): AskModel {
   return async (request, call) => {
     const { connection, costOf } = await open()
@@ -66,9 +66,13 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
     const names = toolNames(request)
     const output = outputOf(request, { provider, dialect, model })
     const images = takesImages(provider, model) ? newestImages(request.messages) : NO_IMAGES
-    const bodyOf = (countsUsage: boolean) =>
-      requestBody(dialect, request, { model, names, vendor, output, images, countsUsage })
-    const body = bodyOf(!deps.uncounted.has(connection.baseUrl))
+    const words = unknownWords(deps.unknown, `${connection.baseUrl} ${model}`)
+    const bodyNow = () => {
+      const maxTokens = words.has(vendor.maxTokens) ? OTHER_LIMIT[vendor.maxTokens] : vendor.maxTokens
+      const countsUsage = !words.has('stream_options')
+      return requestBody(dialect, request, { model, names, vendor: { maxTokens }, output, images, countsUsage })
+    }
+    const body = bodyNow()
     const sentTokens = () => tokensSent(body, images)
     const meter = answerMeter(dialect, sentTokens)
     const routed: RouterSays = {}
@@ -86,12 +90,8 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Open
         ...(priced === undefined && { unpriced: true }),
       }
     })
-    const decoded = await exchange(
-      deps,
-      connection,
-      { dialect, body, meter, routed, uncounted: () => bodyOf(false) },
-      call,
-    )
+    const again = (setting: string) => (words.learn(setting) ? bodyNow() : undefined)
+    const decoded = await exchange(deps, connection, { dialect, body, meter, routed, again }, call)
     const { candidate } = decoded
     const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
     const answered = storableText(candidate.model || model)
@@ -118,14 +118,14 @@ interface Exchange {
   meter: AnswerMeter
   /** Filled as it comes. */
   routed: RouterSays
-  /** The same without asking for the count of its tokens. */
-  uncounted: () => string
+  /** The same without a setting that was refused; undefined where there is none. */
+  again: (setting: string) => string | undefined
 }
 
 async function exchange(
   deps: AskDeps,
   connection: Connection,
-  { dialect, body, meter, routed, uncounted }: Exchange,
+  { dialect, body, meter, routed, again }: Exchange,
   call: ModelCall,
 ): Promise<DecodedAnswer> {
   const { fetch, now, deadlines, traceparent } = deps
@@ -145,11 +145,10 @@ async function exchange(
     if (!answer.ok) {
       meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
-      if (body !== uncounted() && (await refusesToCount(answer.status, said))) {
-        if (deps.uncounted.size >= MOST_UNCOUNTED) deps.uncounted.clear()
-        deps.uncounted.add(connection.baseUrl)
-        return await exchange(deps, connection, { dialect, body: uncounted(), meter, routed, uncounted }, call)
-      }
+      const setting = await unknownSetting(answer.status, said)
+      const other = setting === undefined ? undefined : again(setting)
+      if (other !== undefined && other !== body)
+        return await exchange(deps, connection, { dialect, body: other, meter, routed, again }, call)
       const { status, headers } = answer
       throw refused(who, dialect, { status, headers, body: said, costNano: routed.costNano }, { plain, now: now() })
     }
@@ -181,10 +180,30 @@ async function exchange(
   }
 }
 
-async function refusesToCount(status: number, said: Uint8Array): Promise<boolean> {
-  if (status !== 400 && status !== 422) return false
+async function unknownSetting(status: number, said: Uint8Array): Promise<string | undefined> {
+  if (status !== 400 && status !== 422) return undefined
   const { refusedSetting } = await import('../../../shared/dialects/adapt/refused-setting.ts')
-  return refusedSetting(status, said)?.setting === 'stream_options'
+  const found = refusedSetting(status, said)
+  return found?.ofValue ? undefined : found?.setting
+}
+
+/** A host that does not know one name of the limit knows the other. */
+const OTHER_LIMIT = { max_tokens: 'max_completion_tokens', max_completion_tokens: 'max_tokens' } as const
+const LEARNED: ReadonlySet<string> = new Set(['stream_options', ...Object.keys(OTHER_LIMIT)])
+
+/** The settings that a model at an address does not know. */
+function unknownWords(unknown: Set<string>, at: string) {
+  const has = (setting: string) => unknown.has(`${setting} ${at}`)
+  return {
+    has,
+    /** False where it cannot be left out. */
+    learn(setting: string): boolean {
+      if (!LEARNED.has(setting)) return false
+      if (unknown.size >= MOST_UNKNOWN) unknown.clear()
+      unknown.add(`${setting} ${at}`)
+      return true
+    },
+  }
 }
 
 /** For the router beside this service: how it says what it knows late, what is one session, and the step that its trace leads back to. */
