@@ -74,6 +74,7 @@ describe('what an MCP server needs', () => {
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
       token_endpoint_auth_method: 'none',
+      scope: 'notes',
       application_type: 'web',
     })
   })
@@ -134,6 +135,16 @@ describe('what an MCP server needs', () => {
     ],
     [{ [metadata]: { body: { ...server, token_endpoint: 'https://db.internal/token' } } }, 'db.internal is private'],
     [{ [metadata]: { body: { ...server, registration_endpoint: undefined } } }, 'allows no registration'],
+    [
+      { [`GET ${RESOURCE}/a/mcp`]: { body: { ...resource, authorization_servers: ['http://login.example/tenant'] } } },
+      'not called over https: http://login.example/tenant',
+    ],
+    ...['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'revocation_endpoint'].map(
+      (name): [Record<string, Answer>, string] => [
+        { [metadata]: { body: { ...server, [name]: 'http://login.example/x' } } },
+        'not called over https: http://login.example/x',
+      ],
+    ),
     [{ [`POST ${ISSUER}/register`]: { status: 400, body: { error: 'invalid_redirect_uri' } } }, 'invalid_redirect_uri'],
   ])('is not made up: %#', async (changed, message) => {
     await expect(found(changed)).rejects.toThrow(message)

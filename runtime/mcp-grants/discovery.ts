@@ -63,24 +63,29 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
       const resource = await resourceOf(fetch, url, challenge)
       const issuer = resource.authorization_servers?.[0]
       if (issuer === undefined) throw failed(`${url.host} names no authorization server`)
+      refusePlain(url, issuer)
       const server = await serverOf(fetch, issuer)
+      const { authorization_endpoint, token_endpoint, revocation_endpoint, registration_endpoint } = server
       // A browser opens the one, this service the others; none may be where the rule does not let it.
-      for (const one of [server.authorization_endpoint, server.token_endpoint, server.revocation_endpoint]) {
-        const wrong = one === undefined ? undefined : await problem(new URL(one))
+      for (const one of [authorization_endpoint, token_endpoint, revocation_endpoint, registration_endpoint]) {
+        if (one === undefined) continue
+        refusePlain(url, one)
+        const wrong = await problem(new URL(one))
         if (wrong !== undefined)
           throw invalid([{ path: 'url', message: `its authorization server is elsewhere: ${wrong}` }])
       }
       const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
       const method = ['none', 'client_secret_post', 'client_secret_basic'].find(one => methods.includes(one)) ?? 'none'
-      const known = client ?? (await register(fetch, server, redirectUri, method))
-      const inHeader = known.secret !== undefined && !methods.includes('client_secret_post')
       const offline = server.scopes_supported?.includes('offline_access') === true
       const asked = scope ?? challenge.scope ?? resource.scopes_supported?.join(' ')
       const scopes = [...new Set([...(asked?.split(' ') ?? []), ...(offline ? ['offline_access'] : [])])]
+      const words = scopes.length === 0 ? undefined : scopes.join(' ')
+      const known = client ?? (await register(fetch, server, { redirectUri, method, scope: words }))
+      const inHeader = known.secret !== undefined && !methods.includes('client_secret_post')
       return {
         resource: url.href,
         client: known,
-        scope: scopes.length === 0 ? undefined : scopes.join(' '),
+        scope: words,
         vendor: {
           client: 'MCP',
           issuer: server.issuer,
@@ -97,6 +102,12 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
       }
     },
   }
+}
+
+/** Codes and tokens of a server that is called over TLS do not leave without it. */
+function refusePlain(server: URL, named: string): void {
+  if (server.protocol === 'https:' && new URL(named).protocol !== 'https:')
+    throw invalid([{ path: 'url', message: `its authorization server is not called over https: ${named}` }])
 }
 
 async function getJson(
@@ -178,8 +189,7 @@ async function serverOf(fetch: DiscoveryDeps['fetch'], issuer: string): Promise<
 async function register(
   fetch: DiscoveryDeps['fetch'],
   server: ServerMetadata,
-  redirectUri: string,
-  method: string,
+  { redirectUri, method, scope }: { redirectUri: string; method: string; scope: string | undefined },
 ): Promise<OAuthClient> {
   const { registration_endpoint: endpoint, issuer } = server
   if (endpoint === undefined) {
@@ -195,6 +205,8 @@ async function register(
       response_types: ['code'],
       grant_types: ['authorization_code', 'refresh_token'],
       token_endpoint_auth_method: method,
+      // Servers of the Python SDK give a client no scope that it was not registered with.
+      ...(scope !== undefined && { scope }),
       // A web client has to have https, which this machine alone has not.
       application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
     }),
