@@ -15,7 +15,7 @@ export const providerWords: Words<ProviderTable> = {
   dialect: { about: 'What the provider speaks.', unset: 'required, except for the two built-in providers' },
   base_url: {
     about:
-      'Where it is, as its vendor gives it to clients. `/v1` is added where it names no version. Plain `http` goes to this machine only.',
+      'Where it is, as its vendor gives it to clients. `/v1` is added where it names no version; the address of a chat host that has none (GitHub Models, Databricks, Perplexity) is given with its `/chat/completions`. Plain `http` goes to this machine only.',
     unset: 'required, except for the two built-in providers',
   },
   auth: {

@@ -87,9 +87,13 @@ function vendorOf(path: string, headers: HeaderList): Target['dialect'] {
 /** A version in the path of an address, as hosts that OpenAI's SDKs can call have it: `/v1`, `/v1beta/openai`, `/api/paas/v4`. */
 const VERSION = /[^/]\/v\d+(?:(?:alpha|beta)\d*)?(?:\/|$)/
 
-/** Joins a provider's base address and a request path with its query; a base that names the version already does not repeat it. */
+/** Ends the address of a host that has no version in it, which is given whole. */
+const WHOLE = /\/chat\/completions$/
+
+/** Joins a provider's base address and a request path with its query; a base that names the version already, or has none, gets none. */
 export function joinUpstream(base: string, target: string, dialect: DialectName): string {
-  const root = base.replace(/\/+$/, '')
-  const isVersioned = dialect === 'messages' ? root.endsWith('/v1') : VERSION.test(root)
+  const given = base.replace(/\/+$/, '')
+  const root = dialect === 'messages' ? given : given.replace(WHOLE, '')
+  const isVersioned = dialect === 'messages' ? root.endsWith('/v1') : root !== given || VERSION.test(root)
   return isVersioned && /^\/v1(?:[/?]|$)/.test(target) ? root + target.slice(3) : root + target
 }

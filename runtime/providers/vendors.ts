@@ -63,17 +63,19 @@ export function unavailable(provider: ProviderId): string | undefined {
 
 /** A base address without a path gets the version that its dialect has; one with a path is taken as it is. */
 export function callUrl(base: string, dialect: DialectName): URL {
-  return new URL(versioned(base, dialect) + (dialect === 'messages' ? '/messages' : '/chat/completions'))
+  return under(base, dialect, dialect === 'messages' ? '/messages' : '/chat/completions')
 }
 
 /** Where a provider lists its models. */
 export function modelsUrl(base: string, dialect: DialectName): URL {
-  return new URL(`${versioned(base, dialect)}/models`)
+  return under(base, dialect, '/models')
 }
 
-function versioned(base: string, dialect: DialectName): string {
-  const url = new URL(base)
-  const path = url.pathname.replace(/\/+$/, '')
-  const isWhole = dialect === 'messages' ? path.endsWith('/v1') : path !== ''
-  return `${url.origin}${path}${isWhole ? '' : '/v1'}`
+function under(base: string, dialect: DialectName, path: string): URL {
+  const { origin, pathname } = new URL(base)
+  const given = pathname.replace(/\/+$/, '')
+  const isVersioned = dialect === 'messages' ? given.endsWith('/v1') : given !== ''
+  // A host that has no version in its address is given with all of it.
+  const root = dialect === 'messages' ? given : given.replace(/\/chat\/completions$/, '')
+  return new URL(`${origin}${root}${isVersioned ? '' : '/v1'}${path}`)
 }

@@ -45,6 +45,10 @@ it.each([
   ['/v1/projects/p/locations/l/endpoints/openapi', '/v1/projects/p/locations/l/endpoints/openapi'],
   ['/api/paas/v4/', '/api/paas/v4'],
   ['/gateway', '/gateway/v1'],
+  // GitHub Models, Databricks and Perplexity have no version: their address is given whole.
+  ['/inference/chat/completions', '/inference'],
+  ['/serving-endpoints/chat/completions', '/serving-endpoints'],
+  ['/chat/completions/', ''],
 ])('takes the address of a chat host at %s as its vendor gives it', async (path, whole) => {
   const upstream = await scriptedUpstream()
   upstream.always(answer(200, JSON.stringify(chatAnswer())))

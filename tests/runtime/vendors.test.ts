@@ -65,3 +65,15 @@ it('half of an answer that DeepSeek broke off for want of room is no answer', as
   const { run } = await on.ran('openai-compatible/m')
   expect([run.status, run.output]).toEqual(['succeeded', { result: 'done' }])
 })
+
+it.each([
+  ['', '/v1/chat/completions'],
+  ['/openai/v1/', '/openai/v1/chat/completions'],
+  ['/serving-endpoints', '/serving-endpoints/chat/completions'],
+  ['/chat/completions', '/chat/completions'],
+])('an agent calls a host at %s as its vendor gives it', async (path, called) => {
+  await on.configure('openai-compatible:at', { baseUrl: on.remote.origin + path })
+  on.remote.always(stream(chatFrames(['done'], { usage: true })))
+  const { run } = await on.ran('openai-compatible:at/m')
+  expect([run.status, on.remote.seen.at(-1)!.url]).toEqual(['succeeded', called])
+})
