@@ -111,7 +111,7 @@ describe('the words of an error', () => {
   })
 })
 
-describe('a quota of Google', () => {
+describe('a quota of Google or OpenRouter', () => {
   const refused = (quotaId: string, retryDelay: string) =>
     classifyFault(
       429,
@@ -144,6 +144,10 @@ describe('a quota of Google', () => {
 
   it('is one of a day by its name alone', () => {
     expect(refused('GenerateRequestsPerDayPerProjectPerModel-FreeTier', '18s')).toMatchObject({ isOfDay: true })
+    const message =
+      'Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'
+    const ofRouter = { error: { message, code: 429, metadata: { headers: { 'X-RateLimit-Remaining': '0' } } } }
+    expect(classifyFault(429, encoder.encode(JSON.stringify(ofRouter))).error).toMatchObject({ isOfDay: true })
   })
 })
 

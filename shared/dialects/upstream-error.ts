@@ -1,6 +1,6 @@
 import type { UpstreamError } from './candidate.ts'
 import { tryParseJson } from './json-text.ts'
-import type { Json } from './json-value.ts'
+import type { Json, JsonObject } from './json-value.ts'
 import { asArray, asObject, asString, isArray, isObject } from './json-value.ts'
 
 /**
@@ -18,7 +18,7 @@ export function errorIn(value: Json | undefined): UpstreamError | null {
       message: asString(error.message) ?? '',
       code: codeOf(error.code),
       param: asString(error.param),
-      ...quotaOf(error.details),
+      ...quotaOf(error),
     }
   }
   if (value.type === 'error') {
@@ -27,12 +27,14 @@ export function errorIn(value: Json | undefined): UpstreamError | null {
   return null
 }
 
-/** What Google says of a quota beside its sentence: when to come back, and whether that is the next day. */
-function quotaOf(given: Json | undefined): Pick<UpstreamError, 'waitMs' | 'isOfDay'> {
+/** What Google says of a quota beside its sentence: when to come back, and whether that is the next day. OpenRouter says the latter in it. */
+function quotaOf({ details: given, message }: JsonObject): Pick<UpstreamError, 'waitMs' | 'isOfDay'> {
   const details = asArray(given).map(asObject)
   const [, seconds] = details.map(({ retryDelay }) => DELAY.exec(asString(retryDelay) ?? '')).find(Boolean) ?? []
   const violations = details.flatMap(({ violations: list }) => asArray(list).map(asObject))
-  const isOfDay = violations.some(({ quotaId }) => /PerDay/.test(asString(quotaId) ?? ''))
+  const isOfDay =
+    violations.some(({ quotaId }) => /PerDay/.test(asString(quotaId) ?? '')) ||
+    /\bfree-models-per-day\b/.test(asString(message) ?? '')
   return { ...(seconds !== undefined && { waitMs: Number(seconds) * 1000 }), ...(isOfDay && { isOfDay }) }
 }
 
