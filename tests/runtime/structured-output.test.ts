@@ -18,7 +18,7 @@ interface Tool {
 interface Sent {
   model: string
   tools?: Tool[]
-  tool_choice?: { type: string; name?: string; function?: { name: string } } | 'required'
+  tool_choice?: { type: string; name?: string } | 'required'
   output_config?: { format: { type: string; schema: Record<string, unknown> } }
   response_format?: { type: string; json_schema: { name: string; strict: boolean; schema: Record<string, unknown> } }
 }
@@ -71,7 +71,7 @@ const openai: Script = (response, seen, request) => {
     return say({ content: TEXT })
   }
   if (choice === undefined) return say({ content: PROSE })
-  const name = choice === 'required' ? tools?.at(-1)?.function?.name : choice.function?.name
+  const name = tools?.at(-1)?.function?.name
   const call = { id: 'call_1', type: 'function', function: { name, arguments: TEXT } }
   return say({ content: null, tool_calls: [call] })
 }
@@ -102,6 +102,26 @@ describe('an agent with an output schema gets its answer at the first request', 
     expect([body?.output_config ?? body?.response_format, body?.tool_choice].map(one => one !== undefined)).toEqual(
       by === 'format' ? [true, false] : [false, true],
     )
+  })
+
+  it.each([
+    ['LM Studio', 'local', (choice: unknown) => typeof choice === 'object', 'Invalid tool_choice type: "object".'],
+    [
+      'DeepSeek',
+      'deepseek-v4-pro',
+      (choice: unknown) => choice !== undefined && choice !== 'auto',
+      'Thinking mode does not support this tool_choice',
+    ],
+  ])('also of %s, which does not take every way to force a call', async (_, model, refuses, message) => {
+    const remote: Script = (response, seen, request) => {
+      const { tool_choice: choice, tools } = sent(seen)
+      if (refuses(choice)) return answer(400, JSON.stringify({ error: message }))(response, seen, request)
+      const named = { name: tools?.at(-1)?.function?.name, arguments: TEXT }
+      const tool_calls = [{ id: 'call_1', type: 'function', function: named }]
+      return stream(completionFrames(completionOf([{ content: null, tool_calls }])))(response, seen, request)
+    }
+    const { run, sent: bodies } = await ran('openai-compatible', model, remote)
+    expect([run.status, bodies.length]).toEqual(['succeeded', 1])
   })
 
   it('makes the calls of other tools first, and takes the answer from the tool once nothing else is called', async () => {

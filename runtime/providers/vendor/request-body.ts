@@ -1,5 +1,5 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { BETWEEN, completeHistory, MISTRAL, shortCallId } from '../../../shared/dialects/chat/answer.ts'
+import { BETWEEN, completeHistory, MISTRAL, shortCallId, THOUGHT_TURNS } from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -37,9 +37,8 @@ function chatBody(
       ),
     ],
     ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
-    ...(output?.by === 'tool' && {
-      tool_choice: tools.length > 0 ? 'required' : { type: 'function', function: { name: offered.at(-1)!.name } },
-    }),
+    // LM Studio knows no form that names a tool; models that think between calls refuse to be forced to one, and mostly call it.
+    ...(output?.by === 'tool' && !THOUGHT_TURNS.test(model) && { tool_choice: 'required' }),
     ...(output?.by === 'format' && {
       response_format: {
         type: 'json_schema',
