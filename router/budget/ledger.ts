@@ -66,8 +66,6 @@ export interface LedgerOptions {
   /** Called when there is something to be stored. */
   changed?: () => void
   monotonic?: () => number
-  /** False where it is known after the end of this process what was open in it. */
-  storesOpen?: boolean
 }
 
 /**
@@ -77,7 +75,7 @@ export interface LedgerOptions {
  */
 export function budgetLedger(
   now: () => Date,
-  { changed = () => undefined, monotonic = () => now().getTime(), storesOpen = true }: LedgerOptions = {},
+  { changed = () => undefined, monotonic = () => now().getTime() }: LedgerOptions = {},
 ) {
   const totals = rememberedTotals()
   let unsaved = new Map<string, NanoUsd>()
@@ -121,7 +119,7 @@ export function budgetLedger(
           for (const [, account] of accounts) account.reserved += bound
           const kept = [session, day, tenantDay, ...ofRoute.map(([, key]) => key)]
           // Without a cap a caller sets the bound as high as it likes, and the sum of two may be no number that a store takes.
-          const stored = storesOpen && isCapped ? bound : 0
+          const stored = isCapped ? bound : 0
           store(kept, stored)
           let open = true
           return {
@@ -237,13 +235,12 @@ interface SavedLedgerDeps {
   store: { add(rows: readonly SpentRow[], at: Date): Promise<void> } | undefined
   /** What it returns is called once what was counted until then is in the store. */
   taken?: () => () => void
-  storesOpen?: boolean
 }
 
 /** A ledger whose spending is stored within a second. */
-export function savedLedger({ clock, log, store, taken, storesOpen = true }: SavedLedgerDeps) {
+export function savedLedger({ clock, log, store, taken }: SavedLedgerDeps) {
   let saving: ReturnType<typeof setTimeout> | undefined
-  const ledger = budgetLedger(clock.now, { changed: saveSoon, monotonic: clock.monotonic, storesOpen })
+  const ledger = budgetLedger(clock.now, { changed: saveSoon, monotonic: clock.monotonic })
 
   function saveSoon(): void {
     if (store) saving ??= setTimeout(() => void save(), SAVE_MS)

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { manyProcesses } from './many-processes.ts'
 import { routerChild } from './router-child.ts'
 
 let folder: string
@@ -75,4 +76,25 @@ it('what was open when a router was killed counts as spent when it is there agai
   const refused = await call(second.origin)
   expect([refused.status, asked]).toEqual([402, 1])
   expect(await refused.text()).toContain('the budget of this day')
+})
+
+it('what was open counts as spent where all processes of a router are killed at once', async () => {
+  const args = ['--config', join(folder, 'router.toml'), '--db', join(folder, 'many.db')]
+  asked = 0
+  const first = await manyProcesses(args)
+  children.push(first.child)
+  const { serving, writer } = await first.pids()
+  const cut = call(first.origin).catch(() => undefined)
+  await expect.poll(() => asked, { timeout: 10_000 }).toBe(1)
+  // It is stored within a second.
+  await wait(2000)
+  for (const pid of [first.child.pid!, writer, ...serving]) process.kill(pid, 'SIGKILL')
+  await cut
+
+  const second = await manyProcesses(args)
+  children.push(second.child)
+  const refused = await call(second.origin)
+  expect([refused.status, asked]).toEqual([402, 1])
+  expect(await refused.text()).toContain('the budget of this day')
+  await second.stop()
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { Caps, Reservation, SpentRow } from '../../budget/ledger.ts'
 import { type Accounts, accounts } from './accounts.ts'
 import { remoteBudgets } from './remote-budgets.ts'
@@ -16,6 +17,7 @@ const caps: Caps = {
   route_tenant_day: null,
 }
 const spender = { tenantId: 't', sessionId: 's', route: 'r' }
+const at = systemClock.now().getTime()
 const settled = () => new Promise(resolve => setTimeout(resolve, 0)).then(() => new Promise(setImmediate))
 
 /** A store whose rows outlast the keeper, a keeper that can be killed, and processes that find the next one. */
@@ -53,6 +55,7 @@ function service(processes: number) {
   return {
     budgets: members.map(({ remote }) => remote.budgets),
     save: () => keeper?.save(),
+    stored: () => [...stored].reduce((sum, [key, spent]) => sum + (key.startsWith('day/') ? spent : 0), 0),
     /** What it had in memory is gone. */
     kill() {
       keeper = undefined
@@ -61,7 +64,7 @@ function service(processes: number) {
   }
 }
 
-it('no cap is passed over processes, whatever ends when, and the keeper of the accounts is killed in between', async () => {
+it('no cap is passed over processes, all is stored, and nothing twice, whatever ends when and however often the keeper of the accounts is killed', async () => {
   const step = fc.oneof(
     {
       weight: 6,
@@ -80,7 +83,7 @@ it('no cap is passed over processes, whatever ends when, and the keeper of the a
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 12, maxLength: 40, size: 'max' }), async steps => {
-      const { budgets, save, kill } = service(3)
+      const { budgets, save, stored, kill } = service(3)
       const open: { bound: number; settle: Reservation['settle'] }[] = []
       let spent = 0
       for (const one of steps) {
@@ -95,9 +98,15 @@ it('no cap is passed over processes, whatever ends when, and the keeper of the a
         } else if (one.do === 'save') {
           await settled()
           await save()
+          // So a kill of all processes forgets nothing.
+          expect(stored()).toBe(spent + open.reduce((sum, { bound }) => sum + bound, 0))
         } else kill()
         expect(spent + open.reduce((sum, { bound }) => sum + bound, 0)).toBeLessThanOrEqual(CAP)
       }
+      for (const call of open) call.settle(0)
+      await settled()
+      await save()
+      expect(stored()).toBe(spent)
     }),
     { numRuns: 100 },
   )
@@ -112,13 +121,17 @@ it('what a process had open when it ended counts as spent', async () => {
     store: { add: async rows => void stored.push(...rows) },
   })
   keeper.connected(1, [], [], () => undefined)
-  expect(await keeper.reserve(1, [{ id: 1, spender, caps, bound: 700 }])).toEqual([true])
-  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: 400 }])).toMatchObject([{ scope: 'day', used: 700 }])
+  expect(await keeper.reserve(1, [{ id: 1, spender, caps, bound: 700, at }])).toEqual([true])
+  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: 400, at }])).toMatchObject([
+    { scope: 'day', used: 700 },
+  ])
   keeper.gone(1)
   // What it said last is heard after its end.
   keeper.spent(1, [{ seq: 1, id: 1, spender, caps, cost: 100 }])
-  expect(await keeper.reserve(1, [{ id: 2, spender, caps, bound: 50 }])).toEqual([])
-  expect(await keeper.reserve(2, [{ id: 2, spender, caps, bound: 301 }])).toMatchObject([{ scope: 'day', used: 700 }])
+  expect(await keeper.reserve(1, [{ id: 2, spender, caps, bound: 50, at }])).toEqual([])
+  expect(await keeper.reserve(2, [{ id: 2, spender, caps, bound: 301, at }])).toMatchObject([
+    { scope: 'day', used: 700 },
+  ])
   await keeper.save()
   expect(stored.find(({ key }) => key.startsWith('day/'))?.spent).toBe(700)
 })
@@ -127,12 +140,12 @@ it('grants nothing before every process that an earlier keeper left has said wha
   const keeper = accounts({ clock: systemClock, log: silentLog(), left: [1, 2], store: { add: async () => undefined } })
   keeper.connected(1, [], [], () => undefined)
   let answer: unknown
-  const asked = keeper.reserve(1, [{ id: 9, spender, caps, bound: 600 }]).then(got => {
+  const asked = keeper.reserve(1, [{ id: 9, spender, caps, bound: 600, at }]).then(got => {
     answer = got
   })
   await settled()
   expect(answer).toBeUndefined()
-  keeper.connected(2, [{ id: 4, spender, caps, bound: 500 }], [], () => undefined)
+  keeper.connected(2, [{ id: 4, spender, caps, bound: 500, at }], [], () => undefined)
   await asked
   expect(answer).toMatchObject([{ scope: 'day', used: 500 }])
 })
@@ -140,18 +153,20 @@ it('grants nothing before every process that an earlier keeper left has said wha
 it('keeps nothing for a process that gave up before it was granted', async () => {
   const keeper = accounts({ clock: systemClock, log: silentLog(), left: [1, 2], store: { add: async () => undefined } })
   keeper.connected(1, [], [], () => undefined)
-  const asked = keeper.reserve(1, [{ id: 9, spender, caps, bound: 600 }])
+  const asked = keeper.reserve(1, [{ id: 9, spender, caps, bound: 600, at }])
   keeper.spent(1, [{ seq: 1, id: 9, spender, caps, cost: 0 }])
   keeper.connected(2, [], [], () => undefined)
   await asked
-  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: CAP }])).toEqual([true])
+  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: CAP, at }])).toEqual([true])
 })
 
 it('counts what a process had open whose end is heard of before it is', async () => {
   const keeper = accounts({ clock: systemClock, log: silentLog(), left: [1], store: { add: async () => undefined } })
   keeper.gone(1)
-  keeper.connected(1, [{ id: 4, spender, caps, bound: 500 }], [], () => undefined)
-  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: 501 }])).toMatchObject([{ scope: 'day', used: 500 }])
+  keeper.connected(1, [{ id: 4, spender, caps, bound: 500, at }], [], () => undefined)
+  expect(await keeper.reserve(2, [{ id: 1, spender, caps, bound: 501, at }])).toMatchObject([
+    { scope: 'day', used: 500 },
+  ])
 })
 
 it('refuses in the words of the person who has to act, where nothing keeps the accounts', async () => {
@@ -168,4 +183,20 @@ it("a request's own cap covers calls that it makes at once", async () => {
   const account = remote.budgets.open(spender, { ...caps, request: 100 })
   const both = await Promise.all([account.reserve(60), account.reserve(60)])
   expect(both).toMatchObject([{ ok: true }, { ok: false, scope: 'request', limit: 100, used: 60 }])
+})
+
+it('what an earlier keeper stored of a day that is over stays with it, and takes nothing from the next', async () => {
+  const rows: SpentRow[] = []
+  const clock = manualClock(new Date('2026-01-02T00:00:01Z'))
+  const keeper = accounts({
+    clock,
+    log: silentLog(),
+    left: [1],
+    store: { add: async added => void rows.push(...added) },
+  })
+  const late = { id: 1, spender, caps, bound: 700, at: Date.parse('2026-01-01T23:59:58Z'), isStored: true }
+  keeper.connected(1, [late], [], () => undefined)
+  keeper.spent(1, [{ seq: 1, id: 1, spender, caps, cost: 100, reserved: late }])
+  await keeper.save()
+  expect(rows.find(({ key }) => key === 'day/2026-01-02')?.spent).toBe(100)
 })

@@ -3,11 +3,15 @@ import type { Clock } from '../../../shared/time/clock.ts'
 import { type BudgetRefusal, type Caps, type Reservation, type SpentRow, savedLedger } from '../../budget/ledger.ts'
 import type { Reserve, Spent } from './messages.ts'
 
+type Tell = (stored: number, granted: number) => void
+
 interface Holder {
   /** Undefined between its connections. */
-  tell: ((stored: number) => void) | undefined
+  tell: Tell | undefined
   /** What it spent is counted up to here. */
   seq: number
+  /** The last that it was granted. */
+  granted: number
   open: Map<number, { reservation: Reservation; bound: number }>
   /** Reservations that it does not wait for any more, and that were not made yet. */
   dropped: Set<number>
@@ -23,6 +27,7 @@ export interface AccountsDeps {
 
 export type Accounts = ReturnType<typeof accounts>
 
+const DAY_MS = 86_400_000
 const LIMITLESS = Number.POSITIVE_INFINITY
 
 /**
@@ -38,18 +43,16 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
     clock,
     log,
     store,
-    // The processes say it to the next keeper.
-    storesOpen: false,
     taken() {
-      const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq }))
+      const upTo = [...holders.values()].map(holder => ({ holder, seq: holder.seq, granted: holder.granted }))
       return () => {
-        for (const { holder, seq } of upTo) holder.tell?.(seq)
+        for (const { holder, seq, granted } of upTo) holder.tell?.(seq, granted)
       }
     },
   })
 
   function holderOf(id: number): Holder {
-    const known = holders.get(id) ?? { tell: undefined, seq: 0, open: new Map(), dropped: new Set() }
+    const known = holders.get(id) ?? { tell: undefined, seq: 0, granted: 0, open: new Map(), dropped: new Set() }
     holders.set(id, known)
     return known
   }
@@ -68,6 +71,22 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
     return made
   }
 
+  /**
+   * What the store counts of a call already. A bound of a day that is over stays with that day, and the call counts for this one, too; without a
+   * cap none is stored.
+   */
+  function inStore({ isStored, at, caps, bound }: Reserve): number {
+    const isOfToday = Math.floor(at / DAY_MS) === Math.floor(clock.now().getTime() / DAY_MS)
+    return isStored && isOfToday && Object.values(caps).some(cap => cap !== null) ? bound : 0
+  }
+
+  /** What an earlier keeper granted. */
+  function opened(one: Reserve): Reservation {
+    const stored = inStore(one)
+    const made = certain(one, one.bound - stored)
+    return { ok: true, settle: cost => made.settle(cost - stored) }
+  }
+
   function count(holder: Holder, spent: readonly Spent[]): void {
     for (const one of spent) {
       if (one.seq <= holder.seq) continue
@@ -75,6 +94,7 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       const open = one.id === undefined ? undefined : holder.open.get(one.id)
       if (one.id !== undefined) holder.open.delete(one.id)
       if (open) open.reservation.settle(one.cost)
+      else if (one.reserved) opened(one.reserved).settle(one.cost)
       else if (one.cost > 0) certain(one, 0).settle(one.cost)
       else if (one.id !== undefined && awaited.size > 0) holder.dropped.add(one.id)
     }
@@ -83,12 +103,12 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
   return {
     load: ledger.load,
     /** A process says what it has open and what it spent; what it does not name is not open. */
-    connected(id: number, open: readonly Reserve[], spent: readonly Spent[], tell: (stored: number) => void): void {
+    connected(id: number, open: readonly Reserve[], spent: readonly Spent[], tell: Tell): void {
       const holder = holderOf(id)
       holder.tell = tell
       count(holder, spent)
       if (ended.has(id)) {
-        for (const one of open) certain(one, one.bound).settle(one.bound)
+        for (const one of open) opened(one).settle(one.bound)
         return
       }
       const named = new Set(open.map(one => one.id))
@@ -99,7 +119,8 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
       }
       for (const one of open) {
         if (holder.open.has(one.id)) continue
-        holder.open.set(one.id, { reservation: certain(one, one.bound), bound: one.bound })
+        holder.open.set(one.id, { reservation: opened(one), bound: one.bound })
+        holder.granted = Math.max(holder.granted, one.id)
       }
       arrived(id)
     },
@@ -113,6 +134,7 @@ export function accounts({ clock, log, store, left }: AccountsDeps) {
         const made = ledger.open(spender, caps).reserve(bound)
         if (!made.ok) return made
         holder.open.set(number, { reservation: made, bound })
+        holder.granted = Math.max(holder.granted, number)
         return true
       })
     },
@@ -136,9 +158,9 @@ function uncapped(caps: Caps): Caps {
   const limit = (cap: number | null) => (cap === null ? null : LIMITLESS)
   return {
     request: null,
-    session: null,
-    day: null,
-    tenant_day: null,
+    session: limit(caps.session),
+    day: limit(caps.day),
+    tenant_day: limit(caps.tenant_day),
     route_day: limit(caps.route_day),
     route_tenant_day: limit(caps.route_tenant_day),
   }

@@ -6,12 +6,16 @@ import type { StoreSettings } from '../../config/routing-config.ts'
 import type { Holder, Holding } from '../../enforce/held-responses.ts'
 import type { WriterStatus } from '../../traces/writer.ts'
 
-/** A bound that a process asks for, under a number of its own. */
+/** A bound that a process asks for, under a number of its own that counts up. */
 export interface Reserve {
   id: number
   spender: Spender
   caps: Caps
   bound: NanoUsd
+  /** When it was asked for, in milliseconds. */
+  at: number
+  /** The store counts the bound as spent. */
+  isStored?: boolean
 }
 
 /** What a reservation came to. Those with a number of a reservation end it; without one they were never reserved. */
@@ -22,6 +26,8 @@ export interface Spent {
   spender: Spender
   caps: Caps
   cost: NanoUsd
+  /** What was reserved, for a keeper of the accounts that does not know it. */
+  reserved?: Reserve
 }
 
 export type WriterQuestion =
@@ -52,8 +58,8 @@ export type FromWriter =
   /** A frame is stored, but for these. */
   | { done: number; lost: readonly { id: string; why: string }[] }
   | { status: WriterStatus }
-  /** What was spent up to here is stored. */
-  | { stored: number }
+  /** What was spent up to here is stored, and the bounds of what was granted up to there. */
+  | { stored: number; granted: number }
   | { reply: number; answer: unknown }
 
 /** What the first process asks the others for, on behalf of one of them. */

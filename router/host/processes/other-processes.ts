@@ -29,7 +29,7 @@ export function joinProcesses({ process: number, path, channel }: JoinOptions): 
     path,
     begin: () => [{ process: number, ...remote.known() }],
     heard(message) {
-      if ('stored' in message) remote.stored(message.stored)
+      if ('stored' in message) remote.stored(message.stored, message.granted)
     },
   })
   return {

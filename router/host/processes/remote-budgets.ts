@@ -1,4 +1,5 @@
 import type { NanoUsd } from '../../../shared/money/money.ts'
+import { systemClock } from '../../../shared/time/clock.ts'
 import type { BudgetRefusal, Budgets, Caps, Reservation, Spender } from '../../budget/ledger.ts'
 import type { Reserve, Spent, ToWriter, WriterAnswers } from './messages.ts'
 
@@ -83,8 +84,9 @@ export function remoteBudgets(asking: Asking) {
 
   function spend(id: number | undefined, spender: Spender, caps: Caps, cost: NanoUsd): void {
     if (id === undefined && cost === 0) return
+    const reserved = id === undefined ? undefined : open.get(id)
     if (id !== undefined) open.delete(id)
-    const spent = { seq: ++seq, id, spender, caps, cost }
+    const spent = { seq: ++seq, id, spender, caps, cost, ...(reserved && { reserved }) }
     unstored.push(spent)
     messages.spent(spent)
   }
@@ -106,7 +108,7 @@ export function remoteBudgets(asking: Asking) {
             spend(id, spender, shared, cost)
           }
           if (isFree && bound === 0) return granted(settled(undefined))
-          const reserve = { id: ++ids, spender, caps: shared, bound }
+          const reserve = { id: ++ids, spender, caps: shared, bound, at: systemClock.now().getTime() }
           return messages.reserve(reserve).then(
             answer => {
               if (answer === true) return granted(settled(reserve.id))
@@ -133,7 +135,9 @@ export function remoteBudgets(asking: Asking) {
       messages.dropSpent()
       return { open: [...open.values()], spent: unstored }
     },
-    stored(upTo: number): void {
+    stored(upTo: number, granted: number): void {
+      for (const one of open.values()) one.isStored ||= one.id <= granted
+      for (const { reserved } of unstored) if (reserved) reserved.isStored ||= reserved.id <= granted
       const first = unstored.findIndex(one => one.seq > upTo)
       unstored = first < 0 ? [] : unstored.slice(first)
     },

@@ -90,7 +90,7 @@ export async function serveWriter(path: string, { vars, left }: WriterProcessOpt
         else if ('frame' in message) desk.take(message.frame, message.records, say)
         else if ('process' in message) {
           from = message.process
-          ledger.connected(from, message.open, message.spent, stored => say({ stored }))
+          ledger.connected(from, message.open, message.spent, (stored, granted) => say({ stored, granted }))
         } else if ('spent' in message) ledger.spent(from ?? 0, message.spent)
         else if ('keep' in message) held.keep(message.tenantId, message.keep, message.holder)
         else void answer(from, message).then(say)
