@@ -61,7 +61,7 @@ function row(run: Run, { root, choosable = false }: RunTableOptions): Html {
       html`<a class="above" href="${root}agents/${agentName}">${agentName}</a>${agentVersion === undefined ? '' : html` <small>v${agentVersion}</small>`}`,
       'name-cell',
     ],
-    [html`${badge(status)}${parked === undefined ? '' : html` <small>${parked.reason}</small>`}`, ''],
+    [html`${badge(status)}${parked === undefined ? '' : html` <small>${parked.reason.replace('_', ' ')}</small>`}`, ''],
     [model === undefined ? '–' : html`<span title="${model}">${model}</span>`, 'name-cell'],
     [when(createdAt), ''],
     [tookOf(run), 'num'],

@@ -3,6 +3,7 @@ import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, type ExecutionDeps, execution } from './execution.ts'
+import { Suspended } from './failure.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, type LeaseStore, leaseStore } from './lease-store.ts'
@@ -45,7 +46,8 @@ export function createEngine(deps: EngineDeps) {
   let keeping: ReturnType<typeof keepLeases> | undefined
   const wasSetBack = setBacks(clock)
 
-  const within = { ...deps, leases, writer, watchers, draining: () => draining }
+  const drained = new AbortController()
+  const within = { ...deps, leases, writer, watchers, draining: () => draining, drained: drained.signal }
   const claimed = async (ids: readonly string[]) => {
     owned = true
     await deps.takenHere?.(ids)
@@ -129,6 +131,7 @@ export function createEngine(deps: EngineDeps) {
 
     drain(): void {
       draining = true
+      drained.abort(new Suspended({ on: 'drain' }))
       looks.stop()
       keeping?.stop()
       for (const timer of timers.splice(0)) clearInterval(timer)

@@ -40,6 +40,8 @@ export interface ExecutionDeps extends EngineDeps {
   writer: JournalWriter
   watchers: RunWatchers
   draining: () => boolean
+  /** Aborted by the drain. */
+  drained: AbortSignal
 }
 
 export interface Execution {
@@ -296,6 +298,12 @@ function stepsOf(
     maxSteps: manifest.limits.maxSteps,
     random: deps.random,
     draining: deps.draining,
+    rateLimitWait: {
+      signal: own.signal,
+      drained: deps.drained,
+      show: ms =>
+        deps.leases.showWait(run.id, run.epoch, ms === undefined ? undefined : deps.clock.now().getTime() + ms),
+    },
     metrics: deps.metrics,
   })
 }

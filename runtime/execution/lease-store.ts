@@ -97,6 +97,15 @@ interface StoredRun extends NewlyMade {
 
 export type LeaseStore = ReturnType<typeof leaseStore>
 
+/** Says of a run in the hands of an owner that it waits for a rate limit until then, or no more. The run goes on where that cannot be stored. */
+function waitShown(db: Db) {
+  const sql = "update runs set parked = ?3, parked_until_ms = ?4 where id = ?1 and epoch = ?2 and status = 'running'"
+  return async (id: string, epoch: number, untilMs: number | undefined): Promise<void> => {
+    const args = untilMs === undefined ? [null, null] : ['rate_limit', Math.round(untilMs)]
+    await db.execute({ sql, args: [id, epoch, ...args] }).catch(() => undefined)
+  }
+}
+
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
 export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes = false) {
   const shared: SharedStore = { withNodes, byServer: db.kind === 'remote' }
@@ -172,6 +181,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
       const mine = new Set(rowsOf<Pick<RunRow, 'id'>>(kept).map(({ id }) => id))
       return ids.filter(id => !mine.has(id))
     },
+
+    showWait: waitShown(db),
 
     /** Those of these runs that have ended under a later epoch. */
     async endedElsewhere(runs: readonly (readonly [id: string, epoch: number])[]): Promise<string[]> {

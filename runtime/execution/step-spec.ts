@@ -7,6 +7,7 @@ import type { Reading } from './call-cost.ts'
 import type { Spent, SpentParts } from './journal/commit.ts'
 import type { EventDraft } from './journal/event.ts'
 import type { StepExtras } from './journal/run-journal.ts'
+import type { RateLimitWait } from './models/model.ts'
 
 export interface StepSpec {
   stepId: string
@@ -26,7 +27,7 @@ export interface StepSpec {
   /** Committed with the intent. */
   beside?: Pick<StepExtras, 'blobs' | 'extra'>
   /** Waits until the call may be made, before anything of it is on record. */
-  ready?: ((signal: AbortSignal) => Promise<void>) | undefined
+  ready?: ((wait: RateLimitWait) => Promise<void>) | undefined
   /** Most attempts; absent: as the manifest says. */
   maxAttempts?: number
 }

@@ -13,6 +13,7 @@ import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
 import { countLost, countUnbilled, type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
+import type { RateLimitWait } from './models/model.ts'
 import { checkSize, place } from './step-output.ts'
 import type { Outcome, StepCall, StepResult, StepSpec } from './step-spec.ts'
 
@@ -29,6 +30,8 @@ export interface StepsDeps {
   signal: AbortSignal
   random: () => number
   draining: () => boolean
+  /** Where its calls wait for a rate limit. */
+  rateLimitWait: RateLimitWait
   /** Where calls say how to find out what they have used, until their result is on record. */
   open: OpenCalls
   metrics: Pick<EngineMetrics, 'steps' | 'replayed'>
@@ -70,7 +73,7 @@ export function runSteps(deps: StepsDeps) {
             : askWhetherDone(deps, spec, state, call)
         case 'retrying': {
           const pause = Date.parse(state.nextAt) - clock.now().getTime()
-          if (pause > 0) await sleep(Math.min(pause, deps.retry.maxBackoffMs), deps.signal)
+          if (pause > 0) await pauseOf(deps, Math.min(pause, deps.retry.maxBackoffMs))
           return attempts(deps, spec, { attempt: state.attempt + 1 }, call)
         }
         case undefined:
@@ -82,6 +85,11 @@ export function runSteps(deps: StepsDeps) {
       return started
     },
   }
+}
+
+/** Between two attempts. A process that ends leaves the next one to its successor. */
+function pauseOf({ signal, rateLimitWait }: StepsDeps, ms: number): Promise<void> {
+  return sleep(ms, AbortSignal.any([signal, rateLimitWait.drained]))
 }
 
 async function beginAttempt(deps: StepsDeps, spec: StepSpec, attempt: number): Promise<EventMeta> {
@@ -209,7 +217,7 @@ async function attempts(
 ): Promise<Outcome> {
   let { attempt, intent, repeated = false } = from
   for (;;) {
-    if (spec.ready) await spec.ready(deps.signal)
+    if (spec.ready) await spec.ready(deps.rateLimitWait)
     intent ??= await beginAttempt(deps, spec, attempt)
     const before = deps.clock.monotonic()
     let result: StepResult
@@ -232,7 +240,7 @@ async function attempts(
       deps.open.delete(spec.stepId)
       const delayMs = await fail(deps, spec, attempt, error, cost)
       await deps.journal.commit()
-      if (delayMs > 0) await sleep(delayMs, deps.signal)
+      if (delayMs > 0) await pauseOf(deps, delayMs)
       attempt++
       intent = undefined
       repeated = false

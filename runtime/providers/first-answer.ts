@@ -17,7 +17,7 @@ export function firstAnswer(candidates: readonly [FoundModel, ...FoundModel[]]):
     ask: askInTurn(candidates),
     prices: () => dearest(candidates),
     isLimited,
-    ready: async signal => (isLimited() ? first.ready?.(signal) : undefined),
+    ready: async wait => (isLimited() ? first.ready?.(wait) : undefined),
   }
 }
 

@@ -140,7 +140,7 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
             throw error
           }
         },
-        ready: async signal => paces?.of(id)?.ready(signal),
+        ready: async wait => paces?.of(id)?.ready(wait),
         isLimited: () => paces?.of(id)?.isBusy() ?? false,
       }
     },

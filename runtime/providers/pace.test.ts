@@ -4,6 +4,7 @@ import { pace } from './pace.ts'
 
 const monotonic = () => performance.now()
 const never = new AbortController().signal
+const waiting = (signal: AbortSignal) => ({ signal, drained: never, show: async () => undefined })
 
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))
 afterEach(() => void vi.useRealTimers())
@@ -46,7 +47,7 @@ async function attemptsOf(callers: number, provider: Provider, answerMs = 500): 
   const one = pace({ monotonic })
   const call = async () => {
     for (let attempt = 1; attempt <= 10; attempt++) {
-      await one.ready(never)
+      await one.ready(waiting(never))
       const startedMs = monotonic()
       const refusal = provider.ask()
       if (refusal === undefined) {
@@ -102,10 +103,12 @@ describe('the pace of a model', () => {
     one.refused(0, 1000)
     const went: number[] = []
     const second = new AbortController()
-    const turns = [never, second.signal, never].map((signal, at) => one.ready(signal).then(() => went.push(at)))
+    const turns = [never, second.signal, never].map((signal, at) =>
+      one.ready(waiting(signal)).then(() => went.push(at)),
+    )
     second.abort(new Error('cancelled'))
     await expect(turns[1]).rejects.toThrow('cancelled')
-    await expect(one.ready(AbortSignal.abort(new Error('over')))).rejects.toThrow('over')
+    await expect(one.ready(waiting(AbortSignal.abort(new Error('over'))))).rejects.toThrow('over')
     await vi.advanceTimersByTimeAsync(999)
     expect(went).toEqual([])
     await vi.advanceTimersByTimeAsync(1)
@@ -122,8 +125,8 @@ describe('the pace of a model', () => {
     await vi.advanceTimersByTimeAsync(60_000)
     expect(one.isBusy()).toBe(false)
     await vi.advanceTimersByTimeAsync(60_001)
-    await one.ready(never)
-    await one.ready(never)
+    await one.ready(waiting(never))
+    await one.ready(waiting(never))
     expect(monotonic()).toBe(120_001)
   })
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/time/clock.ts'
+import type { RateLimitWait } from '../execution/models/model.ts'
 
 /** Between two calls of a model, once its provider has refused one of them. */
 const FIRST_GAP_MS = 100
@@ -10,6 +11,8 @@ const SLOWER = 1.5
 const FASTER = 0.96
 /** Providers count by the minute at most. */
 const MINUTE_MS = 60_000
+/** A shorter wait is not shown. */
+const SHOWN_MS = 1000
 
 interface Waiting {
   go: () => void
@@ -46,35 +49,46 @@ export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
     timer = setTimeout(release, Math.max(1, nextMs - monotonic()))
   }
 
+  function inQueue(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const leave = () => {
+        queue.splice(queue.indexOf(one), 1)
+        reject(signal.reason)
+      }
+      const one: Waiting = {
+        go() {
+          signal.removeEventListener('abort', leave)
+          resolve()
+        },
+      }
+      queue.push(one)
+      signal.addEventListener('abort', leave, { once: true })
+      if (timer === undefined) releaseLater()
+    })
+  }
+
   const isBusy = () => queue.length > 0 || monotonic() < nextMs
 
   return {
     /** Whether a call that is made now has to wait. */
     isBusy,
 
-    /** Resolves when the next call may be made; rejects with the reason of the signal. */
-    ready(signal: AbortSignal): Promise<void> {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason)
-        if (monotonic() - nextMs > MINUTE_MS) gapMs = 0
-        if (!isBusy()) {
-          take()
-          return resolve()
-        }
-        const leave = () => {
-          queue.splice(queue.indexOf(one), 1)
-          reject(signal.reason)
-        }
-        const one: Waiting = {
-          go() {
-            signal.removeEventListener('abort', leave)
-            resolve()
-          },
-        }
-        queue.push(one)
-        signal.addEventListener('abort', leave, { once: true })
-        if (timer === undefined) releaseLater()
-      })
+    /** Resolves when the next call may be made; rejects with the reason of a signal. */
+    async ready({ signal, drained, show }: RateLimitWait): Promise<void> {
+      if (signal.aborted) throw signal.reason
+      if (monotonic() - nextMs > MINUTE_MS) gapMs = 0
+      if (!isBusy()) return take()
+      const waitMs = nextMs - monotonic() + queue.length * gapMs
+      const waited = inQueue(AbortSignal.any([signal, drained]))
+      if (waitMs < SHOWN_MS) return waited
+      const shown = show(waitMs)
+      try {
+        await waited
+      } finally {
+        await shown
+        await show(undefined)
+      }
     },
 
     /** The provider took a call. */

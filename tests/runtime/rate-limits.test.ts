@@ -120,12 +120,56 @@ it('lets a run that waits for its turn be cancelled, with no call of it on recor
     async () => (await on.json<Run>(200, 'GET', `/v1/runs/${second.id}`)).status === 'running',
     'it has its place',
   )
+  const parked = async () => (await on.json<Run>(200, 'GET', `/v1/runs/${second.id}`)).parked
+  await until(async () => (await parked())?.reason === 'rate_limit', 'it says what it waits for')
+  expect(Date.parse((await parked())?.until ?? '') - Date.now()).toBeGreaterThan(20_000)
   await on.json(200, 'POST', `/v1/runs/${second.id}/cancel`, {})
   await (await on.events(`/v1/runs/${second.id}/events`)).all()
   expect(await on.json<Step[]>(200, 'GET', `/v1/runs/${second.id}/steps`)).toEqual([])
   expect(on.remote.seen).toHaveLength(1)
   await on.close()
 })
+
+it('a drain lets a run that waits for its turn go at once', async () => {
+  const on = await providerFixture()
+  await on.configure('openai')
+  const body = JSON.stringify({ error: { message: 'slow down', code: 'rate_limit_exceeded' } })
+  on.remote.always(answer(429, body, { 'retry-after': '30' }))
+  const retry = { ...RETRY, maxAttempts: 1, unbilledAttempts: 1 }
+  await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai/gpt-x', retry } })
+  const first = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })
+  await (await on.events(`/v1/runs/${first.id}/events`)).all()
+  const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })
+  const run = () => on.json<Run>(200, 'GET', `/v1/runs/${id}`)
+  await until(async () => (await run()).parked?.reason === 'rate_limit', 'it waits')
+  on.runtime.drain()
+  const startedMs = performance.now()
+  await on.runtime.settled(20_000)
+  expect(performance.now() - startedMs).toBeLessThan(5000)
+  expect(await run()).toMatchObject({ status: 'running' })
+  expect(await run()).not.toHaveProperty('parked')
+  await on.close()
+}, 60_000)
+
+it('a drain waits for no pause between two attempts', async () => {
+  const on = await providerFixture()
+  await on.configure('openai')
+  const body = JSON.stringify({ error: { message: 'slow down', code: 'rate_limit_exceeded' } })
+  on.remote.always(answer(429, body, { 'retry-after': '30' }))
+  const retry = { ...RETRY, maxBackoffMs: 60_000 }
+  await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai/gpt-x', retry } })
+  const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker' })
+  await until(
+    async () => JSON.stringify(await on.json(200, 'GET', `/v1/runs/${id}/journal`)).includes('step_retrying'),
+    'it was refused',
+  )
+  on.runtime.drain()
+  const startedMs = performance.now()
+  await on.runtime.settled(20_000)
+  expect(performance.now() - startedMs).toBeLessThan(5000)
+  expect(await on.json<Run>(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ status: 'running' })
+  await on.close()
+}, 60_000)
 
 it('asks the next candidate of an alias at once, and waits only where all of them are limited', async () => {
   const on = await providerFixture()

@@ -6,6 +6,11 @@ import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Html } from '../page.ts'
 import { action, badge, buttonWords, facts, nameShown, price, when } from '../parts.ts'
 
+const waitOf = ({ reason, until }: NonNullable<Run['parked']>): Html | string =>
+  reason === 'rate_limit'
+    ? html`waits for the rate limit of its provider${until === undefined ? '' : html`, about until ${when(until)}`}`
+    : `sleeps until its ${reason}`
+
 /** What a run is, what it came to, and what can be done with it; the browser keeps its figures up to date while it goes on. */
 export function runHead(
   root: string,
@@ -28,7 +33,7 @@ export function runHead(
     ...(treeCostUsd > costUsd ? [['With sub-runs', price(treeCostUsd)] as [string, Html]] : []),
     ['Created', html`${when(run.createdAt)}`],
   ]
-  return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
+  return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>${waitOf(parked)}</small>`}</h1>
 ${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before it made progress, what is stored of it is damaged, or the store was restored with --hold. Fix the cause and resume it, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : html` at <a href="#step=${encodeURIComponent(error.stepId)}">${error.stepId}</a>`}: ${visible(error.message)}</p>`}

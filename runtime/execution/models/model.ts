@@ -111,12 +111,21 @@ export type AskModel = (request: ModelRequest, call: ModelCall) => Promise<Model
 /** Nano-USD of a call with so many tokens; `atMost`: whatever a cache does with them. */
 export type CostOfTokens = (tokensIn: number, tokensOut: number, atMost?: boolean) => number
 
+/** A run that waits for a rate limit. */
+export interface RateLimitWait {
+  signal: AbortSignal
+  /** Aborted when this process ends: the next one waits. */
+  drained: AbortSignal
+  /** Shows in the run for how long it will wait, about; undefined once it does no more. */
+  show(ms: number | undefined): Promise<void>
+}
+
 export interface FoundModel {
   /** `<provider>/<model>`. */
   id: string
   ask: AskModel
   /** Resolves once its provider's rate limit lets another call through; awaited before the call is on record. */
-  ready?: (signal: AbortSignal) => Promise<void>
+  ready?: (wait: RateLimitWait) => Promise<void>
   /** Whether a call that is made now has to wait for that. */
   isLimited?: () => boolean
   /** Tokens that fit into one call, where known. */

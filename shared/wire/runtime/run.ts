@@ -120,9 +120,15 @@ export const run = named(
     }),
     model: z.string().optional(),
     budgetExceeded: z.boolean(),
-    /** `poisoned`: it was set aside, for instance because its process ended whenever it was taken up. It waits for the signal `resume`. */
+    /**
+     * `poisoned`: it was set aside, for instance because its process ended whenever it was taken up. It waits for the signal `resume`.
+     * `rate_limit`: its next model call waits for the limit of its provider, about until then.
+     */
     parked: z
-      .object({ reason: z.enum(['timer', 'signal', 'subagent', 'poisoned']), until: timestamp.optional() })
+      .object({
+        reason: z.enum(['timer', 'signal', 'subagent', 'rate_limit', 'poisoned']),
+        until: timestamp.optional(),
+      })
       .optional(),
     cancelReason: z.string().optional(),
     /** False in lists while the node that holds input and output is away. */
