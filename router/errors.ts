@@ -133,6 +133,7 @@ const refusing =
     const isCall = dialect !== 'elsewhere'
     const id = isCall ? uuidv7() : c.get('requestId')
     return c.json(errorBodyFor(dialect, name, message, id), routerErrors[name].status as ContentfulStatusCode, {
+      ...(dialect === 'messages' && { 'request-id': id }),
       ...(isCall && outHeaders && { [responseHeaders.traceId]: id }),
       ...retryHeaders(name),
       ...headers,

@@ -170,6 +170,18 @@ describe('enforce', () => {
     expect(await receipts()).toMatchObject([{ final: { served_from: 'upstream_error', served_rung: -1, status } }])
   })
 
+  it('gives an error that it translates for a messages client its id in the header too, as this dialect has it', async () => {
+    const config = CONFIG(upstream.origin).replace('"small/cheap", "large/best"', '"other/chatty"')
+    running = await testRouter({ config })
+    const { post } = running
+    upstream.queue(answer(400, JSON.stringify({ error: { message: 'no such tool', type: 'invalid_request_error' } })))
+    const got = await post('/v1/messages', ASK)
+    const { request_id } = (await got.json()) as { request_id: string }
+    expect([got.status, got.headers.get('request-id')]).toEqual([400, request_id])
+    const unread = await post('/v1/messages/other', ASK)
+    expect(unread.headers.get('request-id')).toBe(((await unread.json()) as { request_id: string }).request_id)
+  })
+
   it('passes on a refusal of any size up to the limit, and says the rest in the dialect', async () => {
     const { post } = await start('', 'limits = { max_response_bytes = 4000000 }')
     const long = JSON.stringify({ type: 'error', error: { type: 'x', message: 'm'.repeat(2_000_000) } })
