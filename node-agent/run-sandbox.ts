@@ -16,9 +16,12 @@ import { makeFolder } from '../shared/host/make-folder.ts'
 import { closedFolders } from './closed-folders.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
 import { type Exec, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { tarEntries } from './tar-entries.ts'
 import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 const KEEP_MS = 60_000
+/** In which memory is given to files. */
+const PAGE = 4096
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
@@ -111,7 +114,7 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
     sandbox.exec({
       argv: ['tar', '-cf', '-', '-C', '/work', '.'],
       deadlineMs: KEEP_MS,
-      // Headers and padding on top of what the workspace may hold.
+      // Headers and padding on top of what the workspace may hold; more than that is no longer read.
       outputBytes: (limits.diskMb + 16) * 1024 * 1024,
     }),
   )
@@ -120,9 +123,17 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
   const ended = done(packed, failure, exit =>
     exit.kind === 'limit' && exit.limit === 'output' ? tooLarge : exitWords(exit),
   )
+  // The next sandbox has no holes where this one has.
+  let bytes = 0
+  const files = tarEntries(packed.stdout, entry => {
+    if (entry.type !== '5' && entry.type !== 'L') bytes += Math.ceil(entry.bytes / PAGE) * PAGE
+    if (bytes > limits.diskMb * 1024 * 1024) throw new StepFailure('sandbox_failed', `${failure}: ${tooLarge}`)
+    return undefined
+  })
   try {
-    await Promise.all([writeWorkspace(next, packed.stdout, fileKeys), ended])
+    await Promise.all([writeWorkspace(next, files, fileKeys), ended])
   } catch (error) {
+    packed.signal('SIGKILL')
     await rm(next, { force: true })
     throw error
   }
