@@ -19,6 +19,28 @@ async function ran(prompt: string): Promise<string> {
   return id
 }
 
+it('a store that was copied without its -wal while runs were under way is named by the doctor, as at the start', async () => {
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  await ran('hello')
+  await fixture.stop()
+  const file = join(fixture.vars.PLATFORM_DATA_DIR, 'waybill.db')
+  const store = async () => {
+    const said = await fixture.run('doctor', '--json')
+    return (JSON.parse(said.out) as { about: string; is: string; says: string }[]).find(one => one.about === 'store')
+  }
+  expect(await store()).toMatchObject({ is: 'ok' })
+  const db = await openDb(file)
+  await db.execute("update runs set owner = 'another machine:1'")
+  await db.execute('pragma wal_checkpoint(truncate)')
+  await db.close()
+  for (const end of ['-wal', '-shm']) await rm(file + end, { force: true })
+  const lost = {
+    is: 'warn',
+    says: expect.stringMatching(/^runs were under way \(1\), and there is no .*waybill\.db-wal/),
+  }
+  expect(await store()).toMatchObject(lost)
+})
+
 it('a backup of a running service, restored elsewhere, has every run with a receipt that verifies', async () => {
   await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const ids: string[] = []

@@ -21,7 +21,7 @@ import { vault } from '../vault/vault.ts'
 import { type CheckOutcome, clockOf, durability, namesServer, writesOf } from './examine-server.ts'
 import type { ShardEnv } from './examine-shards.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { openReplicaStore, openStore, refuseShards } from './open.ts'
+import { lostLogOf, openReplicaStore, openStore, refuseShards } from './open.ts'
 
 export interface Finding extends CheckOutcome {
   about: string
@@ -133,6 +133,7 @@ async function store(env: RuntimeEnv): Promise<CheckOutcome> {
     await refuseLoneLog(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
     return emptyStore(env, 'none yet: it is made at the first start')
   }
+  const lostLog = await lostLogOf(env)
   const db = await openStore(env, { create: false })
   try {
     const { rows } = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
@@ -151,6 +152,8 @@ async function store(env: RuntimeEnv): Promise<CheckOutcome> {
     if (damage !== undefined) {
       return { is: 'fail', says: `it is damaged (${damage}): ${isOfIndex(damage) ? MEND_INDEX : RESTORE}` }
     }
+    const lost = await lostLog(db)
+    if (lost !== undefined) return { is: 'warn', says: lost }
     return { is: 'ok', says: next ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()

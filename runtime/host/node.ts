@@ -25,7 +25,7 @@ import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
 import { unknownNames } from './examine.ts'
 import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { openReplicaStore, openServedStore, refuseShards } from './open.ts'
+import { lostLogOf, openReplicaStore, openServedStore, refuseShards } from './open.ts'
 import type { ServedRuntime } from './open-shards.ts'
 import type { Among } from './processes/among.ts'
 import type { ListeningTunnel } from './tunnel.ts'
@@ -234,12 +234,15 @@ function answeringAmong(among: Among, { runtime, token, answer }: AnsweringDeps)
 }
 
 async function openStores(env: RuntimeEnv, log: Log): Promise<{ db: Db; replica: Db | undefined }> {
+  const lostLog = await lostLogOf(env)
   const db = await openServedStore(env, why => {
     log.error('the thread that writes the store ended, and the service with it: start it again, and it goes on', {
       why,
     })
     process.exit(1)
   })
+  const lost = await lostLog(db)
+  if (lost !== undefined) log.warn(`the store may lack its last commits: ${lost}`)
   return { db, replica: await openReplicaStore(env) }
 }
 

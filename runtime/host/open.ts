@@ -1,4 +1,4 @@
-import { access } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
@@ -34,6 +34,26 @@ async function storeAddress(env: RuntimeEnv, create: boolean): Promise<{ url: st
   if (create) await makeDataFolder(env.PLATFORM_DATA_DIR)
   else await access(file).catch(refuseMissing(file))
   return { url: file }
+}
+
+/**
+ * What a store that is about to be opened says if it lacks its log. A process that is killed leaves the log beside the file; one that ends lets go
+ * of its runs, and the log goes with it.
+ */
+export async function lostLogOf({
+  PLATFORM_DATABASE_URL: url,
+  PLATFORM_DATA_DIR: folder,
+}: RuntimeEnv): Promise<(db: Db) => Promise<string | undefined>> {
+  const file = join(folder, 'waybill.db')
+  const isThere = async (path: string) => (await stat(path).catch(() => undefined)) !== undefined
+  if (url !== undefined || !(await isThere(file)) || (await isThere(`${file}-wal`))) return async () => undefined
+  return async db => {
+    // Before its tables are made there is no run.
+    const found = await db.execute('select count(*) as runs from runs where owner is not null').catch(() => undefined)
+    const runs = Number(found?.rows[0]?.runs ?? 0)
+    if (runs === 0) return undefined
+    return `runs were under way (${runs}), and there is no ${file}-wal: it was restored, or copied without its -wal, which has the last commits. What its runs and schedules did since is done and paid again: stop, and put the -wal beside it; \`runtime backup\` copies a store whole`
+  }
 }
 
 /** Shards are those of a directory: without one the list would have no say. */
