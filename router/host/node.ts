@@ -8,6 +8,7 @@ import {
   listen,
   memoryLimit,
   type RenderOptions,
+  refuseLowLimits,
   type Service,
 } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
@@ -54,6 +55,7 @@ const usualHeldBytes = () => Math.max(64 * 1024 * 1024, memoryLimit() / 8)
 /** The router on Node: environment and files in, a listening socket out. */
 export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts = {}): Promise<RouterService> {
   const env = readEnv(routerEnv, vars)
+  refuseLowLimits()
   if (vars.ROUTER_DB_REPLICA_OF)
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
   if (vars.ROUTER_DIRECTORY_URL && vars.ROUTER_DB)

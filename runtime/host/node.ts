@@ -7,7 +7,15 @@ import { nativeCurveKeys } from '../../shared/host/native-curve-keys.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import type { Ending } from '../../shared/host/processes/messages.ts'
-import { type Caller, hostFacts, type Listening, listen, memoryLimit, type Service } from '../../shared/host/serve.ts'
+import {
+  type Caller,
+  hostFacts,
+  type Listening,
+  listen,
+  memoryLimit,
+  refuseLowLimits,
+  type Service,
+} from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
@@ -67,6 +75,7 @@ export async function serveRuntime(
   { routerFetch, routerPanel, oauthHomes, among, offersSetup = true }: RuntimeParts = {},
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
+  refuseLowLimits()
   refuseShards(env)
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { totalmem } from 'node:os'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { EnvError } from '../env/read-env.ts'
 import { type Bind, toOrigin } from '../http/bind.ts'
 import { feedOf } from '../http/sse-write.ts'
 import type { HostFacts } from '../metrics/metrics.ts'
@@ -51,6 +53,24 @@ export interface Service {
 /** The address cannot be used. The message is one sentence for the person at the terminal. */
 export class ListenError extends Error {
   override name = 'ListenError'
+}
+
+/** With fewer a service does not start, or cannot answer its second caller. */
+const LEAST_FILES = 64
+
+/** Ends a start in words where its process may open too few files; else what fails first says so in its own, or ends in silence. */
+export function refuseLowLimits(): void {
+  let limits: string
+  try {
+    limits = readFileSync('/proc/self/limits', 'utf8')
+  } catch {
+    return
+  }
+  const files = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? LEAST_FILES)
+  if (files >= LEAST_FILES) return
+  throw new EnvError(
+    `this process may open ${files} files at a time, and a service needs ${LEAST_FILES} and one for each connection: raise the limit (ulimit -n 65536, LimitNOFILE= of systemd, --ulimit nofile= of Docker)`,
+  )
 }
 
 /** After so long a connection that brought nothing is not waited for. */
