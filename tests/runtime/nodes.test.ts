@@ -635,6 +635,8 @@ describe('placement', () => {
     // What only that node had is not waited for any more.
     for (const [{ id }, status] of [[first, 'failed'] as const, [second, 'succeeded'] as const]) {
       expect(await control.json<Run>(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ status, dataAvailable: false })
+      for (const part of ['journal', 'steps', 'steps/model-1/request'])
+        expect(await control.json(410, 'GET', `/v1/runs/${id}/${part}`), part).toMatchObject({ code: 'node_removed' })
     }
     const two = await node({ name: 'two' })
     const third = await start('slow', '/call wait {"seconds":60}')

@@ -28,10 +28,23 @@ export const offline = (what: string): ApiError<'node_offline'> =>
     `${what} is kept by a node that is away or does not answer: try again when it is back. If it never comes back, remove the node (DELETE /v1/nodes/{id}?force=true): then its runs end, and are shown without what it kept`,
   )
 
+/** Why the journal of a run cannot be read: its node is away, or was removed and does not come back. */
+async function lostJournal(
+  nodes: Pick<NodeStore, 'get'>,
+  nodeId: string,
+  id: string,
+): Promise<ApiError<'node_offline' | 'node_removed'>> {
+  if (await nodes.get(nodeId)) return offline(`the journal of run ${id}`)
+  return new ApiError(
+    'node_removed',
+    `the journal of run ${id} was kept by the node ${nodeId}, which was removed: it is lost, unless you have exported it; the run itself and its receipt are still here`,
+  )
+}
+
 export type RemoteReads = ReturnType<typeof remoteReads>
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
-export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing'>) {
+export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing' | 'get'>) {
   async function ask<K extends Kind>(nodeId: string, kind: K, id: string): Promise<Answers[K] | undefined> {
     return read(await fallbackNode(reachableNodes, nodes, nodeId), kind, { id })
   }
@@ -82,7 +95,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       // Its pages may be shorter than the caller's, who takes a short page for the last one.
       for (let from = fromSeq; found.length < most; from += limit) {
         const page = await entries(nodeId, { kind: 'events', id, from, limit, lines: true })
-        if (page === undefined) throw offline(`the journal of run ${id}`)
+        if (page === undefined) throw await lostJournal(nodes, nodeId, id)
         found.push(...page)
         if (page.length < limit) break
       }
@@ -96,7 +109,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
         kind: 'blob',
         id: `${id}/${sha256}`,
       })
-      if (answer === undefined) throw offline(`the journal of run ${id}`)
+      if (answer === undefined) throw await lostJournal(nodes, nodeId, id)
       return answer.status === 200 ? answer.body : undefined
     },
 
@@ -105,11 +118,11 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       if (state === 'queued' || nodeId === undefined) return undefined
       const node = await fallbackNode(reachableNodes, nodes, nodeId)
       const answer = await node?.read({ kind: 'request', id: `${id}/${stepId}`, from: before })
-      if (answer === undefined) throw offline(`the journal of run ${id}`)
+      if (answer === undefined) throw await lostJournal(nodes, nodeId, id)
       if (answer.status === 404) return undefined
       const { readAnswer } = await import('./read-answer.ts')
       const said = readAnswer('request', decoder.decode(answer.body))
-      if (said === undefined) throw offline(`the journal of run ${id}`)
+      if (said === undefined) throw await lostJournal(nodes, nodeId, id)
       if ('error' in said) throw new ApiError('validation_failed', said.error)
       return said
     },

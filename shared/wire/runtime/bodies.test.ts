@@ -253,12 +253,12 @@ describe('access, nodes, webhooks', () => {
 })
 
 describe('errors', () => {
-  it('has the statuses of the contract and no others, and two codes of its own', () => {
-    expect([...new Set(Object.values(statusOf))]).toEqual([400, 401, 402, 403, 404, 409, 413, 429, 500, 502, 503])
-    // 26 of the contract, the one for a store that is away (docs/decisions/025-a-store-that-is-away.md), and the one for a login that
-    // fits several tenants.
-    expect(errorCodes).toHaveLength(28)
-    expect(errorCodes).toEqual(expect.arrayContaining(['store_unavailable', 'several_tenants']))
+  it('has the statuses of the contract and 410, and three codes of its own', () => {
+    expect([...new Set(Object.values(statusOf))]).toEqual([400, 401, 402, 403, 404, 409, 410, 413, 429, 500, 502, 503])
+    // 26 of the contract, the one for a store that is away (docs/decisions/025-a-store-that-is-away.md), the one for a login that
+    // fits several tenants, and the one for a node that was removed (108).
+    expect(errorCodes).toHaveLength(29)
+    expect(errorCodes).toEqual(expect.arrayContaining(['store_unavailable', 'several_tenants', 'node_removed']))
   })
 
   it('keeps the members that one error adds', () => {

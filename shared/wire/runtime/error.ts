@@ -23,6 +23,7 @@ export const statusOf = {
   setup_done: 409,
   several_tenants: 409,
   connector_not_ready: 409,
+  node_removed: 410,
   payload_too_large: 413,
   throttled: 429,
   internal: 500,
