@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { poolKeyAad } from '../../runtime/nodes/sealed-payloads.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
-import { readGivenText } from '../../shared/host/operator-file.ts'
+import { readOperatorText } from '../../shared/host/operator-file.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
@@ -45,7 +45,7 @@ const stored = z.object({
 export async function readIdentity(path: string): Promise<Identity | undefined> {
   let text: string
   try {
-    text = await readGivenText(path)
+    text = await readOperatorText(path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

@@ -8,13 +8,13 @@ import {
   type AnswerPlace,
   addMature,
   addServed,
-  type Heard,
+  isServedEvidenceEnough,
   isWithin,
   type MatureEvidence,
   matureFrom,
+  type OutcomeChange,
   type ServedEvidence,
   servedFrom,
-  servedStands,
 } from './served-evidence.ts'
 
 /** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
@@ -86,7 +86,7 @@ export function newStored({ initial, alpha, delta, bet, window, feedbackDelayMs 
 }
 
 /** One served answer whose outcome is now known, corrected or withdrawn. */
-export interface Change extends Heard {
+export interface Change extends OutcomeChange {
   /** null where no gate gave a score: such an answer teaches no threshold. */
   score: number | null
   /** Its place among the scored answers if it has one. */
@@ -284,7 +284,12 @@ export function countedOutcomes(kept: StoredCalibration | undefined, settings: S
 function stands(kept: StoredCalibration): boolean {
   const agrees = kept.certifiedLambda !== null || kept.n === 0
   const { servedBets, mature } = kept
-  return agrees && servedBets !== undefined && servedStands(servedBets) && (!mature || servedStands(mature.bets))
+  return (
+    agrees &&
+    servedBets !== undefined &&
+    isServedEvidenceEnough(servedBets) &&
+    (!mature || isServedEvidenceEnough(mature.bets))
+  )
 }
 
 function sameClaim(kept: StoredCalibration, { alpha, delta, bet, window, feedbackDelayMs }: Settings): boolean {

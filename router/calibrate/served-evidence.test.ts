@@ -4,10 +4,10 @@ import type { Turn } from './adaptive-conformal.ts'
 import {
   addServed,
   fewestServed,
+  isServedEvidenceEnough,
   MOST_SESSIONS,
   type ServedEvidence,
   servedFrom,
-  servedStands,
 } from './served-evidence.ts'
 
 const CLAIM = { alpha: 0.1, delta: 0.05 }
@@ -51,9 +51,9 @@ describe('the evidence over what was served', () => {
     const fewest = fewestServed(CLAIM)
     let evidence = servedFrom(0)
     for (let i = 0; i < fewest; i++) {
-      expect(servedStands(evidence)).toBe(false)
+      expect(isServedEvidenceEnough(evidence)).toBe(false)
       evidence = pass(evidence, `${i}`)
     }
-    expect([fewest, servedStands(evidence), evidence.sessionsSeen]).toEqual([47, true, 47])
+    expect([fewest, isServedEvidenceEnough(evidence), evidence.sessionsSeen]).toEqual([47, true, 47])
   })
 })

@@ -49,10 +49,11 @@ export const servedFrom = (failed: number): ServedEvidence => ({
   dropped: failed,
 })
 
-export const servedStands = ({ answers, sessions }: ServedEvidence): boolean => answers.stands && sessions.stands
+export const isServedEvidenceEnough = ({ answers, sessions }: ServedEvidence): boolean =>
+  answers.stands && sessions.stands
 
 /** An outcome that is heard, corrected or withdrawn, and the session of its answer. */
-export interface Heard {
+export interface OutcomeChange {
   readonly session: string
   readonly from: Turn
   readonly to: Turn
@@ -66,7 +67,11 @@ export interface Heard {
  * chance of the next is not what it is over all sessions: the same bets are made on sessions as well, each of them one outcome, and the
  * claim needs both.
  */
-export function addServed(evidence: ServedEvidence, { session, from, to }: Heard, claim: ServedClaim): ServedEvidence {
+export function addServed(
+  evidence: ServedEvidence,
+  { session, from, to }: OutcomeChange,
+  claim: ServedClaim,
+): ServedEvidence {
   const { tallies, dropped } = evidence
   // Which failures are in it is not known; those that are not would be taken out of it all the same.
   if (from === 'fail' && dropped > 0) return { ...evidence, dropped: dropped - 1 }
@@ -204,7 +209,7 @@ export const isWithin = (place: AnswerPlace, upTo: AnswerPlace) =>
 /** Behind every trace id. */
 export const LAST_ID = '\uffff'
 
-export function addMature(mature: MatureEvidence, heard: Heard, claim: ServedClaim): MatureEvidence {
+export function addMature(mature: MatureEvidence, heard: OutcomeChange, claim: ServedClaim): MatureEvidence {
   const by = (count: (turn: Turn) => boolean) => Number(count(heard.to)) - Number(count(heard.from))
   return {
     ...mature,

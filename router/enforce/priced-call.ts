@@ -9,7 +9,7 @@ import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
-import type { Breakers, Said, Ticket } from '../policy/breakers.ts'
+import type { Breakers, KeyRefusal, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
 import { estimateInputTokens } from '../policy/eligible.ts'
 import { billedBound, requestedBilling } from '../policy/requested-billing.ts'
@@ -151,7 +151,7 @@ function mark(ticket: Ticket | undefined, call: CallResult, ofCaller: boolean): 
 const MOST_SAID = 500
 
 /** The words are for the holder of the key alone: our own is of all tenants. */
-function saidBy({ status, body }: RefusedCall, errorClass: Said['errorClass'], ofCaller: boolean): Said {
+function saidBy({ status, body }: RefusedCall, errorClass: KeyRefusal['errorClass'], ofCaller: boolean): KeyRefusal {
   const error = ofCaller ? errorOfBody(body) : null
   if (error === null) return { errorClass, status, error }
   const cut = (text: string | null) => text?.slice(0, MOST_SAID) ?? null

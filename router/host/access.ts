@@ -1,6 +1,6 @@
 import { EnvError } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { readGivenText } from '../../shared/host/operator-file.ts'
+import { readOperatorText } from '../../shared/host/operator-file.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Access } from '../auth/access.ts'
@@ -31,7 +31,7 @@ export async function readAccess(env: RouterEnv, log: Log): Promise<Access> {
 async function keysText(given: string | undefined): Promise<string | undefined> {
   if (!given?.startsWith('@')) return given
   const path = given.slice(1)
-  return readGivenText(path).catch((cause: unknown) => {
+  return readOperatorText(path).catch((cause: unknown) => {
     throw new EnvError(`ROUTER_KEYS names the file ${path}, which cannot be read.`, { cause })
   })
 }

@@ -1,11 +1,11 @@
 import { dirname, resolve } from 'node:path'
-import { readGivenText, readRegular } from '../../shared/host/operator-file.ts'
+import { readOperatorText, readRegular } from '../../shared/host/operator-file.ts'
 import { ConfigError } from '../active-config.ts'
 
 /** The text of the routing config; throws ConfigError when there is none to read. */
 export async function readConfigFile(file: string): Promise<string> {
   try {
-    return await readGivenText(file)
+    return await readOperatorText(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigError(`The routing config ${file} cannot be read: ${why}`, { cause })

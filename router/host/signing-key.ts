@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { link, open, rm } from 'node:fs/promises'
-import { readGivenText, takeFromOthers } from '../../shared/host/operator-file.ts'
+import { readOperatorText, takeFromOthers } from '../../shared/host/operator-file.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 
@@ -22,7 +22,7 @@ export interface SigningKeyOptions {
 export async function readSigningKey({ key, keyFile, dbPath }: SigningKeyOptions): Promise<Signer | undefined> {
   if (key !== undefined && key !== '') return fromText(key, 'ROUTER_SIGNING_KEY')
   if (keyFile !== undefined && keyFile !== '') {
-    const text = await readGivenText(keyFile).catch((cause: unknown) => {
+    const text = await readOperatorText(keyFile).catch((cause: unknown) => {
       throw new SigningKeyError(`ROUTER_SIGNING_KEY_FILE names ${keyFile}, which cannot be read.`, { cause })
     })
     return fromText(text, keyFile)
@@ -35,7 +35,7 @@ export async function readSigningKey({ key, keyFile, dbPath }: SigningKeyOptions
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {
-  return readGivenText(path).catch((cause: unknown) => {
+  return readOperatorText(path).catch((cause: unknown) => {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
     throw new SigningKeyError(`The signing key ${path} cannot be read: make it readable for this account.`, { cause })
   })
@@ -55,7 +55,7 @@ async function make(path: string): Promise<string> {
     await link(temporary, path).catch((error: unknown) => {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
     })
-    return await readGivenText(path)
+    return await readOperatorText(path)
   } catch (cause) {
     throw new SigningKeyError(
       `A signing key cannot be made at ${path}: set ROUTER_SIGNING_KEY, or make the folder writable.`,

@@ -9,12 +9,12 @@ export interface Ticket {
   succeeded(): void
   failed(): void
   /** 429 or 401: what the upstream asked to wait, if it said, and its words. */
-  refused(retryAfterMs: number | null, said?: Said): void
+  refused(retryAfterMs: number | null, said?: KeyRefusal): void
   abandoned(): void
 }
 
 /** How a provider refused a key. */
-export interface Said {
+export interface KeyRefusal {
   readonly errorClass: 'rate_limited' | 'auth'
   readonly status: number
   readonly error: UpstreamError | null
@@ -24,7 +24,7 @@ export interface Said {
 export interface Rest {
   readonly ms: number
   /** Undefined where the provider failed, or nothing rests. */
-  readonly said: Said | undefined
+  readonly said: KeyRefusal | undefined
 }
 
 /** A breaker opened, or closed again. */
@@ -139,7 +139,7 @@ export interface Breaker {
   /** Number of the latest probe; results of others do not count while half open. */
   readonly probe: number
   /** Of a credential: by which words it was refused last. */
-  readonly said?: Said
+  readonly said?: KeyRefusal
 }
 
 /** Says on return which call it was: 0 for an ordinary one, else the number of the probe. */

@@ -17,7 +17,7 @@ export class KeyRefused extends Unusable {
 }
 
 /** A file of a proof, read strictly; a text that says two things is refused by its reason, which is thrown. */
-export async function readGiven(path: string, what: string): Promise<unknown> {
+export async function readProofFile(path: string, what: string): Promise<unknown> {
   let bytes: Uint8Array
   try {
     bytes = await readFile(path)
@@ -78,7 +78,7 @@ async function keysOf(path: string) {
   const what = 'a copy of /.well-known/platform-receipts'
   let given: unknown
   try {
-    given = await readGiven(path, what)
+    given = await readProofFile(path, what)
   } catch (error) {
     throw error instanceof ProofTextError ? new Unusable(`${path} is not ${what}: ${error.message}`) : error
   }

@@ -1,7 +1,7 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { visible } from '../../shared/log/log.ts'
 import { lateness, NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
-import { ambiguous, fingerprintOf, readGiven, Unusable } from './input-files.ts'
+import { ambiguous, fingerprintOf, readProofFile, Unusable } from './input-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
 export class VerifyCommand extends Command {
@@ -48,8 +48,8 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     const path = this.journal ?? this.journalFile
     let [receipt, journal]: unknown[] = []
     try {
-      receipt = await readGiven(this.receipt, 'a receipt')
-      if (path !== undefined) journal = await readGiven(path, 'an exported journal')
+      receipt = await readProofFile(this.receipt, 'a receipt')
+      if (path !== undefined) journal = await readProofFile(path, 'an exported journal')
     } catch (error) {
       return ambiguous(error)
     }

@@ -19,7 +19,7 @@ import { fromCatalogue, toEntry } from './from-catalogue.ts'
 import { baseOfInstall, type Install, placeOf } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
 import type { OAuthClients } from './oauth/clients.ts'
-import { clientOf, type Held, refresher } from './oauth/refresher.ts'
+import { clientOf, type OpenedInstall, refresher } from './oauth/refresher.ts'
 import type { TokenCalls } from './oauth/token-calls.ts'
 import { type OtherHome, vendorAt } from './oauth/vendors.ts'
 import { customs, madeConnector } from './openapi/customs.ts'
@@ -75,7 +75,7 @@ function freshCalls(deps: ConnectorServiceDeps, connectorOf: (install: Install) 
   ): Promise<T> {
     const connector = await connectorOf(install)
     if (install.missing.length > 0) throw notReady(connector, install.missing)
-    function targetOf({ install: now, credential }: Held): Target {
+    function targetOf({ install: now, credential }: OpenedInstall): Target {
       // It may have been installed anew while its token was refreshed; a caller has looked at where it went before.
       if (now !== install && baseOfInstall(connector, now) !== baseOfInstall(connector, install)) {
         const message = `${install.connectorId} was installed for another address meanwhile, so nothing was sent`

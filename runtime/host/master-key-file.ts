@@ -1,7 +1,7 @@
 import { link, open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readGivenText } from '../../shared/host/operator-file.ts'
+import { readOperatorText } from '../../shared/host/operator-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { RuntimeEnv } from '../env.ts'
@@ -66,7 +66,7 @@ export async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer>
 }
 
 export async function readKeyFile(what: string, path: string, log: Log): Promise<Uint8Array<ArrayBuffer>> {
-  const text = await readGivenText(path).catch((cause: unknown) => {
+  const text = await readOperatorText(path).catch((cause: unknown) => {
     throw new EnvError(`${what}: ${path} cannot be read: ${reason(cause)}`)
   })
   const key = readMasterKey(text)

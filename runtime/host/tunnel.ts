@@ -17,7 +17,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node'
-import { readGiven } from '../../shared/host/operator-file.ts'
+import { readOperatorFile } from '../../shared/host/operator-file.ts'
 import { ListenError } from '../../shared/host/serve.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { nextTurn } from '../../shared/time/sleep.ts'
@@ -190,7 +190,7 @@ function refusal(error: unknown): ConnectError {
 
 async function pem(path: string): Promise<Buffer> {
   try {
-    return await readGiven(path)
+    return await readOperatorFile(path)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ListenError(`The tunnel's certificate or key cannot be read: ${reason}`, { cause })

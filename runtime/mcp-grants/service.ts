@@ -3,7 +3,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Credential } from '../connectors/definition.ts'
 import type { McpTarget } from '../connectors/oauth/consent.ts'
-import { type Held, refresher } from '../connectors/oauth/refresher.ts'
+import { type OpenedInstall, refresher } from '../connectors/oauth/refresher.ts'
 import type { Granted, TokenCalls } from '../connectors/oauth/token-calls.ts'
 import { VendorFailure } from '../connectors/vendor-failure.ts'
 import type { McpGrants } from '../execution/mcp/deps.ts'
@@ -43,7 +43,7 @@ export function grantService(deps: GrantServiceDeps) {
     },
   })
 
-  async function heldFor(tenantId: string, url: string): Promise<Held<Grant> | undefined> {
+  async function heldFor(tenantId: string, url: string): Promise<OpenedInstall<Grant> | undefined> {
     const grant = await store.of(tenantId, url)
     return grant && { install: grant, credential: await openGrant(deps, grant) }
   }

@@ -7,7 +7,7 @@ import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type Step } from '../../shared/wire/runtime/run.ts'
 import type { StepRequest } from '../../shared/wire/runtime/step-request.ts'
 import { readBlobs } from '../execution/blobs.ts'
-import type { Said } from '../execution/harness/agent-run.ts'
+import type { ModelReply } from '../execution/harness/agent-run.ts'
 import { userMessage } from '../execution/harness/conversation.ts'
 import { type Recorded, rebuildRequest } from '../execution/harness/rebuild-request.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
@@ -190,7 +190,7 @@ function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
     cappedByBudget,
     sample,
     score,
-  } = state.output as Partial<Said> & {
+  } = state.output as Partial<ModelReply> & {
     sample?: string
     score?: number
   }
@@ -243,7 +243,7 @@ function isOf(
   message: { text: string; toolCalls: readonly { id: string }[] },
 ): boolean {
   if (state?.is !== 'completed') return false
-  const { text, toolCalls = [] } = state.output as Partial<Said>
+  const { text, toolCalls = [] } = state.output as Partial<ModelReply>
   return (
     text === message.text &&
     toolCalls.length === message.toolCalls.length &&

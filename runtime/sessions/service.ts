@@ -12,7 +12,7 @@ import type { RunStore } from '../runs/store.ts'
 import type { Live } from './live-sessions.ts'
 import { type SessionRow, type TurnEnd, unpriced } from './session.ts'
 import type { Machines } from './session-vms.ts'
-import { isAgentGone, isNotActive, type SessionStore } from './store.ts'
+import { isDeletedAgentError, isNotActive, type SessionStore } from './store.ts'
 import { turnInput } from './turn-input.ts'
 
 export interface SessionServiceDeps {
@@ -152,7 +152,7 @@ async function openSession(
     await deps.store.create(session, [...(held ? [held.opened(id)] : []), ...also(id)])
   } catch (error) {
     await deps.machines.release(id)
-    throw isAgentGone(error) ? notFound('agent', agentName) : error
+    throw isDeletedAgentError(error) ? notFound('agent', agentName) : error
   }
   return withVm(deps, (await findSession(deps, id)).wire)
 }

@@ -66,7 +66,7 @@ export function sessionStore(db: Db, records: Records) {
     ...turnStatements(records),
     ...turnReads(db, records),
 
-    /** Fails, with `isAgentGone`, when the agent was deleted meanwhile. */
+    /** Fails, with `isDeletedAgentError`, when the agent was deleted meanwhile. */
     async create(session: NewSession, also: readonly InStatement[]): Promise<void> {
       const { id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs } = session
       const kept = sealMaybe(records, environment, { record: id, field: 'environment' })
@@ -374,6 +374,6 @@ export function isNotActive(error: unknown): boolean {
   return isFailedCondition(error, 'turns.number')
 }
 
-export function isAgentGone(error: unknown): boolean {
+export function isDeletedAgentError(error: unknown): boolean {
   return isFailedCondition(error, 'sessions.agent_id')
 }

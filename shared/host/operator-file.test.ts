@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { homeFolder, readGivenText, readRegular } from './operator-file.ts'
+import { homeFolder, readOperatorText, readRegular } from './operator-file.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -21,20 +21,20 @@ it('an account that is in no list of accounts has the home folder that HOME name
 
 it('reads a file', async () => {
   await writeFile(join(folder, 'key'), 'abc\n')
-  expect(await readGivenText(join(folder, 'key'))).toBe('abc\n')
+  expect(await readOperatorText(join(folder, 'key'))).toBe('abc\n')
 })
 
 it('reads a pipe that is written to, and does not wait for ever for one that is not', async () => {
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
-  const said = readGivenText(pipe)
+  const said = readOperatorText(pipe)
   execFile('sh', ['-c', `sleep 0.3; (printf ab; sleep 0.3; printf c) > '${pipe}'`])
   expect(await said).toBe('abc')
-  await expect(readGivenText(pipe)).rejects.toThrow('not written to its end in 5 s')
+  await expect(readOperatorText(pipe)).rejects.toThrow('not written to its end in 5 s')
   expect(() => readRegular(pipe)).toThrow('is a folder, a pipe or a device')
 }, 20_000)
 
 it('takes no folder and no device', async () => {
   for (const path of [folder, '/dev/zero'])
-    await expect(readGivenText(path)).rejects.toThrow(`${path} is a folder or a device: name a file`)
+    await expect(readOperatorText(path)).rejects.toThrow(`${path} is a folder or a device: name a file`)
 })

@@ -44,7 +44,7 @@ export async function takeFromOthers(path: string): Promise<void> {
 }
 
 /** What is in a file that an operator names; of a pipe, such as `<(…)` of a shell, what is written to it in time. */
-export async function readGiven(path: string): Promise<Buffer> {
+export async function readOperatorFile(path: string): Promise<Buffer> {
   const file = await open(path, O_RDONLY | O_NONBLOCK)
   try {
     const found = await file.stat()
@@ -56,7 +56,7 @@ export async function readGiven(path: string): Promise<Buffer> {
   }
 }
 
-export const readGivenText = async (path: string): Promise<string> => (await readGiven(path)).toString('utf8')
+export const readOperatorText = async (path: string): Promise<string> => (await readOperatorFile(path)).toString('utf8')
 
 async function readPipe(file: FileHandle, path: string): Promise<Buffer> {
   const parts: Buffer[] = []

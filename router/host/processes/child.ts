@@ -5,7 +5,7 @@ import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
 import type { Ending } from '../../../shared/host/processes/messages.ts'
 import { parentChannel } from '../../../shared/host/processes/parent-channel.ts'
 import { shutInspector } from '../../../shared/host/shut-inspector.ts'
-import type { ProcessGone, RouterQuestion } from './messages.ts'
+import type { ProcessExit, RouterQuestion } from './messages.ts'
 import { joinProcesses } from './other-processes.ts'
 import { serveWriter, type WriterProcess } from './writer-process.ts'
 
@@ -31,7 +31,7 @@ try {
 async function write(): Promise<void> {
   const ended = Promise.withResolvers<void>()
   const started = Promise.withResolvers<WriterProcess>()
-  const channel = parentChannel<RouterQuestion, ProcessGone>({
+  const channel = parentChannel<RouterQuestion, ProcessExit>({
     end: () => ended.resolve(),
     notice: ({ gone }) => void started.promise.then(writer => writer.gone(gone)),
   })
@@ -58,7 +58,7 @@ async function orphaned(writer: WriterProcess): Promise<void> {
 
 async function serve(): Promise<void> {
   const ended = Promise.withResolvers<Ending>()
-  const channel = parentChannel<RouterQuestion, ProcessGone>({ end: ended.resolve })
+  const channel = parentChannel<RouterQuestion, ProcessExit>({ end: ended.resolve })
   // Without the first process there is nothing to accept; what is being answered is answered.
   let isServing = false
   process.on('disconnect', () => {

@@ -66,6 +66,6 @@ export type FromWriter =
 export type RouterQuestion = 'page' | 'made' | 'reload'
 
 /** For the writer: a process ended. */
-export interface ProcessGone {
+export interface ProcessExit {
   gone: number
 }

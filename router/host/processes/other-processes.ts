@@ -1,10 +1,10 @@
 import type { ParentChannel } from '../../../shared/host/processes/parent-channel.ts'
 import { type Answering, type OtherProcesses, routerPages } from '../../processes.ts'
-import type { ProcessGone, RouterQuestion } from './messages.ts'
+import type { ProcessExit, RouterQuestion } from './messages.ts'
 import { remoteBudgets } from './remote-budgets.ts'
 import { writerLink } from './writer-link.ts'
 
-export type RouterChannel = Pick<ParentChannel<RouterQuestion, ProcessGone, true>, 'say' | 'gather' | 'answer'>
+export type RouterChannel = Pick<ParentChannel<RouterQuestion, ProcessExit, true>, 'say' | 'gather' | 'answer'>
 
 export interface JoinOptions {
   /** The number of this process, which no other one of the service ever has. */

@@ -13,7 +13,7 @@ import { stderrLines } from '../../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../../shared/log/log.ts'
 import { routerEnv } from '../../env.ts'
 import { routerPages } from '../../processes.ts'
-import type { ProcessGone } from './messages.ts'
+import type { ProcessExit } from './messages.ts'
 
 type Vars = Record<string, string | undefined>
 
@@ -36,7 +36,7 @@ export async function serveProcesses(given: Vars, count: number): Promise<Proces
   const vars = { ...given, ROUTER_PROCESSES: String(count) }
   const gather = gathering(routerPages)
   const remove = () => rm(folder, { recursive: true, force: true })
-  const group = await supervise<ProcessGone, true>({
+  const group = await supervise<ProcessExit, true>({
     service: 'router',
     program,
     args: (process, origin) => ['serve', path, String(process), origin],
@@ -91,8 +91,8 @@ function keptWriter({ path, vars, log, gather, live }: KeptWriterDeps) {
   let current: ChildProcess | undefined
   let closing = false
   const crashes = restartDelay()
-  const tell = (notice: ProcessGone) => {
-    if (current?.connected) current.send({ notice } satisfies ToProcess<ProcessGone>)
+  const tell = (notice: ProcessExit) => {
+    if (current?.connected) current.send({ notice } satisfies ToProcess<ProcessExit>)
   }
 
   async function start(): Promise<void> {
@@ -100,7 +100,7 @@ function keptWriter({ path, vars, log, gather, live }: KeptWriterDeps) {
     current = child
     const member = gather.join(message => child.connected && child.send(message))
     const ready = Promise.withResolvers<void>()
-    child.on('message', (message: FromProcess<ProcessGone, true>) => {
+    child.on('message', (message: FromProcess<ProcessExit, true>) => {
       if ('ready' in message) ready.resolve()
       else if ('failed' in message) ready.reject(new ListenError(message.failed))
       else if ('answered' in message || 'gather' in message || 'last' in message) member.heard(message)

@@ -14,7 +14,7 @@ export interface Refreshable {
 }
 
 /** An install with its credentials opened. */
-export interface Held<I extends Refreshable = Install> {
+export interface OpenedInstall<I extends Refreshable = Install> {
   install: I
   credential: Credential
 }
@@ -41,7 +41,7 @@ export interface RefresherDeps<I extends Refreshable> {
   clock: Clock
   wait: (ms: number, signal: AbortSignal) => Promise<void>
   /** Undefined where there is no refresh to be made. */
-  meansOf: (held: Held<I>) => RefreshMeans | undefined
+  meansOf: (held: OpenedInstall<I>) => RefreshMeans | undefined
   open: (install: I) => Promise<Credential>
   seal: (install: I, values: Readonly<Record<string, string>>) => Promise<string>
 }
@@ -63,18 +63,21 @@ export function clientOf({ values }: Credential, vendor: OAuthVendor, clients: O
 /** Keeps access tokens fresh: of all calls that want one install's at once, in whatever process, one refreshes it. */
 export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
   const { store, calls, clock, wait, meansOf, open, seal } = deps
-  const flights = new Map<string, Promise<Held<I>>>()
+  const flights = new Map<string, Promise<OpenedInstall<I>>>()
   const refused = new Map<string, { revision: number; at: number }>()
   const nowMs = () => clock.now().getTime()
 
-  function means(held: Held<I>): RefreshMeans | undefined {
+  function means(held: OpenedInstall<I>): RefreshMeans | undefined {
     const { id, revision } = held.install
     const before = refused.get(id)
     if (before?.revision === revision && clock.monotonic() - before.at < REFUSED_MS) return undefined
     return meansOf(held)
   }
 
-  async function refresh(held: Held<I>, { vendor, client, refreshToken }: RefreshMeans): Promise<Held<I>> {
+  async function refresh(
+    held: OpenedInstall<I>,
+    { vendor, client, refreshToken }: RefreshMeans,
+  ): Promise<OpenedInstall<I>> {
     const { install, credential } = held
     const until = clock.monotonic() + CLAIM_MS
     while (!(await store.claimRefresh(install, nowMs(), nowMs() + CLAIM_MS))) {
@@ -113,7 +116,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
     return { install: now, credential: await open(now) }
   }
 
-  function once(held: Held<I>, by: RefreshMeans): Promise<Held<I>> {
+  function once(held: OpenedInstall<I>, by: RefreshMeans): Promise<OpenedInstall<I>> {
     const { id } = held.install
     const flight = flights.get(id)
     if (flight) return flight
@@ -124,7 +127,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
 
   return {
     /** The install with a token that has a while to live, as far as that is known. */
-    async fresh(held: Held<I>): Promise<Held<I>> {
+    async fresh(held: OpenedInstall<I>): Promise<OpenedInstall<I>> {
       const { expiresMs } = held.credential
       const by = expiresMs !== undefined && nowMs() >= expiresMs - AHEAD_MS ? means(held) : undefined
       if (!by) return held
@@ -138,7 +141,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
     },
 
     /** New tokens for ones that the vendor has just refused; undefined where there is no way to any. */
-    async renewed(held: Held<I>): Promise<Held<I> | undefined> {
+    async renewed(held: OpenedInstall<I>): Promise<OpenedInstall<I> | undefined> {
       const by = means(held)
       return by && once(held, by)
     },

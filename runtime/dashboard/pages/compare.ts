@@ -5,7 +5,7 @@ import type { JournalExport } from '../../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
-import { stepName, type TimelineEvent, type TimelineStep, timelineOf, tookMs } from '../browser/run/timeline.ts'
+import { stepDurationMs, stepName, type TimelineEvent, type TimelineStep, timelineOf } from '../browser/run/timeline.ts'
 import { changesOf, lineDiff } from '../line-diff.ts'
 import type { Html, Page, Shown } from '../page.ts'
 import { badge, card, live, nothing, price, table } from '../parts.ts'
@@ -133,7 +133,7 @@ function row(root: string, { left, right }: StepPair, leftId: string, rightId: s
   const said = (one: TimelineStep | undefined, id: string): Shown => {
     if (one === undefined) return html`<span class="hint">none</span>`
     const figures = [
-      took(tookMs(one)),
+      took(stepDurationMs(one)),
       ...(one.tokensIn + one.tokensOut === 0 ? [] : [`${count(one.tokensIn)} → ${count(one.tokensOut)}`]),
       ...(one.costUsd === 0 ? [] : [money(one.costUsd)]),
     ]
@@ -149,7 +149,10 @@ function row(root: string, { left, right }: StepPair, leftId: string, rightId: s
 
 function change(left: TimelineStep, right: TimelineStep): Shown {
   const [before, after] = [left, right].map(one => one.output ?? one.error)
-  const figures = [delta(tookMs(left), tookMs(right), duration), delta(left.costUsd, right.costUsd, money)]
+  const figures = [
+    delta(stepDurationMs(left), stepDurationMs(right), duration),
+    delta(left.costUsd, right.costUsd, money),
+  ]
   const more = html`<small>time ${figures[0]}${left.costUsd + right.costUsd === 0 ? '' : `, cost ${figures[1]}`}</small>`
   if (textOf(before) === textOf(after)) return html`the same result ${more}`
   return html`<details open><summary>Another result ${more}</summary>${difference(before, after)}</details>`

@@ -14,10 +14,10 @@ import {
   marksOf,
   type Span,
   spanOf,
+  stepDurationMs,
   stepName,
   type TimelineStep,
   timelineOfSteps,
-  tookMs,
 } from '../browser/run/timeline.ts'
 import type { Html, Page } from '../page.ts'
 import { badge, card, facts, folded, live, when } from '../parts.ts'
@@ -123,7 +123,7 @@ function legend(): Html {
 /** As browser/run.ts draws it, so that nothing moves when it does. */
 function row(step: TimelineStep, span: Span): Html {
   const { tokensIn, tokensOut, costUsd, error } = step
-  const took = tookMs(step)
+  const took = stepDurationMs(step)
   const words = marksOf(step).join(' · ')
   const bars = barsOf(step, span).map(
     ({ x, width, className }) => html`<rect class="${className}" x="${x}" y="0" width="${width}" height="10"></rect>`,

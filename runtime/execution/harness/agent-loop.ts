@@ -2,7 +2,7 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
-import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
+import { type AgentRun, askModel, type Loop, type ModelReply, startLoop } from './agent-run.ts'
 import { circling, watch } from './anomalies.ts'
 import { charactersOf, textAlone } from './conversation.ts'
 import { gate } from './gate.ts'
@@ -76,7 +76,11 @@ function hasFacts({ model, keepTools, history }: AgentRun): boolean {
   return model.contextTokens !== undefined || keepTools !== undefined || history.request !== undefined
 }
 
-async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[1]['request']['tools']): Promise<Said> {
+async function say(
+  loop: Loop,
+  turn: number,
+  tools: Parameters<typeof askModel>[1]['request']['tools'],
+): Promise<ModelReply> {
   const { manifest, talk } = loop
   const stepId = `model-${turn}`
   const request = {
@@ -135,7 +139,7 @@ function keptFrom(messages: readonly Message[], tokens: number): number {
   return keep
 }
 
-async function gateOutput(loop: Loop, turn: number, said: Said, before: readonly Message[]): Promise<void> {
+async function gateOutput(loop: Loop, turn: number, said: ModelReply, before: readonly Message[]): Promise<void> {
   const { confidence: policy } = loop.manifest
   if (!policy?.gates.includes('output')) return
   const score = await gate(loop, { place: String(turn), gate: 'output', text: said.text, before, policy })
@@ -154,7 +158,7 @@ async function gateOutput(loop: Loop, turn: number, said: Said, before: readonly
 
 /** Why an answer is none to go on with, in words that say what to do; undefined for a whole one. */
 function cutShort(
-  { stop, cappedByBudget }: Pick<Said, 'stop' | 'cappedByBudget'>,
+  { stop, cappedByBudget }: Pick<ModelReply, 'stop' | 'cappedByBudget'>,
   text: string,
   { limits }: Pick<Manifest, 'limits'>,
 ): { code: 'output_truncated' | 'model_refused'; message: string } | undefined {

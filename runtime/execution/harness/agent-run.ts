@@ -59,7 +59,7 @@ export function startLoop(run: AgentRun): Loop {
 }
 
 /** What a model step records: enough to go on from, and what it cost. */
-export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'cappedByBudget' | 'thinking'>
+export type ModelReply = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'cappedByBudget' | 'thinking'>
 
 export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'> {
   request: ModelRequest
@@ -68,7 +68,7 @@ export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'>
 }
 
 /** One model call as a step. */
-export async function askModel(loop: Loop, { stepId, kind, inputHash, request, aloud }: AskSpec): Promise<Said> {
+export async function askModel(loop: Loop, { stepId, kind, inputHash, request, aloud }: AskSpec): Promise<ModelReply> {
   const { model, steps } = loop
   const voice = aloud ? loop.voice : undefined
   const outcome = await steps.run(
@@ -90,7 +90,7 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
     },
   )
   use(loop, outcome)
-  const said = outcome.output as Said
+  const said = outcome.output as ModelReply
   voice?.said(said)
   return said
 }

@@ -93,13 +93,13 @@ export async function giveTimesBack(from: Db, to: Db, tenantId: string): Promise
   }
 }
 
-/** Whether the new place has yet to be given what is due: until `allGiven`. */
+/** Whether the new place has yet to be given what is due: until `clearOwed`. */
 export async function isOwed(from: Db, tenantId: string): Promise<boolean> {
   const sql = 'select 1 from shard_due where tenant_id = ? limit 1'
   return (await from.execute({ sql, args: [tenantId] })).rows.length > 0
 }
 
-export async function allGiven(from: Db, tenantId: string): Promise<void> {
+export async function clearOwed(from: Db, tenantId: string): Promise<void> {
   await from.execute({ sql: 'delete from shard_due where tenant_id = ?', args: [tenantId] })
 }
 

@@ -7,8 +7,8 @@ import type { Directory, Move } from '../directory.ts'
 import { hasOwnDataKeys, lendReceiptKeys } from '../identity.ts'
 import { copyAll, copyChanges, copyLast, deleteAll, rowsOfTenant, type Sides } from './copy-rows.ts'
 import {
-  allGiven,
   beginNoting,
+  clearOwed,
   endNoting,
   fence,
   giveTimesBack,
@@ -141,7 +141,7 @@ async function release({ clock, log }: Pick<MoveDeps, 'clock' | 'log'>, { from, 
   const index = runIndex({ db: to, clock, log, fromFirst: true })
   await index.once()
   await index.close()
-  await allGiven(from, tenantId)
+  await clearOwed(from, tenantId)
 }
 
 /** What may be done about a move beside finishing it. */

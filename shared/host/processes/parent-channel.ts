@@ -5,7 +5,7 @@ import { type Ending, type FromProcess, MAIN_DOOR, type ToProcess } from './mess
 type Take = (socket: Socket) => void
 
 /** What the first process lets this one know. */
-export interface Heard<N> {
+export interface ParentHandlers<N> {
   end(why: Ending): void
   notice?(notice: N): void
   /** The first process listens at a further door. */
@@ -25,7 +25,7 @@ export interface ParentChannel<Q extends string, N, F> {
 }
 
 /** A process's end of the channel to the first process of its service. */
-export function parentChannel<Q extends string, N = never, F = true>(heard: Heard<N>): ParentChannel<Q, N, F> {
+export function parentChannel<Q extends string, N = never, F = true>(heard: ParentHandlers<N>): ParentChannel<Q, N, F> {
   const say = (message: FromProcess<N, F>) => void (process.connected && process.send?.(message))
   const waiting = new Map<number, (pages: readonly string[]) => void>()
   const takers = new Map<string, Take>()

@@ -1,7 +1,7 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
 import { duration } from '../../../../shared/browser/figures.ts'
 import { followRun } from '../run/run-events.ts'
-import { stepName, type TimelineEvent, timelineOf, tookMs } from '../run/timeline.ts'
+import { stepDurationMs, stepName, type TimelineEvent, timelineOf } from '../run/timeline.ts'
 import { root, send } from '../shell/page-api.ts'
 
 const DEMO = 'demo'
@@ -43,7 +43,7 @@ function follow(id: string, shown: HTMLElement): void {
     event(one) {
       events.push(one)
       const lines = timelineOf(events).map(step => {
-        const took = tookMs(step)
+        const took = stepDurationMs(step)
         const done = took === undefined ? step.status : `${step.status} in ${duration(took)}`
         return el('li', {}, `${stepName(step)}: ${done}`)
       })

@@ -15,11 +15,11 @@ import {
   pausesOf,
   type Span,
   spanOf,
+  stepDurationMs,
   stepName,
   type TimelineEvent,
   type TimelineStep,
   timelineOf,
-  tookMs,
 } from './timeline.ts'
 import { virtualRows } from './virtual-rows.ts'
 
@@ -185,7 +185,7 @@ part('#lanes').addEventListener('click', event => {
 
 function stepRow(step: TimelineStep, span: Span): HTMLElement {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
-  const took = tookMs(step)
+  const took = stepDurationMs(step)
   const words = visible([...marksOf(step), ...(error === undefined ? [] : [error])].join(' · '))
   const bars = barsOf(step, span).map(({ x, width, className }) =>
     svg('rect', { x, y: 0, width, height: 10, class: className }),

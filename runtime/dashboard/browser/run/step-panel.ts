@@ -8,7 +8,7 @@ import { root, send } from '../shell/page-api.ts'
 import { skeleton } from '../shell/skeleton.ts'
 import { jsonView, lazyFold } from '../text/text-view.ts'
 import { conversationView } from './conversation-view.ts'
-import { inputOf, stepName, type TimelineEvent, type TimelineStep, tookMs } from './timeline.ts'
+import { inputOf, stepDurationMs, stepName, type TimelineEvent, type TimelineStep } from './timeline.ts'
 
 export interface StepPanelDeps {
   runId: string
@@ -45,7 +45,7 @@ export function stepPanel(step: TimelineStep, deps: StepPanelDeps): HTMLElement[
 
 function figures(step: TimelineStep, own: readonly TimelineEvent[]): HTMLElement {
   const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, inputHash, replayed, copied } = step
-  const took = tookMs(step)
+  const took = stepDurationMs(step)
   const child = own.find(one => typeof one.meta.childRunId === 'string')?.meta.childRunId
   const { cacheReadTokens, cacheWriteTokens, unpriced } = own.findLast(one => one.kind === 'step_completed')?.meta ?? {}
   const cached = [

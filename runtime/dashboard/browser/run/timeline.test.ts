@@ -8,10 +8,10 @@ import {
   marksOf,
   pausesOf,
   spanOf,
+  stepDurationMs,
   type TimelineEvent,
   timelineOf,
   timelineOfSteps,
-  tookMs,
 } from './timeline.ts'
 
 const START = Date.parse('2026-01-02T03:04:05.000Z')
@@ -59,7 +59,7 @@ describe('a timeline', () => {
       ['delay', 100, 600],
       ['ran', 600, 900],
     ])
-    expect([tookMs(step!), marksOf(step!)]).toEqual([900, ['attempt 2']])
+    expect([stepDurationMs(step!), marksOf(step!)]).toEqual([900, ['attempt 2']])
   })
 
   it('says what stands still because an attempt failed, why and for how long, and nothing of what goes on', () => {
@@ -103,7 +103,7 @@ describe('a timeline', () => {
     expect(span).toEqual({ fromMs: START, toMs: START + 800 })
     expect(barsOf(steps[0]!, span)).toEqual([{ x: 0, width: 500, className: 'c-tool' }])
     expect(barsOf(steps[1]!, span).at(-1)).toEqual({ x: 62.5, width: 937.5, className: 'c-wait' })
-    expect([steps[1]!.status, tookMs(steps[1]!)]).toEqual(['waiting', undefined])
+    expect([steps[1]!.status, stepDurationMs(steps[1]!)]).toEqual(['waiting', undefined])
   })
 
   it('marks what a recovery used again and what a fork copied', () => {
@@ -173,7 +173,7 @@ describe('a timeline', () => {
       costUsd: 0,
     }
     const [shown] = timelineOfSteps([step])
-    expect([marksOf(shown!), tookMs(shown!), shown!.pieces[0]!.kind]).toEqual([
+    expect([marksOf(shown!), stepDurationMs(shown!), shown!.pieces[0]!.kind]).toEqual([
       ['failed', 'attempt 3', 'replayed'],
       1000,
       'failed',

@@ -206,7 +206,7 @@ function classOf(piece: Piece['kind'], step: string): string {
 }
 
 /** How long a step took, waits and delays included. */
-export function tookMs({ pieces, status }: TimelineStep): number | undefined {
+export function stepDurationMs({ pieces, status }: TimelineStep): number | undefined {
   const last = pieces.at(-1)
   if (status === 'running' || status === 'waiting' || last?.toMs === undefined) return undefined
   return last.toMs - pieces[0]!.fromMs
