@@ -161,9 +161,11 @@ function limitedModel(
       unused()
       let maxOutputTokens = await inTurn(run.agentId, () => hold(deps, run, place, worst))
       let metered = false
-      call.metered?.(async (epoch = run.epoch) => {
-        return { spent: NOTHING_SPENT, extraStatements: lostCall(deps, { ...run, epoch }, stepId, model.id) }
+      const lost = (epoch = run.epoch): CallCost => ({
+        spent: NOTHING_SPENT,
+        extraStatements: lostCall(deps, { ...run, epoch }, stepId, model.id),
       })
+      call.metered?.(async epoch => lost(epoch))
       try {
         const answer = settled(
           await model.ask(
@@ -178,7 +180,10 @@ function limitedModel(
               },
               metered(reading) {
                 metered = true
-                call.metered?.(async epoch => settled(await reading(), epoch))
+                call.metered?.(async epoch => {
+                  const cost = await reading()
+                  return call.signal.aborted && wasSilent(cost) ? lost(epoch) : settled(cost, epoch)
+                })
               },
             },
           ),
@@ -194,6 +199,9 @@ function limitedModel(
     },
   }
 }
+
+/** Cut off before a word of its answer: its provider may have been thinking until then, and bills that. */
+const wasSilent = ({ estimated, spent }: CallCost): boolean => estimated === true && spent.tokensOut === 0
 
 async function estimate(
   deps: LedgerDeps,

@@ -19,6 +19,7 @@ afterEach(async () => {
 
 const PRICES = { prices: { 'openai-compatible/m': { inPerMTok: 1000, outPerMTok: 2000 } } }
 const WORDS = Array.from({ length: 40 }, (_, at) => `word ${at} and more of it; `)
+const LIMIT = { maxTokensPerDay: 150 }
 const EVENT_STREAM = { 'content-type': 'text/event-stream' }
 
 /** Sends the beginning of an answer and then nothing more, until the caller goes. */
@@ -27,6 +28,11 @@ function begins(frames: readonly string[], pieces: number, sent?: () => void) {
     response.writeHead(200, EVENT_STREAM)
     response.write(frames.slice(0, pieces).join(''), () => sent?.())
   }
+}
+
+/** What was written is read in the next turns of this process's loop. */
+async function wordsAreRead(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise(resolve => setImmediate(resolve))
 }
 
 async function fixture(manifest: object = {}, budget?: object): Promise<ProviderFixture> {
@@ -115,8 +121,7 @@ describe('a model call that does not end by itself', () => {
       on.remote.always(begins(frames, pieces, sent.resolve))
       const { id } = (await (await make(on)).json()) as Run
       await sent.promise
-      // What was written is read in the next turns of this process's loop.
-      for (let turn = 0; turn < 50; turn++) await new Promise(resolve => setImmediate(resolve))
+      await wordsAreRead()
       await on.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
       const run = await ended(on, id)
       expect(run.status).toBe('cancelled')
@@ -126,6 +131,30 @@ describe('a model call that does not end by itself', () => {
       await agreed(on, run)
       const { events } = await on.json<{ events: JournalEvent[] }>(200, 'GET', `/v1/runs/${id}/journal`)
       expect(events.at(-1)).toMatchObject({ kind: 'step_failed', meta: { tokensIn: run.tokensIn, estimated: true } })
+    },
+  )
+
+  it.each(['cancelled', 'failed'])(
+    'counts its bound under a budget where no word of an answer had come (%s)',
+    async how => {
+      const on = await fixture({ limits: { maxOutputTokens: 60, timeoutSeconds: how === 'failed' ? 1 : 60 } }, LIMIT)
+      const sent = Promise.withResolvers<void>()
+      // A model that thinks without showing it: the head of its answer, and keep-alives.
+      on.remote.always(begins([': thinking\n\n'], 1, sent.resolve))
+      const answer = await make(on)
+      const { id } = (await answer.json()) as Run
+      await sent.promise
+      if (how === 'cancelled') await on.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
+      const run = await ended(on, id)
+      expect(run).toMatchObject({ status: how, tokensIn: 0, tokensOut: 0 })
+      expect(run.uncertainTokens).toBeGreaterThanOrEqual(60)
+      expect(run.uncertainCostUsd).toBeGreaterThanOrEqual(0.12)
+      const { today } = await on.json<Budget>(200, 'GET', '/v1/agents/worker/budget')
+      expect(today).toMatchObject({ uncertainTokens: run.uncertainTokens, tokens: run.uncertainTokens })
+      expect(today.reserved).toEqual({ tokens: 0, costUsd: 0 })
+      await agreed(on, run)
+      // To stop early again and again passes no limit.
+      expect((await make(on)).status).toBe(402)
     },
   )
 
@@ -160,6 +189,7 @@ describe('a model call that does not end by itself', () => {
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
     const turn = on.call('POST', `/v1/sessions/${id}/messages`, { content: 'Tell me everything.' })
     await sent.promise
+    await wordsAreRead()
     await on.json(200, 'POST', `/v1/sessions/${id}/stop`, {})
     await turn
     const session = await on.json<{ tokensIn: number; tokensOut: number }>(200, 'GET', `/v1/sessions/${id}`)
