@@ -138,12 +138,16 @@ export const RunsRequestCommand = verb('runs request', {
   show: requestText,
 })
 
+const parkedText = ({ reason, until }: NonNullable<Run['parked']>) =>
+  reason.replaceAll('_', ' ') + (until === undefined ? '' : `, until about ${timeText(until)}`)
+
 function runText(run: Run): string {
   const { output, input } = run
   const members = membersText({
     run: run.id,
     agent: run.agentName,
     status: run.status,
+    'waits for': run.parked && parkedText(run.parked),
     model: run.model,
     created: timeText(run.createdAt),
     finished: timeText(run.finishedAt),

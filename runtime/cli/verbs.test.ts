@@ -100,6 +100,9 @@ describe('runtime runs', () => {
       agentName: 'worker',
       input: { prompt: '/call wait {"seconds":60}' },
     })
+    await expect
+      .poll(async () => (await say('runs', 'get', long.id)).out)
+      .toMatch(/waits for +timer, until about \d{4}-/)
     expect((await say('runs', 'cancel', long.id, '--reason', 'enough')).out).toBe(`${long.id} cancelled\n`)
     expect((await say('runs', 'get', long.id)).out).toMatch(/cancelled +enough/)
     expect((await say('runs', 'retry', long.id)).out).toMatch(/^\S+ (queued|running)\n$/)

@@ -8,7 +8,7 @@ import { action, badge, buttonWords, facts, nameShown, price, when } from '../pa
 
 const waitOf = ({ reason, until }: NonNullable<Run['parked']>): Html | string =>
   reason === 'rate_limit'
-    ? html`waits for the rate limit of its provider${until === undefined ? '' : html`, about until ${when(until)}`}`
+    ? html`waits for the rate limit of its provider${until === undefined ? '' : html`; next call ${when(until)}`}`
     : `sleeps until its ${reason}`
 
 /** What a run is, what it came to, and what can be done with it; the browser keeps its figures up to date while it goes on. */
