@@ -56,7 +56,7 @@ import { type WebhooksDeps, webhookOperations } from './webhooks/route.ts'
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
   maxBodyBytes: number
-  bodiesAtATime: number
+  bodyBytesAtATime: number
   idempotent: Idempotent
   /** Origins whose pages may call the API. */
   corsOrigins: readonly string[]
@@ -136,7 +136,7 @@ export function runtimeApp(deps: AppDeps) {
   if (deps.peer) app.route('/', peerRoute(deps.peer))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
   app.use(announcedBodyLimit(maxBodyBytes))
-  const inTurn = () => bodiesInTurn(deps.bodiesAtATime, maxBodyBytes)
+  const inTurn = () => bodiesInTurn(deps.bodyBytesAtATime)
   // Callers without a key do not hold up those with one.
   const [openBodies, bodies] = [inTurn(), inTurn()]
   mount(app, publicOperations(deps), host, ({ body }) => (body ? [openBodies] : []))

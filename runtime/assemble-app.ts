@@ -40,7 +40,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
     ...access,
     log: log.target('runtime.http'),
     maxBodyBytes,
-    bodiesAtATime: options.bodiesAtATime ?? Number.POSITIVE_INFINITY,
+    bodyBytesAtATime: options.bodyBytesAtATime ?? Number.POSITIVE_INFINITY,
     corsOrigins: options.corsOrigins ?? [],
     monotonic: clock.monotonic,
     metrics,

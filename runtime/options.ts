@@ -38,7 +38,7 @@ export interface RuntimeOptions {
   clock?: Clock
   maxBodyBytes?: number
   /** Long bodies that are read at a time have so many bytes together; the others wait for their turn. Default: no limit. */
-  bodiesAtATime?: number
+  bodyBytesAtATime?: number
   /** Origins whose pages may call the API from a browser, such as `https://app.example.com`. Default: none. */
   corsOrigins?: readonly string[] | undefined
   /** After so many days an ended run is deleted, unless its agent says fewer; 0: never, the default. */

@@ -101,7 +101,7 @@ export async function serveRuntime(
     sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     // A body becomes about five times its length on its way to the store.
-    bodiesAtATime: Math.max(8 * 1024 * 1024, memoryLimit() / 64),
+    bodyBytesAtATime: Math.max(8 * 1024 * 1024, memoryLimit() / 64),
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess:

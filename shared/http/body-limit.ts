@@ -14,14 +14,15 @@ export function announcedBodyLimit(maxBytes: number) {
 
 /** Bodies up to this wait for no other. */
 const SMALL = 64 * 1024
+/** What a body counts that does not say its length: most are short, and calls that wait for minutes must not take each other's turns for them. */
+const UNSAID = 128 * 1024
 /** So long a body keeps others waiting at most: its sender may be slow, and a call may wait for minutes after it has been read. */
 const LONGEST_TURN_MS = 10_000
 
 /**
  * Long bodies are read in turns, so that what they become in memory, several times their length, has a bound however many come at once.
- * One without a length counts as the longest that may be.
  */
-export function bodiesInTurn(room: number, longest: number): MiddlewareHandler {
+export function bodiesInTurn(room: number): MiddlewareHandler {
   let taken = 0
   const waiting: { bytes: number; enter: () => void }[] = []
   const hasRoom = (bytes: number) => taken === 0 || taken + bytes <= room
@@ -36,7 +37,7 @@ export function bodiesInTurn(room: number, longest: number): MiddlewareHandler {
   }
 
   return async (c, next) => {
-    const bytes = lengthOf(c.req.raw.headers, longest)
+    const bytes = lengthOf(c.req.raw.headers)
     if (bytes <= SMALL) return next()
     if (waiting.length === 0 && hasRoom(bytes)) taken += bytes
     else await new Promise<void>(enter => void waiting.push({ bytes, enter }))
@@ -55,10 +56,10 @@ export function bodiesInTurn(room: number, longest: number): MiddlewareHandler {
   }
 }
 
-function lengthOf(headers: Headers, longest: number): number {
+function lengthOf(headers: Headers): number {
   const announced = headers.get('content-length')
   if (announced !== null) return Number(announced)
-  return headers.has('transfer-encoding') ? longest : 0
+  return headers.has('transfer-encoding') ? UNSAID : 0
 }
 
 /** Reads a whole body, and stops at the limit when it was sent without a length. */
