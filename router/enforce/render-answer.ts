@@ -71,11 +71,11 @@ export function renderRefusal(
     return { status: refused.status, headers: kept, pieces: [refused.body] }
   }
   const { status, body } = translateError(dialect, { status: refused.status, body: refused.body, requestId: traceId })
-  const own = headersFor(refused.headers, false, body.length)
+  const headers = headersFor(refused.headers, false, body.length)
+  if (dialect !== 'messages') return { status, headers, pieces: [body] }
   // What the SDKs of this dialect read as the id of a request, as the body has it.
-  const id: HeaderList = dialect === 'messages' ? [['request-id', traceId]] : []
-  const headers = [...own.filter(([name]) => id.length === 0 || name.toLowerCase() !== 'request-id'), ...id]
-  return { status, headers, pieces: [body] }
+  const others = headers.filter(([name]) => name.toLowerCase() !== 'request-id')
+  return { status, headers: [...others, ['request-id', traceId]], pieces: [body] }
 }
 
 function headersFor(upstream: HeaderList, stream: boolean, length = 0): HeaderList {
