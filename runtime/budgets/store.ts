@@ -152,11 +152,13 @@ export function budgetStore(db: Db) {
 
     write: (statements: InStatement[]) => db.write(statements),
 
-    /** Finished runs of one version, newest first. */
+    /** Runs of one version that succeeded or failed, of the last thousand that ended. */
     async past(versionId: string, sinceMs: number): Promise<PastRun[]> {
       const found = await db.execute({
-        sql: `select tokens_in, tokens_out, cost_nano from runs where version_id = ? and status in ('succeeded', 'failed')
-          and created_ms >= ? order by created_ms desc limit 200`,
+        sql: `select tokens_in, tokens_out, cost_nano from
+            (select status, tokens_in, tokens_out, cost_nano from runs where version_id = ? and finished_ms >= ?
+              order by finished_ms desc limit 1000)
+          where status in ('succeeded', 'failed') limit 200`,
         args: [versionId, sinceMs],
       })
       return rowsOf<Pick<RowOf<typeof runs>, 'tokens_in' | 'tokens_out' | 'cost_nano'>>(found).map(row => ({

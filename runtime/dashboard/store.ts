@@ -12,11 +12,14 @@ export function markStore(db: Db) {
 }
 
 /**
- * The newest run and the open ones by their last change: a run that begins, waits or ends changes one of them. What waits for people
- * is among it. Reads as many entries as there are open runs.
+ * The newest run, the last that ended, and the open ones by their last change: a run that begins, waits or ends changes one of them, and so
+ * does a turn. What waits for people is among it. Reads as many entries as there are open runs.
  */
 export const MARKS_SQL = `select one.value as tenant,
-  coalesce((select id from runs indexed by runs_list where tenant_id = one.value order by created_ms desc, id desc limit 1), '')
+  coalesce((select id from runs indexed by runs_apart where tenant_id = one.value and trigger_kind <> 'session'
+    order by created_ms desc, id desc limit 1), '')
+  || coalesce((select id || finished_ms from runs indexed by runs_ended where tenant_id = one.value and finished_ms is not null
+    order by finished_ms desc limit 1), '')
   || (select count(*) || ' ' || coalesce(sum(updated_ms), 0) from runs indexed by runs_status
     where tenant_id = one.value and status in ('queued', 'running', 'waiting'))
   || ' ' || (select count(*) from approvals where tenant_id = one.value and status = 'pending') as mark

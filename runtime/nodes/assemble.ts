@@ -18,6 +18,7 @@ import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Budgets } from '../budgets/assemble.ts'
 import type { Ledger } from '../budgets/ledger.ts'
+import { OPEN_OF_AGENT } from '../runs/end-runs.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RequestsOfSteps } from '../runs/step-requests.ts'
 import type { RunStore } from '../runs/store.ts'
@@ -522,7 +523,7 @@ async function unsealed(data: Pick<RemoteReads, 'texts'>, version: VersionRow): 
 const deleting: Deleting = ({ id }) => [
   {
     sql: `update remote_runs set ending = 'agent_deleted' where run_id in
-      (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
+      (select id from runs where ${OPEN_OF_AGENT})`,
     args: [id],
   },
 ]

@@ -50,8 +50,9 @@ const SESSIONS = `${LIMITED} select s.id from limited as l
 /** Tools that an agent version was offered, once no run of it is left. */
 const UNUSED_TOOLS = `delete from tool_lists
   where not exists (select 1 from runs where version_id = tool_lists.version_id and finished_ms is not null)
-    and not exists (select 1 from agent_versions as v join runs as r
-      on r.agent_id = v.agent_id and r.status in ('queued', 'running', 'waiting')
+    and not exists (select 1 from agent_versions as v join agents as a on a.id = v.agent_id
+      join runs as r on r.tenant_id = a.tenant_id and r.agent_name = a.name and r.agent_id = a.id
+        and r.status in ('queued', 'running', 'waiting')
       where v.id = tool_lists.version_id)`
 
 /**

@@ -1,5 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 
+/** Open runs of the agent ?1: by its name, as the index has them, which agents that had the name before share. */
+export const OPEN_OF_AGENT = `(tenant_id, agent_name) = (select tenant_id, name from agents where id = ?1) and agent_id = ?1
+  and status in ('queued', 'running', 'waiting')`
+
 /**
  * For the transaction that deletes an agent: its open runs lose their owner and are due, and the next process that claims them ends
  * them. An owner that is in the middle of one finds itself superseded at its next commit.
@@ -7,10 +11,9 @@ import type { InStatement } from '@libsql/client/web'
 export function endRuns({ id }: { id: string }, nowMs: number): InStatement[] {
   return [
     {
-      sql: `update runs set ending = 'agent_deleted', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?
-        where agent_id = ? and status in ('queued', 'running', 'waiting')
-          and not exists (select 1 from remote_runs where run_id = runs.id)`,
-      args: [nowMs, id],
+      sql: `update runs set ending = 'agent_deleted', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?2
+        where ${OPEN_OF_AGENT} and not exists (select 1 from remote_runs where run_id = runs.id)`,
+      args: [id, nowMs],
     },
   ]
 }

@@ -33,6 +33,16 @@ alter table receipt_rows rename to receipts;`
 const RECEIPTS_STAY = `select 1 from sqlite_schema where type = 'trigger' and tbl_name = 'receipts'
 union all select 1 from (select 1 from receipts limit 1 offset 100000)`
 
+/**
+ * Each run wrote a page for each of these indexes, and others do the same (decision 116). Dropping one overwrites its pages, which a
+ * large store keeps.
+ */
+const FEWER_INDEXES = `drop index runs_list;
+drop index runs_version;
+drop index runs_open;`
+
+const MANY_RUNS = 'select 1 from (select 1 from runs limit 1 offset 100000)'
+
 /** The runtime's tables, step by step, from 0.3.0 on. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
   { id: 100, name: 'baseline of 0.3.0', sql: runtimeBaseline },
@@ -40,4 +50,5 @@ export const runtimeSteps: readonly Migration[] = [
   { id: 102, name: 'agents that had a name before', sql: FORMER_AGENTS },
   { id: 103, name: 'calls of turns without a price', sql: UNPRICED_TURNS },
   { id: 104, name: 'receipts in rows', sql: RECEIPT_ROWS, unless: RECEIPTS_STAY },
+  { id: 105, name: 'fewer indexes of runs', sql: FEWER_INDEXES, unless: MANY_RUNS },
 ]

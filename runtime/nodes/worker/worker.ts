@@ -16,6 +16,7 @@ import type { ApprovalStore } from '../../approvals/store.ts'
 import { resumption } from '../../execution/claim-statement.ts'
 import type { Engine } from '../../execution/engine.ts'
 import { lastingValue } from '../../lasting-value.ts'
+import { OPEN_OF_AGENT } from '../../runs/end-runs.ts'
 import { copiedSteps } from '../../runs/fork.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
@@ -375,8 +376,8 @@ function currentLimits(side: NodeSide) {
       await side.db.write(
         agents.flatMap(one => [
           {
-            sql: 'update tunnel_runs set ask_budget = ? where run_id in (select id from runs where agent_id = ? and finished_ms is null)',
-            args: [one.askBudget ? 1 : 0, one.agentId],
+            sql: `update tunnel_runs set ask_budget = ?2 where run_id in (select id from runs where ${OPEN_OF_AGENT})`,
+            args: [one.agentId, one.askBudget ? 1 : 0],
           },
           limitOf(side, one.agentId, one),
         ]),
