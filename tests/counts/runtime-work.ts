@@ -45,6 +45,7 @@ export async function runtimeWork(path: string): Promise<Record<string, Work>> {
       const before = fetches
       const bytesBefore = await journalBytes(store)
       await store.taken()
+      const began = performance.now()
       await act({
         store,
         async call(method, path, body) {
@@ -59,7 +60,8 @@ export async function runtimeWork(path: string): Promise<Record<string, Work>> {
       await runtime.close(5000)
       const { texts, ...counted } = await store.taken()
       const journal = (await journalBytes(store)) - bytesBefore
-      return { counts: { ...counted, journalBytes: journal, fetches: fetches - before }, texts }
+      const ms = performance.now() - began
+      return { counts: { ...counted, journalBytes: journal, fetches: fetches - before }, texts, ms }
     } finally {
       await runtime.close(0)
       store.close()

@@ -2,4 +2,6 @@
 export interface Work {
   counts: Record<string, number>
   texts: string[]
+  /** How long it took, for what a timer does. */
+  ms?: number
 }
