@@ -22,7 +22,7 @@ const IN_PAIRS = [
   'tests/scale/*.test.ts',
 ]
 
-/** Many processes each, or minutes of a virtual machine: of each list a short run does one, the seed says which. */
+/** Many processes each, minutes of a virtual machine, or thousands of draws: of each list a short run does one, the seed says which. */
 const LONG: Record<string, readonly string[]> = {
   topologies: [
     ...['instances', 'outage', 'peers', 'replica', 'rolling', 'topology', 'shards-cluster', 'shards-move'].map(
@@ -40,6 +40,11 @@ const LONG: Record<string, readonly string[]> = {
   programs: ['start', 'held-lock', 'files-entered', 'router/durable', 'router/known-answer'].map(
     name => `tests/${name}.test.ts`,
   ),
+  figures: [
+    'router/calibrate/coverage.test.ts',
+    'tests/router/processes.test.ts',
+    'tests/runtime/dashboard-crowd.test.ts',
+  ],
   installations: ['tests/package.test.ts', 'tests/router/onboard.test.ts', 'node-agent/wasm-agents.test.ts'],
 }
 
