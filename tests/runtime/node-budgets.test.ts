@@ -157,6 +157,39 @@ describe('a limit of a day', () => {
     expect(tokens).toBeLessThanOrEqual(3000)
   })
 
+  it.each(['cancelled', 'failed'])(
+    'counts the bound of a call that was cut off before a word of it (%s)',
+    async how => {
+      const asked = Promise.withResolvers<void>()
+      await node('one', {
+        ...spender([]),
+        ask: (_, { metered, signal }) => {
+          metered?.(async () => ({ spent: { tokensIn: 10, tokensOut: 0, costNano: 10_000 }, estimated: true }))
+          asked.resolve()
+          return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+        },
+      })
+      const limits = { maxOutputTokens: 200, timeoutSeconds: how === 'failed' ? 1 : 60 }
+      await control.json(201, 'POST', '/v1/agents', { name: 'spender', manifest: { limits } })
+      await control.json(200, 'PUT', '/v1/agents/spender/budget', { maxTokensPerDay: 300 })
+      const { id } = await start()
+      await asked.promise
+      if (how === 'cancelled') await control.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
+      const run = await ended(id)
+      expect(run.status).toBe(how)
+      await until(async () => {
+        const { rows } = await control.db.execute('select 1 from remote_runs where head_known = 1')
+        return rows.length > 0
+      }, 'its journal is sealed')
+      const { tokens, uncertainTokens, reserved } = await today()
+      expect(uncertainTokens).toBeGreaterThanOrEqual(200)
+      expect(tokens).toBeGreaterThanOrEqual(210)
+      expect(reserved.tokens).toBe(0)
+      // To stop early again and again passes no limit.
+      await control.json(402, 'POST', '/v1/runs', { agentName: 'spender', input: { prompt: 'x' } })
+    },
+  )
+
   it.each([
     ['of tokens a day', { maxTokensPerDay: 60 }],
     ['of cost for a run', { maxCostUsdPerRun: 0.0001 }],

@@ -293,6 +293,7 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame) {
     tokensOut: Number(told.tokensOut),
     costNano: Number(told.costNanoUsd),
     unpricedCalls: told.unpriced ? 1 : 0,
+    cut: told.cut,
     model: told.model === '' ? undefined : plain(told.model),
   }
   const moved = movedBy(made, atMs, batch.moved.get(run.id))

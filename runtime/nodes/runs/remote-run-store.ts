@@ -44,6 +44,8 @@ export interface RemoteEvent {
   tokensOut: number
   costNano: number
   unpricedCalls: number
+  /** Cut off before a word of its answer: what is held for it stays until the run is closed, and counts as uncertain. */
+  cut: boolean
   model: string | undefined
 }
 

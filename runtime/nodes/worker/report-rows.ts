@@ -1,6 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { POISONED } from '../../execution/claim-statement.ts'
 import type { Unit } from '../../execution/journal/commit.ts'
+import type { JournalEntry } from '../../execution/journal/event.ts'
 
 interface EventReport {
   t: 'event'
@@ -17,6 +18,8 @@ interface EventReport {
   model: string
   /** A call without a price. Absent in rows of older versions. */
   unpriced?: boolean
+  /** The run ended before a word of the call's answer came. */
+  cut?: boolean
 }
 export type Report =
   | EventReport
@@ -43,6 +46,10 @@ export function asideNews(by: string | null): (ids: readonly string[]) => InStat
   })
 }
 
+/** Its provider may have been thinking until then, and bills that (decision 107). */
+const isCut = ({ kind, meta, payload }: JournalEntry): boolean =>
+  kind === 'step_failed' && payload.transient === false && meta.estimated === true && meta.tokensOut === 0
+
 /**
  * The reports of a commit to the control plane, written by the same commit, so that nothing is reported that is not so and nothing
  * that is so stays unreported. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
@@ -68,6 +75,7 @@ export function reportRows(by: string | null): (units: readonly ReportedUnit[]) 
           out: meta.tokensOut ?? 0,
           nano: Math.round((meta.costUsd ?? 0) * NO_NANO),
           ...(meta.unpriced && { unpriced: true }),
+          ...(isCut(entry) && { cut: true }),
         }
         told.push([runId, seq, hash, JSON.stringify(report)])
         const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)

@@ -69,6 +69,7 @@ async function frameOf(deps: WorkerReportsDeps, report: Report, epoch: number): 
         tokensOut: BigInt(report.out),
         costNanoUsd: BigInt(report.nano),
         unpriced: report.unpriced === true,
+        cut: report.cut === true,
       }
       return create(NodeFrameSchema, { body: { case: 'event', value } })
     }
