@@ -142,7 +142,11 @@ export const budgetWords: Words<BudgetTable> = {
   },
   per_tenant_day_usd: { about: 'Cap of a day for each tenant.', unset: 'no cap' },
   tokens_per_byte: { about: 'Tokens that a byte of text counts as before a call.', unset: '`0.5`' },
-  media_token_bound: { about: 'Tokens that an image, a document or a sound counts as before a call.', unset: '`5000`' },
+  media_token_bound: {
+    about:
+      'Tokens that an image, a document or a sound counts as before a call; a document that is sent whole counts its bytes as well.',
+    unset: '`5000`',
+  },
   on_exhausted: {
     about:
       "When a cap ends the climb: `serve_best` serves the best answer so far, `error` is a 402. In a tenant's table it has no effect.",

@@ -251,7 +251,7 @@ export function askRung(
   if (!body.ok) return undefined
   const { body: sent, changes, headers: given } = body
   const credential = plan.credential(rung)
-  const { mediaBytes, mediaCount, n } = plan.inbound.facts
+  const { mediaBytes, documentBytes, mediaCount, n } = plan.inbound.facts
   const maxTokens = body.maxTokens ?? plan.inbound.facts.maxTokens ?? rung.maxOutputTokens
   const made = pricedCall(
     {
@@ -265,7 +265,7 @@ export function askRung(
           first,
         }),
       body: sent,
-      size: { mediaBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
+      size: { mediaBytes, documentBytes, mediaCount, maxTokens, n, heldTokens: plan.heldTokens(rung) },
       shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
       follow,
     },

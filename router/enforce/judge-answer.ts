@@ -166,7 +166,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
           body,
           url: generationUrl(provider, model),
           headers: key => ownHeaders(inbound, provider, key, { credential, bytes: body.length }),
-          size: { mediaBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
+          size: { mediaBytes: 0, documentBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
         },
         signal,
       )
@@ -181,7 +181,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
       if (!made.ok) return unmade('untranslatable')
       const { body, headers } = made
       const credential = input.credential(model)
-      const { mediaBytes, mediaCount, n } = facts
+      const { mediaBytes, documentBytes, mediaCount, n } = facts
       const maxTokens = made.maxTokens ?? facts.maxTokens ?? model.maxOutputTokens
       const heldTokens = input.heldTokens(model)
       return call(
@@ -192,7 +192,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
           url: upstreamUrl(inbound, provider, model),
           headers: key =>
             upstreamHeaders({ ...inbound, headers }, provider, key, { credential, bytes: body.length, first: false }),
-          size: { mediaBytes, mediaCount, maxTokens, n, heldTokens },
+          size: { mediaBytes, documentBytes, mediaCount, maxTokens, n, heldTokens },
         },
         signal,
       )

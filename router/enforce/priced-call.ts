@@ -91,7 +91,7 @@ export async function pricedCall(
       ? 0
       : billedBound(
           model.price,
-          tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
+          tokenBound({ ...size, bodyBytes: body.length }, boundFactors, model.maxInputTokens ?? undefined),
           cacheWritesOf(body, model.dialect),
           { ...requestedBilling(body, model.dialect), hears: size.mediaCount > 0 && mayHear(body) },
           priceOf,

@@ -11,7 +11,7 @@ const price: Price = {
   base: classPrices({ input: 3, output: 15 }, 'messages'),
   tiers: [{ aboveInputTokens: 1000, prices: classPrices({ input: 6, output: 10 }, 'messages') }],
 }
-const size = { bodyBytes: 1001, mediaBytes: 0, mediaCount: 0, maxTokens: 100, n: 1 }
+const size = { bodyBytes: 1001, mediaBytes: 0, documentBytes: 0, mediaCount: 0, maxTokens: 100, n: 1 }
 
 describe('costBound', () => {
   it('prices every input token at the dearest class and every output token of every choice', () => {
@@ -24,6 +24,15 @@ describe('costBound', () => {
   it('counts media by the piece and their bytes not at all', () => {
     const bound = tokenBound({ ...size, bodyBytes: 1_000_100, mediaBytes: 1_000_000, mediaCount: 2 }, boundFactors())
     expect(bound.input).toBe(50 + 10_000)
+  })
+
+  it('counts a document by its bytes too, since it may have any number of pages, and at most what a model reads', () => {
+    const media = { mediaBytes: 1_000_000, documentBytes: 1_000_000, mediaCount: 1 }
+    const large = { ...size, ...media, bodyBytes: 1_000_100 }
+    expect(tokenBound(large, boundFactors()).input).toBe(50 + 500_000 + 5000)
+    expect(tokenBound(large, boundFactors(), 200_000).input).toBe(50 + 200_000 + 5000)
+    const huge = { ...large, bodyBytes: 30_000_100, mediaBytes: 30_000_000, documentBytes: 30_000_000 }
+    expect(tokenBound(huge, boundFactors()).input).toBe(50 + 1_000_000 + 5000)
   })
 
   it('is never less than what a call within its tokens costs', () => {

@@ -7,6 +7,8 @@ import type { Budget } from '../config/routing-config.ts'
 
 const TOKENS_PER_BYTE = 0.5
 const MEDIA_TOKEN_BOUND = 5000
+/** The longest context that a model which reads documents is documented with; a longer call is refused, and not billed. */
+const LONGEST_CONTEXT = 1_000_000
 
 export interface BoundFactors {
   readonly tokensPerByte: number
@@ -25,6 +27,8 @@ export interface CallSize {
   readonly bodyBytes: number
   /** Bytes of images, documents and audio, which a bound for each of them stands in for. */
   readonly mediaBytes: number
+  /** Of them those of documents, which may have any number of pages. */
+  readonly documentBytes: number
   readonly mediaCount: number
   /** The client's limit; the model's own where it named none. */
   readonly maxTokens: number
@@ -39,10 +43,13 @@ export interface TokenBound {
 }
 
 /** docs/spec/router.md §4, step 5: no call of this size uses more tokens. */
-export function tokenBound(size: CallSize, factors: BoundFactors): TokenBound {
+export function tokenBound(size: CallSize, factors: BoundFactors, context = LONGEST_CONTEXT): TokenBound {
   const text = Math.max(0, size.bodyBytes - size.mediaBytes)
+  const media = size.mediaCount * factors.mediaTokenBound
+  // A page of dense text is billed as some 2,500 tokens and takes four thousand bytes, five and a half in base64.
+  const pages = Math.min(size.documentBytes * factors.tokensPerByte, context)
   return {
-    input: Math.ceil(text * factors.tokensPerByte) + size.mediaCount * factors.mediaTokenBound + (size.heldTokens ?? 0),
+    input: Math.ceil(text * factors.tokensPerByte + pages) + media + (size.heldTokens ?? 0),
     output: Math.max(0, size.maxTokens) * Math.max(1, size.n),
   }
 }

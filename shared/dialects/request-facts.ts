@@ -38,6 +38,8 @@ export interface RequestFacts {
   /** Images, documents and audio: what is bounded by a price per item rather than by bytes. */
   readonly mediaCount: number
   readonly mediaBytes: number
+  /** Those of documents, which are counted by the page. */
+  readonly documentBytes: number
   readonly messageCount: number
   readonly hasThinkingHistory: boolean
   /** The last turn brings results of tools, for calls that came with thinking or without (messages only). */
@@ -74,6 +76,7 @@ export interface HistoryFacts {
   images: number
   media: number
   mediaBytes: number
+  documentBytes: number
   thinking: boolean
   /** Whether the newest turn of the assistant holds thinking, and whether the newest turn brings results of tools. */
   thoughtLast: boolean
@@ -90,6 +93,7 @@ export interface BlockKinds<N extends string> {
   readonly types: KeyTable<N>
   readonly images: ReadonlySet<string>
   readonly media: ReadonlySet<string>
+  readonly document: N
   readonly thinking: ReadonlySet<string>
   /** Blocks that bring the result of a tool, where they stand in turns of the user. */
   readonly results?: ReadonlySet<string>
@@ -116,6 +120,7 @@ export const emptyHistory = (): HistoryFacts => ({
   images: 0,
   media: 0,
   mediaBytes: 0,
+  documentBytes: 0,
   thinking: false,
   thoughtLast: false,
   endsWithResults: false,
@@ -199,6 +204,7 @@ function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: Hi
     if (kinds.media.has(type)) {
       facts.media += 1
       facts.mediaBytes += coded
+      if (type === kinds.document) facts.documentBytes += coded
     }
   })
 }

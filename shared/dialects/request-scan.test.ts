@@ -140,6 +140,7 @@ describe('facts of a messages request', () => {
       toolCount: 2,
       imageCount: 2,
       mediaCount: 3,
+      documentBytes: 0,
       messageCount: 4,
       hasThinkingHistory: true,
     })
@@ -173,6 +174,14 @@ describe('facts of a messages request', () => {
     expect(facts('messages', twice).mediaBytes).toBe(0)
     const block = { type: 'image_url', text: long, image_url: { url: 'data:image/png;base64,AAAA' } }
     const chat = facts('chat', { messages: [{ role: 'user', content: [block] }] })
+    expect(chat.documentBytes).toBe(0)
+    const file = { file_data: 'data:application/pdf;base64,AAAA' }
+    const documents = [
+      facts('messages', { messages: [{ role: 'user', content: [{ type: 'document', source: coded }] }] }),
+      facts('chat', { messages: [{ role: 'user', content: [{ type: 'file', file }] }] }),
+    ]
+    for (const { documentBytes, mediaBytes } of documents) expect(documentBytes).toBe(mediaBytes)
+    expect(documents.map(({ documentBytes }) => documentBytes > 20)).toEqual([true, true])
     expect([chat.mediaCount, chat.mediaBytes]).toEqual([1, JSON.stringify(block.image_url).length])
   })
 

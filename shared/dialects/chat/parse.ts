@@ -64,6 +64,7 @@ const KINDS = {
   types: keyTable(['image_url', 'input_audio', 'file']),
   images: new Set(['image_url']),
   media: new Set(['image_url', 'input_audio', 'file']),
+  document: 'file',
   thinking: new Set<string>(),
   callIds: true,
 } as const
@@ -155,6 +156,7 @@ function read(body: Uint8Array): RequestFacts {
     imageCount: history.images,
     mediaCount: history.media,
     mediaBytes: history.mediaBytes,
+    documentBytes: history.documentBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
     ...(history.callIds.length > 0 && { callIds: history.callIds }),

@@ -43,6 +43,7 @@ const KINDS = {
   types: keyTable(['image', 'document', 'thinking', 'redacted_thinking', 'tool_result']),
   images: new Set(['image']),
   media: new Set(['image', 'document']),
+  document: 'document',
   thinking: new Set(['thinking', 'redacted_thinking']),
   results: new Set(['tool_result']),
 }
@@ -108,6 +109,7 @@ function read(body: Uint8Array): RequestFacts {
     imageCount: history.images,
     mediaCount: history.media,
     mediaBytes: history.mediaBytes,
+    documentBytes: history.documentBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
     ...(history.endsWithResults ? { openTurn: history.thoughtLast ? 'thinking' : 'plain' } : {}),

@@ -55,6 +55,7 @@ const KINDS = {
   types: keyTable(['input_image', 'input_audio', 'input_file', 'reasoning']),
   images: new Set(['input_image']),
   media: new Set(['input_image', 'input_audio', 'input_file']),
+  document: 'input_file',
   thinking: new Set(['reasoning']),
 }
 
@@ -128,6 +129,7 @@ function read(body: Uint8Array): RequestFacts {
     imageCount: history.images,
     mediaCount: history.media,
     mediaBytes: history.mediaBytes,
+    documentBytes: history.documentBytes,
     messageCount: history.count,
     hasThinkingHistory: history.thinking,
     settings,
