@@ -24,7 +24,7 @@ interface GrantContext {
 }
 
 /** A real authorization server with an API behind it that takes its tokens: PKCE required, refresh tokens rotated. */
-export async function authorizationServer(callback = CALLBACK) {
+export async function authorizationServer(callback = CALLBACK, tokenSeconds = 3600) {
   let declining = false
   const seen = { refreshes: 0, exchanges: 0, revocations: 0, tokens: new Set<string>(), refreshTokens: [] as string[] }
   let handle: ReturnType<Provider['callback']> = () => undefined
@@ -75,7 +75,7 @@ export async function authorizationServer(callback = CALLBACK) {
       return grant
     },
     findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: async () => ({ sub: id }) }),
-    ttl: { AccessToken: 3600, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 600 },
+    ttl: { AccessToken: tokenSeconds, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 600 },
     cookies: { keys: ['for tests'] },
   })
   provider.on(

@@ -15,8 +15,8 @@ afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close()
 })
 
-async function fixture() {
-  const at = await authorizationServer()
+async function fixture(tokenSeconds?: number) {
+  const at = await authorizationServer(CALLBACK, tokenSeconds)
   open.push(at)
   const made = await oauthFixture(at)
   open.push(made)
@@ -137,6 +137,20 @@ describe('tokens', () => {
     }
     expect(new Set(on.at.seen.refreshTokens).size).toBe(4)
     expect(on.at.seen.tokens.size).toBe(4)
+  })
+
+  it('that live for a minute are not refreshed before each call', async () => {
+    const on = await fixture(60)
+    await on.connect()
+    // How long the first one lives was not seen by what looks at its end.
+    expect((await on.list()).status).toBe(200)
+    expect(on.at.seen.refreshes).toBe(1)
+    on.pass(43_000)
+    expect((await on.list()).status).toBe(200)
+    expect(on.at.seen.refreshes).toBe(1)
+    on.pass(3000)
+    expect((await on.list()).status).toBe(200)
+    expect(on.at.seen.refreshes).toBe(2)
   })
 
   it('are refreshed once by a hundred calls at a time', async () => {

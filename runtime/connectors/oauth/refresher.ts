@@ -46,8 +46,9 @@ export interface RefresherDeps<I extends Refreshable> {
   seal: (install: I, values: Readonly<Record<string, string>>) => Promise<string>
 }
 
-/** So long before its end a token is not used any more (docs/spec/runtime.md §8). */
+/** So long before its end a token is not used any more (docs/spec/runtime.md §8), and at most for so much of its life. */
 const AHEAD_MS = 60_000
+const AHEAD_SHARE = 0.25
 /** Longer than a refresh may take, so that no second process begins while one is at it. */
 const CLAIM_MS = 35_000
 const LOOK_MS = 100
@@ -65,6 +66,8 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
   const { store, calls, clock, wait, meansOf, open, seal } = deps
   const flights = new Map<string, Promise<OpenedInstall<I>>>()
   const refused = new Map<string, { revision: number; at: number }>()
+  /** Of tokens that live so short that this matters. */
+  const aheadOf = new Map<string, number>()
   const nowMs = () => clock.now().getTime()
 
   function means(held: OpenedInstall<I>): RefreshMeans | undefined {
@@ -94,7 +97,10 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       const granted = await calls.refresh(vendor, client, refreshToken)
       const values: Record<string, string> = { ...credential.values, accessToken: granted.accessToken }
       if (granted.refreshToken !== undefined) values.refreshToken = granted.refreshToken
-      const expiresMs = granted.expiresInMs === undefined ? undefined : nowMs() + granted.expiresInMs
+      const lifeMs = granted.expiresInMs
+      const expiresMs = lifeMs === undefined ? undefined : nowMs() + lifeMs
+      if (lifeMs !== undefined && lifeMs * AHEAD_SHARE < AHEAD_MS) aheadOf.set(install.id, lifeMs * AHEAD_SHARE)
+      else aheadOf.delete(install.id)
       // In the store before anything is done with it: what it replaces may be of no use any more.
       const tokens = { sealed: await seal(install, values), expiresMs, nowMs: nowMs() }
       const kept = await waitingForStore(
@@ -129,7 +135,8 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
     /** The install with a token that has a while to live, as far as that is known. */
     async fresh(held: OpenedInstall<I>): Promise<OpenedInstall<I>> {
       const { expiresMs } = held.credential
-      const by = expiresMs !== undefined && nowMs() >= expiresMs - AHEAD_MS ? means(held) : undefined
+      const aheadMs = aheadOf.get(held.install.id) ?? AHEAD_MS
+      const by = expiresMs !== undefined && nowMs() >= expiresMs - aheadMs ? means(held) : undefined
       if (!by) return held
       try {
         return await once(held, by)
