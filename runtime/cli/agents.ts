@@ -148,13 +148,27 @@ async function readAgents(file: string): Promise<AgentCreate[]> {
     throw new UsageError(fileProblem(error, file) ?? `${file} ${isThere ? 'cannot be read' : 'is not there'}`)
   })
   const found = await parse(file, text).catch((error: unknown) => {
-    throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`)
+    const message = error instanceof Error ? error.message : String(error)
+    throw new UsageError(`${file}: ${message.replace('Maximum call stack size exceeded', TOO_DEEP)}`)
   })
   return found.map(agent => {
     requireFinite(file, agent)
+    requireShallow(file, agent)
     if (isAgent(agent)) return agent
     throw new UsageError(`${file}: expected an agent, with a name and a manifest`)
   })
+}
+
+const TOO_DEEP = 'it is nested too deep'
+
+/** The engine writes no JSON that is some thousand levels deep, and no service reads it. */
+function requireShallow(file: string, agent: unknown): void {
+  try {
+    JSON.stringify(agent)
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(`${file}: ${TOO_DEEP}`)
+    throw error
+  }
 }
 
 /** Only what names an agent is looked at here: the service checks the rest, and says what is wrong with it. */
@@ -162,10 +176,22 @@ function isAgent(value: unknown): value is AgentCreate {
   return typeof value === 'object' && value !== null && 'name' in value
 }
 
+/** Of a fault the parser's sentence and its place, without the whole line that follows. */
+async function readToml(text: string): Promise<unknown> {
+  const { parse, TomlError } = await import('smol-toml')
+  try {
+    return parse(text)
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    const [what = ''] = error.message.replace('Invalid TOML document: ', '').split('\n', 1)
+    throw new Error(`line ${error.line}, column ${error.column}: ${what}`, { cause: error })
+  }
+}
+
 async function parse(file: string, text: string): Promise<unknown[]> {
   switch (/\.(\w+)$/.exec(file)?.[1]?.toLowerCase()) {
     case 'toml':
-      return [(await import('smol-toml')).parse(text)]
+      return [await readToml(text)]
     case 'yaml':
     case 'yml': {
       const documents = (await import('yaml')).parseAllDocuments(text)

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -46,6 +46,26 @@ describe('runtime agents', () => {
       ...['AGENT', 'four', 'three', 'two', 'one', ''],
     ])
     expect(listed.out).toContain('  last\n')
+  })
+
+  it.each([
+    ['toml', `name = "bad"\n[manifest]\nsystemPrompt = "${'w'.repeat(3000)}" oops\n`, 'line 3, column 3019: each key'],
+    [
+      'toml',
+      `name = "bad"\nx = ${'['.repeat(5000)}${']'.repeat(5000)}\n`,
+      /line 2, column \d+: document contains exce/,
+    ],
+    ['toml', `name = "bad"\n${'a.'.repeat(50_000)}a = 1\n`, 'it is nested too deep'],
+    ['yaml', `name: bad\nx: ${'['.repeat(5000)}${']'.repeat(5000)}\n`, 'it is nested too deep at line 2'],
+    ['json', `{"name":"bad","x":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 'it is nested too deep'],
+  ])('say of %s that is too long or too deep where, in a sentence', async (ending, text, wanted) => {
+    const file = join(fixture.folder, `bad.${ending}`)
+    await writeFile(file, text)
+    const { code, err } = await fixture.run('agents', 'apply', file)
+    expect(code).toBe(2)
+    expect(err).toMatch(wanted)
+    expect(err.length).toBeLessThan(500)
+    await rm(file)
   })
 
   it('names the file and the member that is wrong, and applies nothing when a file cannot be read', async () => {
