@@ -58,7 +58,11 @@ export async function fingerprintOf(given: string, receipt: unknown): Promise<st
       `--key is the private key that signed the receipt: keep it secret, and give its public key, ${toBase64(own.publicKey)}`,
     )
   }
-  const named = (await keysOf(given)).find(key => key.keyId === keyId)
+  const [named, again] = (await keysOf(given)).filter(key => key.keyId === keyId)
+  if (again)
+    throw new Unusable(
+      `${given} lists the key ${again.keyId} twice: take a copy of /.well-known/platform-receipts anew`,
+    )
   if (!named) throw new KeyRefused('unknown_key', `${given} does not list the key that the receipt names`)
   if (named.status === 'revoked')
     throw new KeyRefused('key_revoked', `${given} says that the key ${named.keyId} was revoked`)
