@@ -33,9 +33,16 @@ export const text = (min: number, max: number) => {
 /** A string of one shape; `what` completes the sentence "expected …". */
 export const shape = (pattern: RegExp, what: string) => z.string({ error: expected(what) }).regex(pattern)
 
+/** A text that a store keeps as it was given: half of a surrogate pair has no UTF-8 form, and a column of text ends at a NUL. */
+const isStorable = (value: string) => value.isWellFormed() && !value.includes('\0')
+const STORABLE = { error: 'expected no NUL and no half of a surrogate pair' }
+
+/** A short text that things are found by. */
+export const plainText = (min: number, max: number) => text(min, max).refine(isStorable, STORABLE)
+
 /** A name that people read. */
 export const displayName = (max: number) =>
-  shape(/\S/, `a string of 1 to ${max} characters that are not all spaces`).min(1).max(max)
+  shape(/\S/, `a string of 1 to ${max} characters that are not all spaces`).min(1).max(max).refine(isStorable, STORABLE)
 
 const toTheMinute = z.iso.datetime({ offset: true, precision: -1 })
 const existing = z.union([z.iso.date(), toTheMinute, z.iso.datetime({ offset: true })])

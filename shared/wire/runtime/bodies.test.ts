@@ -268,6 +268,21 @@ describe('errors', () => {
   })
 })
 
+describe('names and labels', () => {
+  it.each(['half \ud800', '\udc00 half', 'n\0l'])(
+    'that no store keeps as they are (%j) are refused with a sentence',
+    name => {
+      const message = 'expected no NUL and no half of a surrogate pair'
+      expect(check(nodeCreate, { name })).toEqual({ ok: false, details: [{ path: 'name', message }] })
+      expect(check(apiKeyCreate, { name, scopes: ['runs:read'] })).toMatchObject({ ok: false, details: [{ message }] })
+      expect(check(nodeCreate, { name: 'n', labels: { a: name } })).toMatchObject({ ok: false, details: [{ message }] })
+      expect(bad(nodeCreate, { name: 'n', labels: { [name]: 'a' } })).toHaveLength(1)
+      expect(bad(scheduleCreate, { agentName: 'a', cronExpr: '* * * * *', name })).toEqual(['name'])
+      expect(bad(nodeCreate, { name: 'whole \ud83d\ude00', labels: { '\ud83d\ude00': '' } })).toEqual([])
+    },
+  )
+})
+
 describe('endpoints without a body of their own', () => {
   it('take none, or an empty object', () => {
     expect(good(emptyBody, undefined)).toEqual({})

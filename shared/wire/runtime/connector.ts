@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { dropAbsent, query } from '../aliases.ts'
-import { freeForm, int, num, shape, text } from '../bounds.ts'
+import { freeForm, int, num, plainText, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { CUSTOM_ACTION } from './catalog.ts'
 import { id, timestamp } from './conventions.ts'
@@ -50,7 +50,7 @@ export const connectorInstall = named(
   z.strictObject({
     connectorId: text(1, 128),
     config: freeForm,
-    displayName: text(0, 256).optional(),
+    displayName: plainText(0, 256).optional(),
     /** For `http-…`: an OpenAPI 3.0 or 3.1 document, as JSON or as the text of JSON or YAML. */
     openapi: z
       .union([z.string().max(MOST_DOCUMENT_CHARACTERS), freeForm], {

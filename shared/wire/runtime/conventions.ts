@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Alias, fromText, query } from '../aliases.ts'
-import { expected, int, shape, text } from '../bounds.ts'
+import { expected, int, plainText, shape, text } from '../bounds.ts'
 
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 export const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
@@ -46,7 +46,7 @@ export const agentName = shape(
 )
 
 export const labels = z
-  .record(text(1, 128), text(0, 256), { error: expected('an object of text values') })
+  .record(plainText(1, 128), plainText(0, 256), { error: expected('an object of text values') })
   .refine(map => Object.keys(map).length <= 64, { error: 'expected at most 64 labels' })
 /** One label of a list's filter. */
 export const labelFilter = shape(/^[^:]{1,128}:.{0,256}$/s, 'key:value')

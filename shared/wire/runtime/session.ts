@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, fromText, query, withAliases } from '../aliases.ts'
-import { count, freeForm, int, shape, text } from '../bounds.ts'
+import { count, freeForm, int, plainText, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { agentName, agentNameAlias, filter, id, labels, listAliases, page, timestamp, usd } from './conventions.ts'
 import { backend } from './isolation.ts'
@@ -66,7 +66,7 @@ export const sessionDeleteQuery = query({
 })
 
 const attachment = z.strictObject({
-  name: text(1, 255),
+  name: plainText(1, 255),
   mediaType: shape(/^[\w.+-]+\/[\w.+-]+(\s*;\s*[\w-]+=[^;\s]+)*$/, 'a media type such as image/png'),
   data: shape(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, 'base64 with padding'),
 })
