@@ -48,6 +48,7 @@ export interface ExecutionDeps {
   dayOf: DayOf
   extraStatements?: EngineDeps['extraStatements']
   extraWhenSetAside?: EngineDeps['extraWhenSetAside']
+  extraWhenWaiting?: EngineDeps['extraWhenWaiting']
   observer?: EngineDeps['observer']
   kept?: EngineDeps['kept']
   /** Where some runs are executed by nodes elsewhere. */

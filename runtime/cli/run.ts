@@ -6,8 +6,11 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { progress, unpricedText } from './progress.ts'
 import { givenObject, isRefusal, ServiceCommand, WHERE } from './service-command.ts'
 import { printable, spinner } from './terminal.ts'
+import { timeText } from './verb.ts'
 
 const RECONNECT_MS = 1000
+/** After so long without an event the run is asked whether it waits for what no event says. */
+const QUIET_MS = 2000
 /** As a shell reports a program that Ctrl-C ended. */
 const INTERRUPTED = 130
 
@@ -57,6 +60,7 @@ export class RunCommand extends ServiceCommand {
       process.exit(INTERRUPTED)
     }
     process.once('SIGINT', leave)
+    const waiting = rateLimitWaits(client, id, tell)
     try {
       if (!this.quiet) spin.start()
       let lastEventId: string | undefined
@@ -69,6 +73,7 @@ export class RunCommand extends ServiceCommand {
         try {
           for await (const event of client.runs.events({ params }, { lastEventId, onUnanswered })) {
             isAway = false
+            waiting.heard()
             lastEventId = event.id ?? lastEventId
             for (const line of shown.of(event.data)) tell(line)
             if (event.data.kind === 'step_waiting' && (await waits(client, id))) return WAITS
@@ -89,6 +94,7 @@ export class RunCommand extends ServiceCommand {
       }
     } finally {
       process.off('SIGINT', leave)
+      waiting.stop()
       spin.stop()
     }
   }
@@ -117,6 +123,22 @@ export class RunCommand extends ServiceCommand {
     if (status !== 'succeeded' && why !== undefined) this.context.stderr.write(printable(why) + '\n')
     return status === 'succeeded' ? 0 : 1
   }
+}
+
+/** Says that the run waits for the rate limit of its provider, once for each wait. */
+function rateLimitWaits(client: RuntimeClient, id: string, tell: (line: string) => void) {
+  let isSaid = false
+  const look = async () => {
+    const { parked } = await client.runs.get({ params: { id }, query: { fields: 'summary' } })
+    const isLimited = parked?.reason === 'rate_limit'
+    if (isLimited && !isSaid) {
+      const until = parked.until === undefined ? '' : `, about until ${timeText(parked.until)}`
+      tell(`WAITS for the rate limit of its provider${until}`)
+    }
+    isSaid = isLimited
+  }
+  const timer = setInterval(() => void look().catch(() => undefined), QUIET_MS)
+  return { heard: () => timer.refresh(), stop: () => clearInterval(timer) }
 }
 
 /**

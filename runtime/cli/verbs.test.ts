@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { typed } from '../../shared/cli/testing/typed.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { chatFrames } from '../../tests/upstream/answers.ts'
+import { answer, scriptedUpstream, stream } from '../../tests/upstream/scripted.ts'
 import { runtimeProgram } from './commands.ts'
 import { differences } from './differences.ts'
 import { atTerminal, KEY, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
@@ -272,4 +274,20 @@ it('a terminal is given no control characters of an agent', async () => {
   await fixture.call('POST', '/v1/agents', { name: 'sly', description: 'a\u001b[31mb\u202ec', manifest: {} })
   const { out } = await atTerminal(['agents', 'list'], fixture.env())
   expect(out).toContain('a[31mbc')
+})
+
+it('a run that is watched says that it waits for the rate limit of its provider', async () => {
+  const remote = await scriptedUpstream()
+  const body = JSON.stringify({ error: { message: 'slow down', code: 'rate_limit_exceeded' } })
+  remote.queue(answer(429, body, { 'retry-after': '5' }))
+  remote.always(stream(chatFrames(['fine'], { usage: true })))
+  const provider = { provider: 'openai', apiKey: 'k', baseUrl: remote.origin }
+  await fixture.call('POST', '/v1/settings/llm-providers', provider)
+  await fixture.call('POST', '/v1/agents', { name: 'limited', manifest: { model: 'openai/gpt-x' } })
+  const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'limited' })
+  await expect.poll(() => fixture.call('GET', `/v1/runs/${id}/journal`).then(JSON.stringify)).toContain('step_retrying')
+  const { code, err } = await say('run', 'limited', 'hello')
+  expect(code).toBe(0)
+  expect(err.match(/WAITS for the rate limit of its provider, about until \S+ \S+Z\n/g)).toHaveLength(1)
+  await remote.close()
 })

@@ -26,6 +26,8 @@ export const leaseNow = ({ byServer }: Pick<SharedStore, 'byServer'>, now = '?2'
 const MOST_RECOVERIES = 3
 /** What is said of a run that was set aside. */
 export const POISONED = 'poisoned'
+/** It waits for the rate limit of a provider, in the hands of its owner. */
+export const RATE_LIMIT = 'rate_limit'
 /** It stands where its last recovery found it. */
 const STUCK = '(recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id))'
 

@@ -106,6 +106,8 @@ export interface EngineDeps {
   extraStatements?: ExtraStatements | undefined
   /** The same with the commit that sets runs aside. */
   extraWhenSetAside?: BesideAside | undefined
+  /** The same with what shows that a run waits for a rate limit. */
+  extraWhenWaiting?: ((runId: string, untilMs: number) => InStatement[]) | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
   /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */

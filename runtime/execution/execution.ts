@@ -301,8 +301,12 @@ function stepsOf(
     rateLimitWait: {
       signal: own.signal,
       drained: deps.drained,
-      show: ms =>
-        deps.leases.showWait(run.id, run.epoch, ms === undefined ? undefined : deps.clock.now().getTime() + ms),
+      async show(ms) {
+        const untilMs = ms === undefined ? undefined : Math.round(deps.clock.now().getTime() + ms)
+        const also = untilMs === undefined ? undefined : deps.extraWhenWaiting?.(run.id, untilMs)
+        await deps.leases.showWait(run.id, run.epoch, untilMs, also ?? [])
+        if (also) deps.kept?.(false)
+      },
     },
     metrics: deps.metrics,
   })

@@ -15,6 +15,7 @@ import {
   leaseNow,
   mostOfOne,
   poisonedStatement,
+  RATE_LIMIT,
   type RETURNED,
   RETURNING,
   type SharedStore,
@@ -100,9 +101,9 @@ export type LeaseStore = ReturnType<typeof leaseStore>
 /** Says of a run in the hands of an owner that it waits for a rate limit until then, or no more. The run goes on where that cannot be stored. */
 function waitShown(db: Db) {
   const sql = "update runs set parked = ?3, parked_until_ms = ?4 where id = ?1 and epoch = ?2 and status = 'running'"
-  return async (id: string, epoch: number, untilMs: number | undefined): Promise<void> => {
-    const args = untilMs === undefined ? [null, null] : ['rate_limit', Math.round(untilMs)]
-    await db.execute({ sql, args: [id, epoch, ...args] }).catch(() => undefined)
+  return async (id: string, epoch: number, untilMs: number | undefined, also: InStatement[]): Promise<void> => {
+    const args = untilMs === undefined ? [null, null] : [RATE_LIMIT, untilMs]
+    await db.write([{ sql, args: [id, epoch, ...args] }, ...also]).catch(() => undefined)
   }
 }
 

@@ -10,7 +10,7 @@ import { approvalReason } from '../../../shared/wire/runtime/approval.ts'
 import { backends } from '../../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
-import { POISONED } from '../../execution/claim-statement.ts'
+import { POISONED, RATE_LIMIT } from '../../execution/claim-statement.ts'
 import type { RemoteRunEvents } from '../../webhooks/run-events.ts'
 import type { NodeRow } from '../registry/node.ts'
 import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
@@ -69,6 +69,8 @@ interface Batch {
   tips: Set<RemoteRun>
   /** What a run waits for, or that it goes on; an event that comes later says more. */
   parked: Map<string, typeof POISONED | ''>
+  /** Runs that wait for a rate limit, and until when. */
+  limited: Map<string, number>
   /** Whether these have ended has to be so still; before anything is written. */
   as: { id: string; open: boolean }[]
   accepted: string[]
@@ -123,6 +125,7 @@ async function applyBatch(
     moved: new Map(),
     tips: new Set(),
     parked: new Map(),
+    limited: new Map(),
     as: [],
     accepted: [],
     asked: asking.size === 0 ? new Map() : await deps.store.asked([...asking]),
@@ -168,7 +171,7 @@ async function applyBatch(
 function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
   const { store } = deps
   const nowMs = deps.now().getTime()
-  const { runs, as, accepted, events, parked, closings } = batch
+  const { runs, as, accepted, events, parked, limited, closings } = batch
   const closed = new Set(closings.map(({ run }) => run.id))
   // The event of one that had ended before was sent then.
   const ended = new Set(closings.flatMap(({ run, end }) => (end ? [run.id] : [])))
@@ -190,6 +193,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
       [...batch.moved.values()].filter(({ runId }) => open(runId)),
     ),
     ...[...parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
+    ...[...limited].map(([id, untilMs]) => store.limited(id, untilMs, nowMs)),
     ...(taken.length === 0 ? [] : [store.accepted(taken)]),
     ...batch.statements,
     ...deps.enqueueRemoteEvents.expired(answered),
@@ -224,7 +228,11 @@ async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame
       if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
       return
     case 'parked': {
-      const { reason } = body.value
+      const { reason, untilUnixMs } = body.value
+      if (reason === RATE_LIMIT && isTime(Number(untilUnixMs))) {
+        batch.limited.set(run.id, Number(untilUnixMs))
+        return
+      }
       if (reason !== '' && reason !== POISONED) return drop(batch, 'bad_parked', frame)
       if (!isTerminal(run.status)) batch.parked.set(run.id, reason)
       return
@@ -303,6 +311,7 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame) {
   batch.events.push(made)
   batch.tips.add(run)
   batch.parked.delete(run.id)
+  batch.limited.delete(run.id)
   run.eventSeq = seq
   run.tip = made.hash
   batch.moved.set(run.id, moved)

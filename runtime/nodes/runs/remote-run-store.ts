@@ -6,7 +6,7 @@ import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { jsonRows, nanoPlus } from '../../../shared/sql/sql-values.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
-import { POISONED } from '../../execution/claim-statement.ts'
+import { POISONED, RATE_LIMIT } from '../../execution/claim-statement.ts'
 import type { budgets, remoteRuns } from '../../schema/tables.ts'
 import { releaseHolds } from './remote-holds.ts'
 import { REMOTE_RUN_COLUMNS, type RemoteRun, type RunPlace, type StoredRemoteRun, toRemoteRun } from './remote-run.ts'
@@ -59,7 +59,7 @@ const TOLD = `update remote_runs set event_seq = n.value ->> 1, tip = n.value ->
   where remote_runs.run_id = n.value ->> 0`
 
 const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
-  updated_ms = n.value ->> 2, parked = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
+  updated_ms = n.value ->> 2, parked = null, parked_until_ms = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
   cost_nano = ${nanoPlus('cost_nano', '(n.value ->> 5)')}, model = coalesce(n.value ->> 6, model),
   unpriced_calls = unpriced_calls + (n.value ->> 7)
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
@@ -218,6 +218,13 @@ const remoteRunStatements = {
           sql: `update runs set status = 'waiting', parked = ?, updated_ms = ? where id = ? and parked is not ?1 and ${OPEN}`,
           args: [reason, atMs, id],
         },
+
+  /** It waits for a rate limit, until its next event. */
+  limited: (id: string, untilMs: number, atMs: number): InStatement => ({
+    sql: `update runs set status = 'running', parked = '${RATE_LIMIT}', parked_until_ms = ?2, started_ms = coalesce(started_ms, ?3),
+      updated_ms = ?3 where id = ?1 and status in ('queued', 'running')`,
+    args: [id, untilMs, atMs],
+  }),
 
   /** Questions whose steps are over, and whose time was when they ended. */
   expired: (answered: readonly { runId: string; stepId: string; atMs: number }[]): InStatement[] =>

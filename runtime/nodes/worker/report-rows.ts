@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { POISONED } from '../../execution/claim-statement.ts'
+import { POISONED, RATE_LIMIT } from '../../execution/claim-statement.ts'
 import type { Unit } from '../../execution/journal/commit.ts'
 import type { JournalEntry } from '../../execution/journal/event.ts'
 
@@ -26,7 +26,7 @@ export type Report =
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
   | { t: 'takeover'; run: string }
-  | { t: 'parked'; run: string; reason: string }
+  | { t: 'parked'; run: string; reason: string; until?: number }
   | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
@@ -44,6 +44,14 @@ export function asideNews(by: string | null): (ids: readonly string[]) => InStat
       join runs as r on r.id = n.value and r.parked = '${POISONED}' join tunnel_runs as t on t.run_id = r.id`,
     args: [JSON.stringify(ids), by],
   })
+}
+
+/** The report that a run waits for a rate limit until then, or until its next event. */
+export function waitReport(by: string | null): (run: string, until: number) => InStatement[] {
+  return (run, until) => {
+    const frame = JSON.stringify({ t: 'parked', run, reason: RATE_LIMIT, until } satisfies Report)
+    return [{ sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)', args: [frame, by] }]
+  }
 }
 
 /** Its provider may have been thinking until then, and bills that (decision 107). */

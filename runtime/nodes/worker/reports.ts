@@ -88,7 +88,8 @@ async function frameOf(deps: WorkerReportsDeps, report: Report, epoch: number): 
       return create(NodeFrameSchema, { body: { case: 'takeover', value } })
     }
     case 'parked': {
-      const value = { runId: report.run, epoch: BigInt(epoch), reason: report.reason }
+      const untilUnixMs = BigInt(report.until ?? 0)
+      const value = { runId: report.run, epoch: BigInt(epoch), reason: report.reason, untilUnixMs }
       return create(NodeFrameSchema, { body: { case: 'parked', value } })
     }
     case 'child': {

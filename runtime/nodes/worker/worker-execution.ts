@@ -18,7 +18,7 @@ import type { tunnelChildren } from '../../schema/tables.ts'
 import type { runEvents } from '../../webhooks/run-events.ts'
 import { inputAad } from '../sealed-payloads.ts'
 import { type BudgetRequests, budgetRequests } from './budget-requests.ts'
-import { asideNews, type Report, reportRows } from './report-rows.ts'
+import { asideNews, type Report, reportRows, waitReport } from './report-rows.ts'
 import { takeOverRuns } from './take-over-runs.ts'
 import type { WorkerIdentity } from './worker.ts'
 
@@ -30,7 +30,7 @@ export interface WorkerExecutionDeps {
 export interface WorkerExecution
   extends Pick<
     ExecutionDeps,
-    'ledger' | 'extraStatements' | 'kept' | 'extraWhenSetAside' | 'takenHere' | 'childrenOf'
+    'ledger' | 'extraStatements' | 'kept' | 'extraWhenSetAside' | 'extraWhenWaiting' | 'takenHere' | 'childrenOf'
   > {
   /** Its questions whether a call may be made; undefined where this process is no node. */
   asks?: BudgetRequests
@@ -55,6 +55,7 @@ export function workerExecution(
     ledger: { ...ledger, within: (run, model) => grantedModel(db, asks, run, ledger.within(run, model)) },
     extraStatements: units => [...runEvents.extraStatements(units), ...reports(units)],
     kept: worker.reportSoon,
+    extraWhenWaiting: waitReport(worker.reportsAs),
     extraWhenSetAside: ids => [...(others?.aside(ids) ?? []), reportAside(ids)],
     ...(others && { takenHere: others.claimed }),
     childrenOf: runs => requestSubagents(worker, { db, runs, sha256 }),
