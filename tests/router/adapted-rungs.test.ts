@@ -1,23 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseKeys } from '../../router/auth/keys.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import type { Explanation } from '../../shared/wire/router/explain.ts'
 import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type ScriptedUpstream, type Seen } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const start = async ({

@@ -1,10 +1,10 @@
 import { createHash, createHmac, createPublicKey, createVerify, generateKeyPairSync } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import Anthropic from '@anthropic-ai/sdk'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import { answer, type Script, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type Script, type ScriptedUpstream, type Seen } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 const AWS = {
   AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE',
@@ -15,13 +15,9 @@ const MODEL = 'anthropic.claude-haiku-4-5-v1:0'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const config = (provider: string, model: string) => `

@@ -1,20 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLog, parseLogFilter } from '../../shared/log/log.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import type { Explanation } from '../../shared/wire/router/explain.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type ScriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 describe('a rung that cannot take a request', () => {

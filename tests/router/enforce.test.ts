@@ -1,22 +1,17 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { traceRecord } from '../../shared/wire/router/trace.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import { answer, reset, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, reset, type ScriptedUpstream, silence, stream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 /** Three rungs on one host: two of the messages dialect and one of chat; prices that make sums easy to read. */

@@ -2,33 +2,21 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTcp } from 'node:net'
 import { createServer as createTls } from 'node:tls'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { commitResponse } from '../../router/enforce/commit-response.ts'
 import { fetchCalls } from '../../router/proxy/fetch-exchange.ts'
 import { sendAnswer } from '../../router/proxy/handle-call.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import {
-  answer,
-  reset,
-  type ScriptedUpstream,
-  type Seen,
-  scriptedUpstream,
-  silence,
-  stream,
-} from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, reset, type ScriptedUpstream, type Seen, silence, stream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 import { servedRouter } from './served-routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }

@@ -1,23 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { configWarnings } from '../../router/active-config.ts'
 import { loadConfig } from '../../router/config/load-config.ts'
 import { formatProblem } from '../../router/config/problem.ts'
 import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import { createLog, parseLogFilter } from '../../shared/log/log.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type ScriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 /** Each gate says of an answer what the answer asks it to: `a=fail b=pass`. */

@@ -1,30 +1,17 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parseKeys } from '../../router/auth/keys.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { chatAnswer, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import {
-  answer,
-  reset,
-  type Script,
-  type ScriptedUpstream,
-  scriptedUpstream,
-  silence,
-  stream,
-} from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, reset, type Script, type ScriptedUpstream, silence, stream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const CONFIG = (ladder: string, more = '') => `

@@ -1,11 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterEach, beforeEach } from 'vitest'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import { createRouter, type Router, type RouterOptions } from '../../router/router.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
+import { type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 
 export interface TestRouter {
   router: Router
@@ -49,4 +51,16 @@ export async function testRouter(options: RouterOptions): Promise<TestRouter> {
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** An upstream for each test of a file; what `begin` gives closes the router that the test has started. */
+export function upstreamPerTest(begin: (upstream: ScriptedUpstream) => () => Promise<void> | undefined): void {
+  let ends: (() => Promise<void> | undefined)[] = []
+  beforeEach(async () => {
+    const upstream = await scriptedUpstream()
+    ends = [begin(upstream), () => upstream.close()]
+  })
+  afterEach(async () => {
+    for (const end of ends) await end()
+  })
 }

@@ -1,18 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import type { Script, ScriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const config = (threshold: number, rest: string) => `

@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { explain } from '../../router/audit/explain.ts'
-import { answer, type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type Script, type ScriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const CHEAP = 'claude-haiku-4-5'

@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
+import { describe, expect, it } from 'vitest'
+import { type ScriptedUpstream, stream } from '../upstream/scripted.ts'
 import { VENDOR_STREAMS, type VendorStream } from '../upstream/vendors.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 /** Its text is what the gate sees. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { observation } from '../../router/observe/observation.ts'
 import { bodyRoom } from '../../router/proxy/handle-call.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -7,19 +7,15 @@ import { systemClock } from '../../shared/time/clock.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesAnswer } from '../upstream/answers.ts'
 import { event, messageFrames, messageOf } from '../upstream/frames.ts'
-import { answer, type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type TestRouter, testRouter } from './routers.ts'
+import { answer, type Script, type ScriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter, upstreamPerTest } from './routers.ts'
 import { servedRouter } from './served-routers.ts'
 
 let upstream: ScriptedUpstream
 let running: TestRouter | undefined
-beforeEach(async () => {
-  upstream = await scriptedUpstream()
-})
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-  await upstream.close()
+upstreamPerTest(made => {
+  upstream = made
+  return () => running?.close()
 })
 
 const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }
