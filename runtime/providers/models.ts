@@ -117,9 +117,9 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
   let paces: Paces | undefined
   const once = rateLimitedLog(clock)
 
-  async function refused(id: string, startedMs: number, waitMs: number | undefined): Promise<void> {
+  async function refused(id: string, startedMs: number, waitMs: number | undefined): Promise<boolean> {
     paces ??= (await import('./pace.ts')).paces(clock)
-    paces.refused(id, startedMs, waitMs)
+    return paces.refused(id, startedMs, waitMs)
   }
 
   return {
@@ -135,7 +135,9 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
           } catch (error) {
             if (error instanceof StepFailure && error.code === 'rate_limited' && error.unbilled) {
               once('limited', () => log.warn(LIMITED, { provider, model, tenantId }))
-              await refused(id, startedMs, error.retryAfterMs)
+              const isSpent = await refused(id, startedMs, error.retryAfterMs)
+              // As of a quota of a day that a provider names: an attempt as any other.
+              if (isSpent) throw new StepFailure(error.code, error.message, { transient: true, cause: error })
             }
             throw error
           }

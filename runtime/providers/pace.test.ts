@@ -56,7 +56,7 @@ async function attemptsOf(callers: number, provider: Provider, answerMs = 500): 
         return attempt
       }
       await sleep(5)
-      one.refused(startedMs, refusal.waitMs)
+      if (one.refused(startedMs, refusal.waitMs)) return Infinity
       const drawn = backoffDelay({ baseMs: 500, maxMs: 30_000, jitter: true }, attempt)
       await sleep(Math.min(30_000, Math.max(drawn, refusal.waitMs ?? 0)))
     }
@@ -92,6 +92,14 @@ describe('the pace of a model', () => {
     expect(Math.max(...of)).toBeLessThanOrEqual(8)
     expect(ms).toBeLessThan(5 * 60_000)
   })
+
+  it.each([1, 20, 200])(
+    'holds %s callers for some two minutes where a provider takes no call and names no time',
+    async callers => {
+      const { ms } = await attemptsOf(callers, { ask: () => ({}) })
+      expect(ms / 1000).toBeLessThan(180)
+    },
+  )
 
   it('spaces nothing where nothing is refused', async () => {
     const { of, ms } = await attemptsOf(200, { ask: () => undefined })

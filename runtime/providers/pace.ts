@@ -11,6 +11,8 @@ const SLOWER = 1.5
 const FASTER = 0.96
 /** Providers count by the minute at most. */
 const MINUTE_MS = 60_000
+/** A provider that took no call for so long, and names no time, counts by the day: what is refused then is not waited for. */
+const SPENT_MS = 2 * MINUTE_MS
 /** A shorter wait is not shown. */
 const SHOWN_MS = 1000
 
@@ -30,6 +32,8 @@ export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
   /** When the next call may be made. */
   let nextMs = 0
   let slowedMs = 0
+  /** Since when each call was refused without a word of how long. */
+  let refusedSinceMs: number | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
 
   function take(): void {
@@ -77,7 +81,10 @@ export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
     /** Resolves when the next call may be made; rejects with the reason of a signal. */
     async ready({ signal, drained, show }: RateLimitWait): Promise<void> {
       if (signal.aborted) throw signal.reason
-      if (monotonic() - nextMs > MINUTE_MS) gapMs = 0
+      if (monotonic() - nextMs > MINUTE_MS) {
+        gapMs = 0
+        refusedSinceMs = undefined
+      }
       if (!isBusy()) return take()
       const waitMs = nextMs - monotonic() + queue.length * gapMs
       const waited = inQueue(AbortSignal.any([signal, drained]))
@@ -93,20 +100,29 @@ export function pace({ monotonic }: Pick<Clock, 'monotonic'>) {
 
     /** The provider took a call. */
     answered(startedMs: number): void {
+      refusedSinceMs = undefined
       // Made before the pace was changed, it says nothing of it.
       if (startedMs < slowedMs) return
       gapMs *= FASTER
       if (gapMs < LEAST_GAP_MS) gapMs = 0
     },
 
-    /** The provider refused a call, and may have said how long to wait. */
-    refused(startedMs: number, waitMs: number | undefined): void {
+    /** The provider refused a call, and may have said how long to wait; whether no call is worth waiting for. */
+    refused(startedMs: number, waitMs: number | undefined): boolean {
       const nowMs = monotonic()
+      refusedSinceMs = waitMs === undefined ? (refusedSinceMs ?? nowMs) : undefined
+      if (refusedSinceMs !== undefined && nowMs - refusedSinceMs > SPENT_MS) {
+        // Those that wait learn the same one after another.
+        gapMs = FIRST_GAP_MS
+        nextMs = nowMs + gapMs
+        return true
+      }
       if (startedMs >= slowedMs) {
         gapMs = Math.min(LONGEST_GAP_MS, Math.max(FIRST_GAP_MS, gapMs * SLOWER))
         slowedMs = nowMs
       }
       nextMs = Math.max(nextMs, nowMs + Math.min(waitMs ?? gapMs, MINUTE_MS))
+      return false
     },
   }
 }
@@ -121,14 +137,14 @@ export function paces(clock: Pick<Clock, 'monotonic'>) {
   const all = new Map<string, Pace>()
   return {
     of: (id: string): Pace | undefined => all.get(id),
-    refused(id: string, startedMs: number, waitMs: number | undefined): void {
+    refused(id: string, startedMs: number, waitMs: number | undefined): boolean {
       let found = all.get(id)
       if (found === undefined) {
         for (const [idle, one] of all) if (all.size >= MOST_PACES && !one.isBusy()) all.delete(idle)
         found = pace(clock)
         all.set(id, found)
       }
-      found.refused(startedMs, waitMs)
+      return found.refused(startedMs, waitMs)
     },
   }
 }
