@@ -1,4 +1,4 @@
-import { rename, rm, stat } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -13,6 +13,7 @@ import {
   type SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import { makeFolder } from '../shared/host/make-folder.ts'
+import { putInPlace } from '../shared/host/operator-file.ts'
 import { closedFolders } from './closed-folders.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
 import { type Exec, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
@@ -102,13 +103,13 @@ async function runCommand(
   }
 }
 
-/** Packs the workspace into its file, whole or not at all. */
+/** Packs the workspace into its file, whole or not at all; it is on the disk before the result that implies it is. */
 async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }: SandboxFor): Promise<void> {
   await makeFolder(join(tar, '..'), 0o700)
   const next = `${tar}.next`
   if (sandbox.archive) {
     await writeWorkspace(next, sandbox.archive.pack(), fileKeys)
-    return rename(next, tar)
+    return putInPlace(next, tar)
   }
   const packed = await asStep(
     sandbox.exec({
@@ -137,7 +138,7 @@ async function keepWorkspace(sandbox: Sandbox, tar: string, { fileKeys, limits }
     await rm(next, { force: true })
     throw error
   }
-  await rename(next, tar)
+  await putInPlace(next, tar)
 }
 
 /** Waits for a program of the image, and says as it does why it failed. */

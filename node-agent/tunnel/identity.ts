@@ -1,11 +1,11 @@
-import { chmod, open, rename } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { poolKeyAad } from '../../runtime/nodes/sealed-payloads.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
-import { readOperatorText } from '../../shared/host/operator-file.ts'
+import { putInPlace, readOperatorText } from '../../shared/host/operator-file.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
@@ -146,15 +146,9 @@ async function boxKeysFrom(privateKey: Uint8Array<ArrayBuffer>): Promise<BoxKeys
   return { publicKey: Uint8Array.from(raw), privateKey }
 }
 
-/** On the disk before it has its name, so that a crash leaves either nothing or all of it. */
+/** On the disk before it has its name, and with its name before anything goes on: the token is used up. */
 async function write(path: string, content: object): Promise<void> {
   await makeFolder(dirname(path), 0o700)
-  const file = await open(`${path}.new`, 'w', 0o600)
-  try {
-    await file.writeFile(JSON.stringify(content))
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
+  await writeFile(`${path}.new`, JSON.stringify(content), { mode: 0o600 })
+  await putInPlace(`${path}.new`, path)
 }

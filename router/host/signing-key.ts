@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { link, open, rm } from 'node:fs/promises'
-import { readOperatorText, takeFromOthers } from '../../shared/host/operator-file.ts'
+import { dirname } from 'node:path'
+import { readOperatorText, syncPath, takeFromOthers } from '../../shared/host/operator-file.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 
@@ -55,6 +56,7 @@ async function make(path: string): Promise<string> {
     await link(temporary, path).catch((error: unknown) => {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
     })
+    await syncPath(dirname(path))
     return await readOperatorText(path)
   } catch (cause) {
     throw new SigningKeyError(

@@ -1,5 +1,6 @@
 import { type FileHandle, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { syncPath } from '../../shared/host/operator-file.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { workQueue } from '../../shared/time/work-queue.ts'
@@ -29,7 +30,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
   async function opened() {
     if (file !== undefined) return file
     const handle = await open(path, 'a', 0o600)
-    await syncFolder(folder)
+    await syncPath(folder)
     const { ino, size } = await handle.stat({ bigint: true })
     current = Number(size)
     file = { handle, ino }
@@ -68,7 +69,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
     if (size === 0) return
     // The name sorts by time; the rename either happened for this process or for another one.
     await rename(path, join(folder, `${basename(dbPath)}.spill.${uuidv7()}.jsonl`)).catch(ignoreMissing)
-    await syncFolder(folder)
+    await syncPath(folder)
     await closeFile()
     current = 0
     setAside += size
@@ -130,20 +131,10 @@ const partOf = (path: string, removed: (size: number) => void): SpillPart => ({
       () => 0,
     )
     await rm(path, { force: true })
-    await syncFolder(dirname(path))
+    await syncPath(dirname(path))
     removed(size)
   },
 })
-
-/** A new name or a rename is on the disk only when its folder is. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
 
 function ignoreMissing(error: unknown): void {
   if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
-import { syncPath } from '../../shared/host/copy-file.ts'
 import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
+import { syncPath } from '../../shared/host/operator-file.ts'
 import { visible } from '../../shared/log/log.ts'
 import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
 import { NotAProof, signedBytes } from '../../shared/proof/receipt-proof.ts'
@@ -55,7 +55,7 @@ export class ArchiveCommand extends ServiceCommand {
     const before = Date.now() - Number(this.days) * DAY_MS
     await makeFolder(this.to)
     const keys = join(this.to, 'keys.json')
-    await writeFile(keys, JSON.stringify(await client.receipts.keys()) + '\n', { mode: 0o600 })
+    await writeFile(keys, JSON.stringify(await client.receipts.keys()) + '\n', { mode: 0o600, flush: true })
     const path = join(this.to, `runs-${new Date().toISOString().replaceAll(/[-:]/g, '').replace('.', '')}.jsonl`)
     const file = await open(`${path}.part`, 'wx', 0o600)
     const written: Pick<Run, 'id' | 'sessionId'>[] = []

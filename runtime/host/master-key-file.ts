@@ -1,7 +1,7 @@
 import { link, open, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { readOperatorText } from '../../shared/host/operator-file.ts'
+import { readOperatorText, syncPath } from '../../shared/host/operator-file.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { RuntimeEnv } from '../env.ts'
@@ -56,6 +56,8 @@ export async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer>
     await file.sync()
     await file.close()
     await link(draft, path)
+    // Its name too: what is sealed under a key that a power cut took away is lost.
+    await syncPath(dirname(path))
     return key
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return undefined

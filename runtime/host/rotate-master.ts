@@ -1,7 +1,8 @@
-import { link, rename, stat } from 'node:fs/promises'
+import { link, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
+import { putInPlace } from '../../shared/host/operator-file.ts'
 import { writerIsGone, writerName, writerText } from '../../shared/host/writer-name.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -63,7 +64,7 @@ export async function rotateMaster(
     await link(place, oldKeyFile).catch((cause: unknown) => {
       if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) throw cause
     })
-    await rename(file, place)
+    await putInPlace(file, place)
     return { wrapped, keyFile: place, oldKeyFile }
   } finally {
     for (const store of stores) await store.close()

@@ -1,7 +1,7 @@
 import { chmod, copyFile, rm, stat } from 'node:fs/promises'
-import { putInPlace } from '../../shared/host/copy-file.ts'
 import { RefusedError } from '../../shared/host/known-fault.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { putInPlace } from '../../shared/host/operator-file.ts'
 import { damageOf } from '../../shared/sql/damage.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'

@@ -1,7 +1,8 @@
-import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Db } from '../sql/db.ts'
 import { RefusedError } from './known-fault.ts'
+import { putInPlace } from './operator-file.ts'
 
 /** A backup replaces nothing. */
 export async function refuseExisting(path: string, what: 'file' | 'folder'): Promise<void> {
@@ -26,21 +27,4 @@ export async function copyOf(db: Db, file: string): Promise<number> {
     throw error
   }
   return (await stat(file)).size
-}
-
-/** Gives a file that is complete its name, and returns once both are on the disk. */
-export async function putInPlace(part: string, place: string): Promise<void> {
-  await syncPath(part)
-  await rename(part, place)
-  await syncPath(dirname(place))
-}
-
-/** Returns once a file, or the names in a folder, are on the disk. */
-export async function syncPath(path: string): Promise<void> {
-  const handle = await open(path)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { chmod, type FileHandle, open, stat } from 'node:fs/promises'
+import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
+import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EnvError } from '../env/read-env.ts'
 
@@ -41,6 +42,25 @@ export function makePrivate(path: string): void {
 export async function takeFromOthers(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (found && (found.mode & 0o077) !== 0) await chmod(path, found.mode & 0o700).catch(() => undefined)
+}
+
+/** Gives a file that is complete its name, and returns once both are on the disk. */
+export async function putInPlace(part: string, place: string): Promise<void> {
+  await syncPath(part)
+  await rename(part, place)
+  await syncPath(dirname(place))
+}
+
+/** Returns once a file, or the names in a folder, are on the disk. Some file systems sync no folders (EINVAL). */
+export async function syncPath(path: string): Promise<void> {
+  const handle = await open(path)
+  try {
+    await handle.sync().catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EINVAL') throw error
+    })
+  } finally {
+    await handle.close()
+  }
 }
 
 /** What is in a file that an operator names; of a pipe, such as `<(…)` of a shell, what is written to it in time. */
