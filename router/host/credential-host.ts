@@ -12,7 +12,7 @@ export function credentialHost(vars: Vars): CredentialHost {
       // Put in its place whole: another program may read it at any time.
       const next = `${path}.${randomUUID()}`
       try {
-        await writeFile(next, text, { mode: 0o600, flag: 'wx' })
+        await writeFile(next, text, { mode: 0o600, flag: 'wx', flush: true })
         await rename(next, path)
       } catch (error) {
         await rm(next, { force: true })

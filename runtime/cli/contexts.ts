@@ -41,7 +41,7 @@ export async function writeContexts(env: Vars, contexts: Contexts): Promise<void
   const path = pathOf(env)
   if (path === undefined) throw new UsageError('this account has no home folder: set HOME or XDG_CONFIG_HOME')
   await makeFolder(dirname(path), 0o700)
-  await writeFile(`${path}.part`, JSON.stringify(contexts, null, 2) + '\n', { mode: 0o600 })
+  await writeFile(`${path}.part`, JSON.stringify(contexts, null, 2) + '\n', { mode: 0o600, flush: true })
   await chmod(`${path}.part`, 0o600)
   await rename(`${path}.part`, path)
 }

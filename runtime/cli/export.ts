@@ -91,7 +91,7 @@ export class ExportCommand extends ServiceCommand {
 
   private async write(name: string, value: unknown): Promise<void> {
     const path = join(this.to, name)
-    await writeFile(`${path}.part`, JSON.stringify(value) + '\n', { mode: 0o600 })
+    await writeFile(`${path}.part`, JSON.stringify(value) + '\n', { mode: 0o600, flush: true })
     await rename(`${path}.part`, path)
   }
 
