@@ -7,7 +7,7 @@ it('has a sentence for a disk that is full, failing or read-only and a damaged f
   expect(storeFault(coded('SQLITE_FULL'))).toMatch(/disk of the store is full/)
   expect(storeFault(new Error('outer', { cause: coded('SQLITE_CORRUPT') }))).toMatch(/damaged/)
   for (const code of ['SQLITE_IOERR', 'SQLITE_READONLY'])
-    expect(storeFault(coded(code))).toMatch(/has become read-only/)
+    expect(storeFault(coded(code))).toMatch(/a quota on it is used up, or its file system has become read-only/)
   for (const other of [coded('SQLITE_BUSY'), coded('SQLITE_CONSTRAINT'), new Error('no'), undefined]) {
     expect(storeFault(other)).toBeUndefined()
   }

@@ -4,7 +4,7 @@ export const RESTORE = 'restore a backup, without the -wal and -shm that are bes
 const DAMAGED =
   'the store is damaged, or its disk fails: stop the service, look at the log of the machine, and restore a backup if `doctor` finds it damaged then'
 const UNREADABLE =
-  'the disk of the store fails, or its file system has become read-only: look at the log of the machine that it belongs to'
+  'the disk of the store fails, a quota on it is used up, or its file system has become read-only: look at the quota and at the log of the machine that it belongs to'
 /** The code of an error: the path of a store is not that of the open file any more. */
 export const STORE_MOVED = 'STORE_MOVED'
 const SENTENCES = new Map([
