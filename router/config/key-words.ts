@@ -187,7 +187,7 @@ export const limitsWords: Words<LimitsTable> = {
   max_concurrency: 'Requests at a time; one more is a 503.',
   max_held_bytes: {
     about:
-      'Bytes of requests held at a time, at least `max_body_bytes`. A call that has no room is a 503. Without a config it is passed on, and its receipt has hash and size of the request alone.',
+      'Bytes of requests, and of answers that wait for their gates or their clients, held at a time, at least `max_body_bytes`. A call that has no room is a 503. Without a config it is passed on, and its receipt has hash and size of the request alone.',
     unset: 'an eighth of the memory, at least 64 MiB',
   },
   connect_ms: 'Time to connect to a provider.',

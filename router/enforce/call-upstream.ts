@@ -18,6 +18,7 @@ import { cloudHost } from '../cloud/cloud-request.ts'
 import { EventStreamError, eventStreamToSse } from '../cloud/event-stream.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
+import type { HeldBody } from '../proxy/exchange.ts'
 import { decoded as decodedBody, EncodingError, headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
 import { type Proof, sendSigned } from './send-signed.ts'
@@ -78,6 +79,16 @@ interface Broken {
   detail: string
 }
 
+/** So much of an answer is read whether there is room or not: most have no more, and each is billed. */
+const NEEDS_NO_ROOM = 64 * 1024
+
+/** What comes beyond it counts three times: at its end an answer is held as frames, as text and as JSON, which of short ones few are at once. */
+const LONG_STREAM = 1024 * 1024
+
+/** Of a call that was given up because the router had no room for the rest of its answer. */
+export const NO_ROOM =
+  'the requests and answers of this router take up all the bytes that it holds at once (max_held_bytes)'
+
 export type AnsweredCall = Answered & CallCosts
 export type RefusedCall = Refused & CallCosts
 export type BrokenCall = Broken & CallCosts
@@ -108,7 +119,13 @@ const MAX_READ_ERROR = 1024 * 1024
 /** Makes one call and reads its answer whole. Never throws: whatever happens is a result that the cascade decides on. */
 export async function callUpstream(
   request: CallRequest,
-  { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
+  {
+    transport,
+    clock,
+    limits,
+    signal,
+    held,
+  }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal; held: Pick<HeldBody, 'add'> },
 ): Promise<CallResult> {
   const { rung, provider, choices, follow, shown = rawOf, sentTokens } = request
   const dialect = dialects[rung.dialect]
@@ -175,19 +192,21 @@ export async function callUpstream(
     response = await (request.sign ? sendSigned(request.sign, toSign, send) : send(request.headers))
     const { status } = response
     const { headers, body } = asSse(decodedBody(response))
+    const streamed = /^text\/event-stream/i.test(headerValue(headers, 'content-type') ?? '')
+    const count = answerSize(limits.maxResponseBytes, held, streamed)
     // A client would follow it, with its prompt and its key for this router.
     if (status > 299 && status < 400) return broken('bad_response', `the upstream answered ${status}, a redirect`)
     if (status < 200 || status > 299) {
-      const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
-      open = said === undefined
-      const isRead = said !== undefined && said.length <= MAX_READ_ERROR
+      const said = await readWhole(body, count, () => (firstByteAt ??= clock.monotonic()))
+      open = typeof said === 'string'
+      const isRead = typeof said !== 'string' && said.length <= MAX_READ_ERROR
       const fault = dialect.classifyFault(status, isRead ? said : new Uint8Array())
       const wait = retryAfterMs(name => headerValue(headers, name), clock.now(), fault.error)
       return {
         ...costs(null, 'none'),
         kind: 'refused',
         status,
-        ...(said ? { headers, body: said } : refusalInBrief(status, headers, dialect)),
+        ...(typeof said === 'string' ? refusalInBrief(status, headers, dialect) : { headers, body: said }),
         // The host refused in its own words, before the model's provider saw the call.
         foreign: cloudHost(provider) !== undefined && isRead && !isOwnError(said),
         errorClass: fault.class,
@@ -195,7 +214,6 @@ export async function callUpstream(
         retryAfterMs: wait,
       }
     }
-    const streamed = /^text\/event-stream/i.test(headerValue(headers, 'content-type') ?? '')
     const frames: Uint8Array[] = []
     let decoded: ReturnType<typeof dialect.decodeJson>
     if (streamed) {
@@ -203,15 +221,13 @@ export async function callUpstream(
       const counting = dialect.meter()
       meter = counting
       const accumulator = dialect.accumulator({ expectedChoices: choices })
-      let size = 0
       let textBytes = 0
       saidAt = clock.monotonic()
       watchWords(provider.timeouts.contentMs)
       for await (const chunk of body) {
         firstByteAt ??= clock.monotonic()
-        size += chunk.length
-        if (size > limits.maxResponseBytes)
-          return broken('bad_response', 'the answer is larger than max_response_bytes', true)
+        const tooMuch = count(chunk)
+        if (tooMuch !== undefined) return broken('bad_response', tooMuch, true)
         const passed: SseFrame[] = []
         for (const frame of reader.push(chunk)) {
           counting.push(frame)
@@ -233,8 +249,8 @@ export async function callUpstream(
       }
       decoded = accumulator.finish({ incomplete: reader.rest().incomplete })
     } else {
-      const whole = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
-      if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes', true)
+      const whole = await readWhole(body, count, () => (firstByteAt ??= clock.monotonic()))
+      if (typeof whole === 'string') return broken('bad_response', whole, true)
       open = false
       decoded = dialect.decodeJson(whole)
       // What is no usable answer is billed all the same.
@@ -320,7 +336,7 @@ export function notCalled(now: number): CallResult {
 
 /** A refusal whose own words are more than an answer may have. */
 function refusalInBrief(status: number, headers: HeaderList, dialect: Dialect): Pick<Refused, 'headers' | 'body'> {
-  const message = `the upstream refused with status ${status}, and said so in more than max_response_bytes`
+  const message = `the upstream refused with status ${status}, and said so in more than is read`
   return {
     headers: [
       ...headers.filter(([name]) => name.toLowerCase() !== 'content-type'),
@@ -348,18 +364,32 @@ const eventOf = ({ data = '' }: SseFrame) => asObject(tryParse(data))
 
 const rawOf = ({ raw }: SseFrame): Uint8Array => raw
 
-/** The whole body, or undefined when it grows beyond the limit. */
+/** Counts the pieces of an answer, and says why one is too much. */
+function answerSize(
+  most: number,
+  held: Pick<HeldBody, 'add'>,
+  streamed: boolean,
+): (chunk: Uint8Array) => string | undefined {
+  let size = 0
+  return ({ length }) => {
+    size += length
+    if (size > most) return 'the answer is larger than max_response_bytes'
+    const counted = streamed && size > LONG_STREAM ? 3 * length : length
+    return held.add(counted, size <= NEEDS_NO_ROOM) ? undefined : NO_ROOM
+  }
+}
+
+/** The whole body, or why it is too much. */
 async function readWhole(
   body: AsyncIterable<Uint8Array>,
-  limit: number,
+  count: ReturnType<typeof answerSize>,
   first: () => void,
-): Promise<Uint8Array | undefined> {
+): Promise<Uint8Array | string> {
   const chunks: Uint8Array[] = []
-  let size = 0
   for await (const chunk of body) {
     first()
-    size += chunk.length
-    if (size > limit) return undefined
+    const tooMuch = count(chunk)
+    if (tooMuch !== undefined) return tooMuch
     chunks.push(chunk)
   }
   if (chunks.length === 1) return chunks[0]!

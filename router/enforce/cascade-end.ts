@@ -19,13 +19,13 @@ export type CascadeEnd =
   | { kind: 'aborted' }
 
 /** Why no further attempt is made. */
-export type Stop = { because: 'gates' | 'upstream' } | { because: 'budget' | 'accounts'; message: string }
+export type Stop = { because: 'gates' | 'upstream' } | { because: 'budget' | 'overload'; message: string }
 
 /** No cap was in the way where the process that keeps the accounts did not answer: the same request may pass in a moment. */
 export function stoppedBy(refusal: BudgetRefusal): Stop {
   return refusal.away === undefined
     ? { because: 'budget', message: budgetText(refusal) }
-    : { because: 'accounts', message: refusal.away }
+    : { because: 'overload', message: refusal.away }
 }
 
 /** The answer with the highest score, at a tie of the highest rung; one that the client's dialect cannot express is none. */
@@ -53,7 +53,7 @@ export function exhausted(
   const best = bestOf(tried)
   if (onExhausted === 'serve_best' && best) return best
   if (stop.because === 'budget') return { kind: 'error', error: 'budget', message: stop.message }
-  if (stop.because === 'accounts') return { kind: 'error', error: 'overloaded', message: stop.message }
+  if (stop.because === 'overload') return { kind: 'error', error: 'overloaded', message: stop.message }
   if (best) {
     const message = 'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'
     return { kind: 'error', error: 'gate_failed', message }

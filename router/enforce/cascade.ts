@@ -10,7 +10,7 @@ import {
   type Next,
   type Progress,
 } from '../policy/next-rung.ts'
-import { ranOut } from './call-upstream.ts'
+import { NO_ROOM, ranOut } from './call-upstream.ts'
 import { bestOf, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop, stoppedBy } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
@@ -279,9 +279,14 @@ export function askRung(
 /** Parts of an answer are with the client, so nothing else can be served. */
 function brokenOff({ call, rung }: Tried): CascadeEnd {
   if (call.kind === 'refused') return { kind: 'refusal', refused: call, from: rung.dialect }
-  return call.kind === 'answered'
-    ? { kind: 'error', error: 'gate_failed', message: 'the answer failed a gate after its beginning had been sent' }
-    : { kind: 'error', error: 'upstream', message: 'the upstream broke off after the beginning had been sent' }
+  if (call.kind === 'answered')
+    return {
+      kind: 'error',
+      error: 'gate_failed',
+      message: 'the answer failed a gate after its beginning had been sent',
+    }
+  const message = call.detail === NO_ROOM ? NO_ROOM : 'the upstream broke off after the beginning had been sent'
+  return { kind: 'error', error: 'upstream', message }
 }
 
 /** What an attempt that was not served leads to. */
@@ -294,7 +299,12 @@ function afterAttempt(
   const { call, rung } = one
   const { maxRetryWaitS } = plan.config.limits
   if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
-  if (call.kind === 'broken') return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
+  if (call.kind === 'broken') {
+    if (call.detail !== NO_ROOM)
+      return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
+    // The answer of another rung would be billed and have no room either.
+    return { next: { rung: null, because: 'no_rung' }, stop: { because: 'overload', message: NO_ROOM } }
+  }
   if (call.errorClass === 'context_overflow') return { next: afterOverflow(progress), stop: { because: 'upstream' } }
   const ownKey = call.errorClass === 'auth' && plan.credential(rung) !== 'passthrough'
   if (call.failover || ownKey) {

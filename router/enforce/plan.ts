@@ -17,6 +17,7 @@ import { boundFactors } from '../policy/cost-bound.ts'
 import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
 import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
 import { type Session, type Start, startRung } from '../policy/start-rung.ts'
+import type { HeldBody } from '../proxy/exchange.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { CascadePlan } from './cascade-plan.ts'
@@ -47,6 +48,7 @@ export interface PlanInput {
   /** On the clock that never jumps. */
   now: number
   inbound: Inbound
+  held: HeldBody
   features: Features
   route: Route
   profile: Profile
@@ -143,6 +145,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     eligible: inbound.held?.appends === true ? [start.rung] : eligibility.rungs,
     passChance: rung => deps.learner.passChance({ tenantId, route, features, settings: config.learning }, rung),
     credential,
+    held: input.held,
     heldTokens: model => (holding === undefined ? 0 : heldTokens(holding, model.maxInputTokens)),
     fingerprint,
     account: deps.ledger.open(

@@ -13,6 +13,7 @@ import type { Breakers, KeyRefusal, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, mayHear, tokenBound } from '../policy/cost-bound.ts'
 import { estimateInputTokens } from '../policy/eligible.ts'
 import { billedBound, requestedBilling } from '../policy/requested-billing.ts'
+import type { HeldBody } from '../proxy/exchange.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
 import {
   type BrokenCall,
@@ -20,6 +21,7 @@ import {
   type CallResult,
   callUpstream,
   type Follower,
+  NO_ROOM,
   notCalled,
   type RefusedCall,
 } from './call-upstream.ts'
@@ -51,6 +53,8 @@ export interface Payer {
   credential: (model: Model) => Credential
   /** Input that the provider adds from what it keeps. */
   heldTokens: (model: Model) => number
+  /** Counts the bytes of answers. */
+  held: HeldBody
   /** Whose key is refused or limited; a fingerprint, never the key. */
   fingerprint: (model: Model) => string
 }
@@ -81,7 +85,7 @@ export type PricedCall =
 /** One call within the budget and past the breaker, and what it cost (docs/spec/router.md §4, steps 5 and 6). */
 export async function pricedCall(
   { model, provider, url, headers, body, size, shown, follow }: Ask,
-  { account, boundFactors, credential, fingerprint }: Payer,
+  { account, boundFactors, credential, fingerprint, held }: Payer,
   { limits, ...deps }: PricedCallDeps & { limits: Limits },
   signal: AbortSignal,
 ): Promise<PricedCall> {
@@ -112,7 +116,7 @@ export async function pricedCall(
       ? notCalled(deps.clock.monotonic())
       : await callUpstream(
           { rung: model, provider, url, headers: headers(key), body, sentTokens, choices: size.n, shown, follow, sign },
-          { transport: deps.transport, clock: deps.clock, limits, signal },
+          { transport: deps.transport, clock: deps.clock, limits, signal, held },
         )
   mark(ticket, call, credential(model) === 'passthrough')
   if (call.kind !== 'answered') deps.failures(model, call)
@@ -139,7 +143,7 @@ function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {
 function mark(ticket: Ticket | undefined, call: CallResult, ofCaller: boolean): void {
   if (!ticket) return
   if (call.kind === 'answered') ticket.succeeded()
-  else if (call.errorClass === 'client_abort') ticket.abandoned()
+  else if (call.errorClass === 'client_abort' || (call.kind === 'broken' && call.detail === NO_ROOM)) ticket.abandoned()
   else if (call.errorClass === 'rate_limited' || call.errorClass === 'auth') {
     if (call.kind === 'refused') ticket.refused(call.retryAfterMs ?? null, saidBy(call, call.errorClass, ofCaller))
     else ticket.refused(null)

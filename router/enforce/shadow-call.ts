@@ -13,7 +13,9 @@ export async function askTop(
   const top = plan.route.ladder.at(-1)!
   if (plan.credential(top) === 'missing') return NONE
   const refused = refusedOf(deps.refusedSettings, top, plan, deps.clock.monotonic())
-  const asked = await askRung(top, plan, deps, { refused, first: false, stop: signal })?.made
+  const held = plan.held.another()
+  const asked = await askRung(top, { ...plan, held }, deps, { refused, first: false, stop: signal })?.made
+  held.free()
   if (!asked?.ok) return NONE
   const { call, tokens, cost } = asked
   return { tokens: call.kind === 'answered' && cost !== null ? tokens : null, cost: cost ?? 0 }

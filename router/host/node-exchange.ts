@@ -129,6 +129,14 @@ class NodeExchange implements Exchange {
     this.#response.end(last)
   }
 
+  sent(): Promise<void> {
+    const response = this.#response
+    return new Promise(resolve => {
+      if (response.closed) resolve()
+      else response.on('close', resolve)
+    })
+  }
+
   cut(): void {
     this.#response.destroy()
   }

@@ -35,7 +35,7 @@ export function decideCall(
   to: Target,
   active: ActiveConfig,
   { tenantId }: { tenantId: string },
-): { observe: number | null } | { enforce: EnforceInput } {
+): { observe: number | null } | { enforce: Omit<EnforceInput, 'held'> } {
   const { headers, body } = call
   const dialect: InboundApi = to.api === 'responses' || to.compacts ? 'responses' : to.dialect
   const scan = dialects[dialect].scan(body)

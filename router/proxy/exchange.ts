@@ -7,14 +7,16 @@ import { dialectOf, type Refusal } from '../errors.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
-/** What one call holds of its request, as long as it may have to be sent again or its receipt is not made. */
+/** What one call holds: its request, as long as it may have to be sent again or its receipt is not made, and the answers that are read whole. */
 export interface HeldBody {
   /** Whether so many bytes more would have room. */
   fits(bytes: number): boolean
-  /** The same, and where they have it they are counted. */
-  add(bytes: number): boolean
-  /** Nothing is held any more. */
+  /** The same, and where they have it, or are kept `always`, they are counted. */
+  add(bytes: number, always?: boolean): boolean
+  /** Nothing is held any more, and what still comes is not counted. */
   free(): void
+  /** Of what goes on when this call has its answer. */
+  another(): HeldBody
   /** Whether all calls together take up more than half of the room. */
   readonly isScarce: boolean
 }
@@ -46,6 +48,8 @@ export interface Exchange {
   /** Calls each time that a client which had enough wants more. */
   onDrain(call: () => void): void
   end(last?: Uint8Array): void
+  /** Resolves when the client has all of the answer, or left. */
+  sent(): Promise<void>
   /** Breaks the answer off so that no client takes it for whole. */
   cut(error: unknown): void
   /** Calls when the client leaves before the answer has ended, or at once if it has left. */

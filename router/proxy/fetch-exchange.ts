@@ -95,6 +95,9 @@ class FetchExchange implements Exchange {
     this.#forget()
   }
 
+  /** The host does not say. */
+  async sent(): Promise<void> {}
+
   cut(error: unknown): void {
     // What came before the break reaches the client first.
     if ((this.#out?.desiredSize ?? 0) < 0) this.#onDemand = () => this.#break(error)

@@ -51,32 +51,35 @@ interface Call {
 
 export type BodyRoom = ReturnType<typeof bodyRoom>
 
-/** The bytes of requests that a process holds at a time: `usual` for all processes together, where the config does not say how many. */
+/** The bytes of requests, and of answers that are read whole, that a process holds at a time: `usual` for all processes together, where the config does not say how many. */
 export function bodyRoom(usual: number, processes = 1) {
   let together = 0
-  return {
-    open({ maxHeldBytes, maxBodyBytes }: Pick<Limits, 'maxHeldBytes' | 'maxBodyBytes'>): HeldBody {
-      const most = Math.max((maxHeldBytes ?? usual) / processes, maxBodyBytes)
-      let own = 0
-      const fits = (bytes: number) => together + bytes <= most
-      return {
-        fits,
-        add(bytes) {
-          if (!fits(bytes)) return false
-          own += bytes
-          together += bytes
-          return true
-        },
-        free() {
-          together -= own
-          own = 0
-        },
-        get isScarce() {
-          return together > most / 2
-        },
-      }
-    },
+  function open(limits: Pick<Limits, 'maxHeldBytes' | 'maxBodyBytes'>): HeldBody {
+    const most = Math.max((limits.maxHeldBytes ?? usual) / processes, limits.maxBodyBytes)
+    let own = 0
+    let isFree = false
+    const fits = (bytes: number) => together + bytes <= most
+    return {
+      fits,
+      add(bytes, always = false) {
+        if (!always && !fits(bytes)) return false
+        if (isFree) return true
+        own += bytes
+        together += bytes
+        return true
+      },
+      free() {
+        together -= own
+        own = 0
+        isFree = true
+      },
+      another: () => open(limits),
+      get isScarce() {
+        return together > most / 2
+      },
+    }
   }
+  return { open }
 }
 
 /** The refusal of a call that has no room; `connection: close`, since what is left of its body is not worth reading. */
@@ -142,7 +145,7 @@ async function answerCall(call: Call, active: ActiveConfig, held: HeldBody, deps
   const isEncoded = headerValue(headers, 'content-encoding') !== undefined
   const plain = isEncoded ? await decodeBody(headers, body, deps.maxBodyBytes, held) : { headers, body }
   const decision = decideCall({ traceId, target, ...times, ...plain }, to, active, { tenantId })
-  if ('enforce' in decision) return answerEnforced(decision.enforce, exchange, deps.enforcing(active))
+  if ('enforce' in decision) return answerEnforced({ ...decision.enforce, held }, exchange, deps.enforcing(active))
   call.isObserved = true
   return relay({ ...base, routeIx: decision.observe, body }, deps)
 }
@@ -172,6 +175,8 @@ async function answerEnforced(input: EnforceInput, exchange: Exchange, deps: Enf
   const stop = new AbortController()
   exchange.onGone(() => stop.abort())
   await sendAnswer(await enforce(input, deps, stop), exchange)
+  // Until then the whole answer waits for its client.
+  await exchange.sent()
 }
 
 /** The answer of a cascade comes whole or in frames. */

@@ -8,7 +8,7 @@ import { bodyHash } from '../../router/receipt/request-part.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { answer, type Script, type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
 import { servedRouter } from './served-routers.ts'
 
 it('sheds calls above max_concurrency with 503 and retry-after, and still answers for itself', async () => {
@@ -104,6 +104,61 @@ ${LIMITS}`
       await held
       abort = new AbortController()
       await expect.poll(async () => (await post(router.origin, request(90_000))).status).toBe(200)
+      await router.stop()
+    })
+  })
+
+  describe('answers that are read whole', () => {
+    const large = JSON.stringify(messagesAnswer('y'.repeat(100_000)))
+    const small = JSON.stringify(messagesAnswer('y'.repeat(60_000)))
+    /** Most of a large answer, whose end does not come. */
+    const unfinished: Script = response => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write(large.slice(0, 100_000))
+    }
+    const outcome = async (answered: Response) => {
+      const { headers, status } = answered
+      return { status, again: headers.get('x-should-retry'), text: await answered.text() }
+    }
+
+    it('share the room: a large one that finds none is a 503, a small one is served, and no other rung is asked', async () => {
+      const ladder = enforcing().replace('["up/m"]', '["up/m", "up/n"]')
+      const router = await servedRouter({ config: ladder })
+      upstream.queue(unfinished)
+      const held = post(router.origin, request(100)).catch((error: unknown) => error)
+      await expect.poll(() => upstream.seen.length).toBe(1)
+      upstream.always(answer(200, large))
+      await expect
+        .poll(async () => outcome(await post(router.origin, request(100))))
+        .toMatchObject({ status: 503, again: 'false', text: expect.stringMatching(/take up all the bytes/) })
+      const { length } = upstream.seen
+      expect((await post(router.origin, request(100))).status).toBe(503)
+      expect(upstream.seen).toHaveLength(length + 1)
+      upstream.always(answer(200, small))
+      expect(await outcome(await post(router.origin, request(100)))).toMatchObject({ status: 200, text: small })
+
+      abort.abort()
+      await held
+      abort = new AbortController()
+      upstream.always(answer(200, large))
+      // It was the router's room that was full, so its provider is not rested.
+      await expect.poll(async () => (await outcome(await post(router.origin, request(100)))).text).toBe(large)
+      const { receipts } = await router.stop()
+      const crowded = receipts.filter(({ final }) => final.status === 503)
+      expect(crowded[0]!.attempts).toMatchObject([{ error_class: 'bad_response', usage_source: 'estimated' }])
+    })
+
+    it('keep their room until their client has them', async () => {
+      const router = await servedRouter({
+        config: enforcing().replace('100000', '20000000').replace('150000', '24000000'),
+      })
+      const huge = JSON.stringify(messagesAnswer('z'.repeat(16_000_000)))
+      upstream.always(answer(200, huge))
+      const slow = await post(router.origin, request(100))
+      expect(slow.status).toBe(200)
+      expect((await post(router.origin, request(100))).status).toBe(503)
+      expect(await slow.text()).toBe(huge)
+      await expect.poll(async () => (await outcome(await post(router.origin, request(100)))).status).toBe(200)
       await router.stop()
     })
   })
