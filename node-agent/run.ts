@@ -98,6 +98,7 @@ export async function runNode(
     receiptSeed: identity.signSeed,
     demo: env.PLATFORM_DEMO !== 'off',
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
+    answerBytesAtATime: Math.max(64 * 1024 * 1024, Math.min(process.constrainedMemory() || Infinity, totalmem()) / 8),
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     worker: {
       ...identity,

@@ -54,6 +54,7 @@ export function assembleFeatures(core: Core, options: RuntimeOptions, { nodes, w
     demo: options.demo,
     environment: options.providers,
     deadlines: options.providerDeadlines,
+    answerBytesAtATime: options.answerBytesAtATime,
     traceparent: options.telemetry && (key => traceparentOf(key, sha256)),
   })
   const { models = provided.models } = options

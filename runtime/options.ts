@@ -39,6 +39,8 @@ export interface RuntimeOptions {
   maxBodyBytes?: number
   /** Long bodies that are read at a time have so many bytes together; the others wait for their turn. Default: no limit. */
   bodyBytesAtATime?: number
+  /** Answers of models that are read at a time have so many bytes together; beyond, the longest is given up. Default: no limit. */
+  answerBytesAtATime?: number
   /** Origins whose pages may call the API from a browser, such as `https://app.example.com`. Default: none. */
   corsOrigins?: readonly string[] | undefined
   /** After so many days an ended run is deleted, unless its agent says fewer; 0: never, the default. */

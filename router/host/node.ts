@@ -4,9 +4,9 @@ import { EnvError, namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import {
   cutConnection,
+  heldBytes,
   hostFacts,
   listen,
-  memoryLimit,
   type RenderOptions,
   refuseLowLimits,
   type Service,
@@ -49,9 +49,6 @@ export interface RouterService extends Service {
   close(why?: 'restart' | 'stop'): Promise<void>
 }
 
-/** An eighth of what this process may take: in enforce, a call holds its request as it came and as it was sent, and more for a moment. */
-const usualHeldBytes = () => Math.max(64 * 1024 * 1024, memoryLimit() / 8)
-
 /** The router on Node: environment and files in, a listening socket out. */
 export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts = {}): Promise<RouterService> {
   const env = readEnv(routerEnv, vars)
@@ -82,7 +79,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     readFile: besideConfig(configFile),
     access,
     inFlight: calls.inFlight,
-    room: bodyRoom(usualHeldBytes(), among?.count),
+    room: bodyRoom(heldBytes(), among?.count),
     host: hostFacts(folderOf(env)),
     cut: cutConnection,
     log,

@@ -9,6 +9,7 @@ import { nodeEgress } from '../../shared/host/node-egress.ts'
 import type { Ending } from '../../shared/host/processes/messages.ts'
 import {
   type Caller,
+  heldBytes,
   hostFacts,
   type Listening,
   listen,
@@ -102,6 +103,7 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     // A body becomes about five times its length on its way to the store.
     bodyBytesAtATime: Math.max(8 * 1024 * 1024, memoryLimit() / 64),
+    answerBytesAtATime: heldBytes(),
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess:

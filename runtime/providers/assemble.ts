@@ -27,6 +27,7 @@ export interface ProvidingOptions {
   deadlines?: Partial<Deadlines> | undefined
   /** Where an attempt of a step stands in the trace of its run; undefined where nothing is traced. */
   traceparent?: ((key: string) => string) | undefined
+  answerBytesAtATime?: number | undefined
 }
 
 export interface Providing {
@@ -68,6 +69,7 @@ export function assembleProviders(options: ProvidingOptions): Providing {
     deadlines,
     demo,
     traceparent: options.traceparent,
+    answerBytesAtATime: options.answerBytesAtATime ?? Number.POSITIVE_INFINITY,
   })
   return {
     models,

@@ -16,6 +16,7 @@ import type { Paces } from './pace.ts'
 import { costOfTokens, pricing, windowOf } from './price-of-call.ts'
 import { type AskDeps, askVendor } from './vendor/ask-vendor.ts'
 import type { Deadlines } from './vendor/deadlines.ts'
+import { answerRoom } from './vendor/read-answer.ts'
 import { dialectOf, vendorOf } from './vendors.ts'
 
 export interface ModelsDeps {
@@ -29,6 +30,7 @@ export interface ModelsDeps {
   /** Whether the demo may stand in for a model at all. */
   demo: boolean
   traceparent: AskDeps['traceparent']
+  answerBytesAtATime: number
 }
 
 export interface ProviderModels extends Models {
@@ -43,6 +45,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
   const limits = rateLimits(deps)
 
   const unknown = new Set<string>()
+  const room = answerRoom(deps.answerBytesAtATime)
   const onlyOf = onlyModel({ open: directory.open, fetch, now })
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
@@ -59,7 +62,7 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
       ...limits.keptBy(tenantId, {
         provider,
         model,
-        ask: askVendor({ fetch, now, deadlines, traceparent, unknown }, model, open),
+        ask: askVendor({ fetch, now, deadlines, traceparent, unknown, room }, model, open),
       }),
       async prices() {
         const dialect = dialectOf(vendorOf(provider), model)

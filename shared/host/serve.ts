@@ -341,6 +341,11 @@ export function memoryLimit(): number {
   return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem())
 }
 
+/** What requests and answers may hold together: an eighth of the memory, since each is held two to five times for a moment. */
+export function heldBytes(): number {
+  return Math.max(64 * 1024 * 1024, memoryLimit() / 8)
+}
+
 /** Of this process, and of the disk that holds a folder. */
 export function hostFacts(folder: string | undefined): HostFacts {
   return {

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
 import { expectWithin } from '../crowding.ts'
-import { answer } from '../upstream/scripted.ts'
+import { answer, stream } from '../upstream/scripted.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: ProviderFixture[] = []
@@ -9,8 +10,8 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function fixture(): Promise<ProviderFixture> {
-  const made = await providerFixture()
+async function fixture(options: Parameters<typeof providerFixture>[0] = {}): Promise<ProviderFixture> {
+  const made = await providerFixture(options)
   open.push(made)
   await made.configure('openai')
   return made
@@ -66,6 +67,34 @@ describe('a large answer of a model', () => {
     remote.queue(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(5_000_000))}],${usage}}`))
     const { run } = await ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } })
     expect(run.error?.message).toMatch(/the answer is over 4194304 bytes$/)
+  })
+})
+
+describe('answers that are more together than the process has room for', () => {
+  const frame = (text: string, more = {}) =>
+    `data: ${JSON.stringify({ model: 'm', choices: [{ index: 0, delta: { content: text }, ...more }] })}\n\n`
+
+  it('cost the longest of them, at once, and no other', async () => {
+    const { remote, ran, json: get } = await fixture({ answerBytesAtATime: 2_000_000 })
+    let gone: Promise<void> | undefined
+    remote.queue((response, { aborted }) => {
+      gone = aborted
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let at = 0; at < 15; at++) response.write(frame('x'.repeat(100_000)))
+    })
+    const manifest = { model: 'openai/gpt-4.1-mini', retry: { maxAttempts: 1 } }
+    await get(201, 'POST', '/v1/agents', { name: 'hog', manifest })
+    const { id } = await get<Run>(201, 'POST', '/v1/runs', { agentName: 'hog', input: { prompt: 'Say all.' } })
+    await expect.poll(() => remote.seen.length).toBe(1)
+    remote.always(stream([...Array<string>(7).fill(frame('y'.repeat(100_000))), frame('', { finish_reason: 'stop' })]))
+    await expect
+      .poll(async () => {
+        const { run } = await ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } })
+        expect(run.status).toBe('succeeded')
+        return (await get<Run>(200, 'GET', `/v1/runs/${id}`)).error?.message
+      })
+      .toMatch(/the longest of the answers that are read at a time, which are over 2000000 bytes together$/)
+    await gone
   })
 })
 

@@ -26,11 +26,11 @@ import type { CostOf } from '../price-of-call.ts'
 import { callUrl, dialectOf, vendorOf } from '../vendors.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
 import { type Deadlines, watchSilence } from './deadlines.ts'
-import { readAnswer } from './read-answer.ts'
+import { type AnswerRoom, readAnswer } from './read-answer.ts'
 import { requestBody, takesImages } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
-import { refused, unreached, unusable } from './vendor-failure.ts'
+import { crowdedOut, refused, unreached, unusable } from './vendor-failure.ts'
 
 export interface AskDeps {
   fetch: EgressClient['fetch']
@@ -40,6 +40,7 @@ export interface AskDeps {
   traceparent: ((key: string) => string) | undefined
   /** What hosts refuse of every request to a model: to be asked for a count of tokens, which they give unasked, or a name of the limit. */
   unknown: Set<string>
+  room: AnswerRoom
 }
 
 /** What a call is made and priced by. */
@@ -133,6 +134,7 @@ async function exchange(
   const who = connection.provider
   const plain = redactorOf(connection)
   const silence = watchSilence(signal, deadlines, who)
+  const place = deps.room.enter(most => silence.giveUp(crowdedOut(who, most)))
   try {
     const url = callUrl(connection.baseUrl, dialect)
     const isRouter = who === 'router'
@@ -152,7 +154,11 @@ async function exchange(
       const { status, headers } = answer
       throw refused(who, dialect, { status, headers, body: said, costNano: routed.costNano }, { plain, now: now() })
     }
-    const { alive, said } = silence
+    const { said } = silence
+    const alive = (bytes: number) => {
+      silence.alive()
+      place.add(bytes)
+    }
     const read = await readAnswer(answer, dialect, {
       onDelta,
       onResponseId,
@@ -176,6 +182,7 @@ async function exchange(
     if (unbilled) meter.is('unsent')
     throw unreached(who, silence.signal.aborted ? silence.signal.reason : error, { plain, unbilled })
   } finally {
+    place.leave()
     silence.end()
   }
 }

@@ -42,6 +42,7 @@ export function watchSilence(outer: AbortSignal, { firstByteMs, idleMs, contentM
       after('silent', idleMs, 'said nothing more for')
     },
     said,
+    giveUp: (reason: StepFailure) => stop.abort(reason),
     /** The call is over, and whatever of it is still open is closed. */
     end(): void {
       clearTimeout(timers.silent)

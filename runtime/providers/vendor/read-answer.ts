@@ -21,8 +21,8 @@ export interface Listener {
   onResponseId?: ((id: string) => void) | undefined
   /** Reads along, for the case that no answer comes of it. */
   meter: AnswerMeter
-  /** Told at every chunk: the other side is alive. */
-  alive: () => void
+  /** Told at every chunk: the other side is alive, and so much longer is its answer. */
+  alive: (bytes: number) => void
   /** Told at every piece that is more than a sign of life. */
   said: () => void
   /** Hears the comments of a stream. */
@@ -32,6 +32,37 @@ export interface Listener {
 }
 
 export type ReadAnswer = Decoded
+
+export type AnswerRoom = ReturnType<typeof answerRoom>
+
+/** Answers that are read at a time hold at most so many bytes together: where they would hold more, the longest of them is given up. */
+export function answerRoom(most: number) {
+  const open = new Set<{ bytes: number; giveUp: (most: number) => void }>()
+  let together = 0
+  return {
+    enter(giveUp: (most: number) => void) {
+      const own = { bytes: 0, giveUp }
+      open.add(own)
+      const leave = (one = own) => {
+        if (open.delete(one)) together -= one.bytes
+      }
+      return {
+        add(bytes: number): void {
+          if (!open.has(own)) return
+          own.bytes += bytes
+          together += bytes
+          if (together <= most) return
+          let longest = own
+          for (const one of open) if (one.bytes > longest.bytes) longest = one
+          if (longest.bytes <= LARGE_BYTES) return
+          leave(longest)
+          longest.giveUp(most)
+        },
+        leave: () => leave(),
+      }
+    },
+  }
+}
 
 /** Reads an answer, streamed or not: a host that does not stream answers whole, and that is as good. */
 export async function readAnswer(answer: Response, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
@@ -57,7 +88,7 @@ async function readWhole(reader: Reader, dialect: DialectName, listener: Listene
   for (;;) {
     const { done, value } = await next(reader, listener.signal)
     if (done) break
-    listener.alive()
+    listener.alive(value.length)
     if (value.some(isInk)) listener.said()
     chunks.push(value)
     listener.meter.bytes(value.length)
@@ -87,7 +118,7 @@ async function readStream(reader: Reader, dialect: DialectName, listener: Listen
   while (accumulator.failure === undefined) {
     const { done, value } = over ? await lastRead(reader) : await next(reader, listener.signal)
     if (done) break
-    listener.alive()
+    listener.alive(value.length)
     size += value.length
     if (size > MAX_STREAM_BYTES) return tooLarge('the answer', MAX_STREAM_BYTES)
     for (const frame of frames.push(value)) {

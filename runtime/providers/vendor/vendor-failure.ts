@@ -64,6 +64,12 @@ export function unusable(
   return new StepFailure('bad_response', cut(plain(`${who} gave no usable answer: ${bad.detail}`)), { transient })
 }
 
+/** The process has no room for the rest; the same answer may have it later. */
+export function crowdedOut(who: string, most: number): StepFailure {
+  const message = `${who} gave the longest of the answers that are read at a time, which are over ${most} bytes together`
+  return new StepFailure('bad_response', message, { transient: true })
+}
+
 /** No answer at all. `unbilled`: it never left. */
 export function unreached(
   who: string,
