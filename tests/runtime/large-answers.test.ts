@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { expectWithin } from '../crowding.ts'
@@ -96,6 +98,31 @@ describe('answers that are more together than the process has room for', () => {
       .toMatch(/the longest of the answers that are read at a time, which are over 2000000 bytes together$/)
     await gone
   })
+})
+
+it('large outputs of runs that end together are stored a few at a time', async () => {
+  const db = await openDb(':memory:')
+  let most = 0
+  const watched: Db = {
+    ...db,
+    async write(statements) {
+      const args = statements.flatMap(one => (typeof one === 'string' ? [] : Object.values(one.args ?? {})))
+      const size = args.reduce<number>((sum, arg) => sum + (typeof arg === 'string' ? arg.length : 0), 0)
+      // The first answer is long in being stored: by then the others have come.
+      if (most < 1_000_000 && size > 1_000_000) await new Promise(resolve => setTimeout(resolve, 2500))
+      most = Math.max(most, size)
+      return db.write(statements)
+    },
+  }
+  const { remote, json: get, events } = await fixture({ db: watched })
+  remote.always(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(3_000_000))}],${usage}}`))
+  await get(201, 'POST', '/v1/agents', { name: 'big', manifest: { model: 'openai/gpt-4.1-mini' } })
+  const start = () => get<Run>(201, 'POST', '/v1/runs', { agentName: 'big', input: { prompt: 'Say all.' } })
+  const started = await Promise.all(Array.from({ length: 10 }, start))
+  for (const { id } of started) await (await events(`/v1/runs/${id}/events`)).all()
+  for (const { id } of started) expect((await get<Run>(200, 'GET', `/v1/runs/${id}`)).status).toBe('succeeded')
+  // Eight megabytes of clear text, as base64, and one run more.
+  expect(most).toBeLessThan(18_000_000)
 })
 
 describe('many calls in one answer', () => {

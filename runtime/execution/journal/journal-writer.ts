@@ -184,7 +184,7 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
       return results
     },
     maxRows: 256,
-    weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
+    weigh: weightOf,
     maxWeight: 8 * 1024 * 1024,
   })
   return {
@@ -199,6 +199,12 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
       waits = false
     },
   }
+}
+
+/** The output of a run that ends is a row of its own, and one as JSON takes more memory than an event. */
+function weightOf({ events, transition }: Unit): number {
+  const output = transition?.finished?.output.length ?? 0
+  return events.reduce((sum, event) => sum + event.body.length, output)
 }
 
 /** One without an event changes nothing when it is written once more. */
