@@ -8,6 +8,7 @@ import { EnvError, namesProxy, readEnv, unreadProxy } from '../shared/env/read-e
 import { nativeCipher } from '../shared/host/native-crypto.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
+import { usualHeldBytes } from '../shared/host/serve.ts'
 import { stderrLines } from '../shared/host/stderr-lines.ts'
 import { openWithWriteThread } from '../shared/host/write-thread.ts'
 import { writerIsGone, writerName } from '../shared/host/writer-name.ts'
@@ -98,7 +99,7 @@ export async function runNode(
     receiptSeed: identity.signSeed,
     demo: env.PLATFORM_DEMO !== 'off',
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
-    answerBytesAtATime: Math.max(64 * 1024 * 1024, Math.min(process.constrainedMemory() || Infinity, totalmem()) / 8),
+    answerBytesAtATime: usualHeldBytes(),
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     worker: {
       ...identity,

@@ -4,12 +4,12 @@ import { EnvError, namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import {
   cutConnection,
-  heldBytes,
   hostFacts,
   listen,
   type RenderOptions,
   refuseLowLimits,
   type Service,
+  usualHeldBytes,
 } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { createLog, type Log } from '../../shared/log/log.ts'
@@ -79,7 +79,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     readFile: besideConfig(configFile),
     access,
     inFlight: calls.inFlight,
-    room: bodyRoom(heldBytes(), among?.count),
+    room: bodyRoom(usualHeldBytes(), among?.count),
     host: hostFacts(folderOf(env)),
     cut: cutConnection,
     log,

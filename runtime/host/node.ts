@@ -9,13 +9,13 @@ import { nodeEgress } from '../../shared/host/node-egress.ts'
 import type { Ending } from '../../shared/host/processes/messages.ts'
 import {
   type Caller,
-  heldBytes,
   hostFacts,
   type Listening,
   listen,
   memoryLimit,
   refuseLowLimits,
   type Service,
+  usualHeldBytes,
 } from '../../shared/host/serve.ts'
 import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
@@ -103,7 +103,7 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     // A body becomes about five times its length on its way to the store.
     bodyBytesAtATime: Math.max(8 * 1024 * 1024, memoryLimit() / 64),
-    answerBytesAtATime: heldBytes(),
+    answerBytesAtATime: usualHeldBytes(),
     corsOrigins: env.PLATFORM_CORS_ORIGINS,
     retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess:

@@ -342,7 +342,7 @@ export function memoryLimit(): number {
 }
 
 /** What requests and answers may hold together: an eighth of the memory, since each is held two to five times for a moment. */
-export function heldBytes(): number {
+export function usualHeldBytes(): number {
   return Math.max(64 * 1024 * 1024, memoryLimit() / 8)
 }
 
