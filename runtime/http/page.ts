@@ -10,6 +10,8 @@ export interface PageOf {
   after: Position | undefined
   /** Told of each row that the page leaves out, and where it stands. */
   damaged?: (error: DamagedRowError, place?: Position) => void
+  /** Told that the page ends before its limit, since its rows are long. */
+  endsEarly?: () => void
 }
 
 /** What `read` makes of the rows of a page: one that cannot be read does not take the others away. */
@@ -77,16 +79,20 @@ export function pageOf({ endpoint, principal, query, context }: ListCall): Page 
     throw new ApiError('validation_failed', `cursor: ${message}`, { details: [{ path: 'cursor', message }] })
   }
   const left = leftOut(context)
+  let isLong = false
   return {
     limit,
     after,
+    endsEarly: () => {
+      isLong = true
+    },
     damaged: left.damaged,
     cut(rows, position) {
       const page = rows.slice(0, limit)
       const last = page.at(-1)
       // Behind a page whose rows are all left out there may be others.
       const end = last === undefined ? left.last : position(last)
-      if (rows.length + left.count > limit && end !== undefined) {
+      if ((isLong || rows.length + left.count > limit) && end !== undefined) {
         context.header('link', nextLink(new URL(context.req.url), limit, writeCursor(end, list)))
       }
       return page

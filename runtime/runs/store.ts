@@ -17,6 +17,14 @@ import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, TITLE_COLUMNS, to
 import { keptAbove } from './run-tree.ts'
 import type { SealedInput } from './sealed-input.ts'
 
+/** Texts of the runs of one page, in bytes: a run may have 8 MiB, and a page a hundred runs. */
+const MOST_OF_PAGE = 8 * 1024 * 1024
+
+/** Of these, the first ones up to so many bytes, and always the first. */
+const FIRST_OF_PAGE = `select id from (select id, sum(bytes) over (order by at) - bytes as before
+  from (select d.run_id as id, key as at, octet_length(input) + coalesce(octet_length(output), 0) as bytes
+    from json_each(?) join run_data as d on d.run_id = value)) where before <= ?`
+
 export interface NewRun {
   id: string
   tenantId: string
@@ -160,13 +168,23 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
       const rows = rowsOf<RunRow>(await db.execute(listStatement(tenantId, query, page)))
       const place = (row: RunRow) => placeOfRow(row, query.sort)
       if (query.fields === 'summary') return readPage(page, rows, row => toRun(row), place)
-      const data = await db.execute({
-        sql: `select ${query.fields === 'title' ? TITLE_COLUMNS : DATA_COLUMNS} from run_data
-          where run_id in (select value from json_each(?))`,
-        args: [JSON.stringify(rows.map(row => row.id))],
-      })
+      const ids = JSON.stringify(rows.map(row => row.id))
+      const data = await db.execute(
+        query.fields === 'title'
+          ? {
+              sql: `select ${TITLE_COLUMNS} from run_data where run_id in (select value from json_each(?))`,
+              args: [ids],
+            }
+          : {
+              sql: `select ${DATA_COLUMNS} from run_data where run_id in (${FIRST_OF_PAGE})`,
+              args: [ids, MOST_OF_PAGE],
+            },
+      )
       const byRun = new Map(rowsOf<DataRow>(data).map(row => [row.run_id, row]))
-      return readPage(page, rows, row => toRun(row, records, byRun.get(row.id)), place)
+      const last = rows.findLastIndex(row => byRun.has(row.id))
+      const fit = last < 0 ? rows : rows.slice(0, last + 1)
+      if (fit.length < rows.length) page.endsEarly?.()
+      return readPage(page, fit, row => toRun(row, records, byRun.get(row.id)), place)
     },
 
     /** How many runs a list has, up to one more than MOST_COUNTED. */

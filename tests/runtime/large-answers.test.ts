@@ -125,6 +125,21 @@ it('large outputs of runs that end together are stored a few at a time', async (
   expect(most).toBeLessThan(18_000_000)
 })
 
+it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {
+  const { remote, ran, call } = await fixture()
+  remote.always(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(3_000_000))}],${usage}}`))
+  const made: string[] = []
+  for (let at = 0; at < 5; at++) made.unshift((await ran('openai/gpt-4.1-mini')).run.id)
+  const seen: string[][] = []
+  for (let path: string | undefined = '/v1/runs?limit=100'; path !== undefined; ) {
+    const page = await call('GET', path)
+    seen.push(((await page.json()) as Run[]).map(({ id }) => id))
+    path = /<(.+)>/.exec(page.headers.get('link') ?? '')?.[1]
+  }
+  expect(seen.flat()).toEqual(made)
+  expect(seen.map(({ length }) => length)).toEqual([3, 2])
+})
+
 describe('many calls in one answer', () => {
   it('are none of them begun where the run has fewer steps left', async () => {
     const { remote, ran, json: get } = await fixture()
