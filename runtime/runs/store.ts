@@ -20,10 +20,13 @@ import type { SealedInput } from './sealed-input.ts'
 /** Texts of the runs of one page, in bytes: a run may have 8 MiB, and a page a hundred runs. */
 const MOST_OF_PAGE = 8 * 1024 * 1024
 
-/** Of these, the first ones up to so many bytes, and always the first. */
-const FIRST_OF_PAGE = `select id from (select id, sum(bytes) over (order by at) - bytes as before
-  from (select d.run_id as id, key as at, octet_length(input) + coalesce(octet_length(output), 0) as bytes
-    from json_each(?) join run_data as d on d.run_id = value)) where before <= ?`
+/** The texts of a page: of a run that so many bytes stand before, not a text but that it is beyond the page. */
+const TEXTS_OF_PAGE = `select run_id, iif(before > ?2, '', input) as input, iif(before > ?2, null, output) as output, error_message,
+    before > ?2 as is_beyond
+  from (select id, sum(bytes) over (order by at) - bytes as before
+    from (select d.run_id as id, key as at, octet_length(input) + coalesce(octet_length(output), 0) as bytes
+      from json_each(?1) join run_data as d on d.run_id = value))
+  join run_data on run_id = id`
 
 export interface NewRun {
   id: string
@@ -175,15 +178,12 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
               sql: `select ${TITLE_COLUMNS} from run_data where run_id in (select value from json_each(?))`,
               args: [ids],
             }
-          : {
-              sql: `select ${DATA_COLUMNS} from run_data where run_id in (${FIRST_OF_PAGE})`,
-              args: [ids, MOST_OF_PAGE],
-            },
+          : { sql: TEXTS_OF_PAGE, args: [ids, MOST_OF_PAGE] },
       )
-      const byRun = new Map(rowsOf<DataRow>(data).map(row => [row.run_id, row]))
-      const last = rows.findLastIndex(row => byRun.has(row.id))
-      const fit = last < 0 ? rows : rows.slice(0, last + 1)
-      if (fit.length < rows.length) page.endsEarly?.()
+      const byRun = new Map(rowsOf<DataRow & { is_beyond?: number }>(data).map(row => [row.run_id, row]))
+      const beyond = rows.findIndex(row => byRun.get(row.id)?.is_beyond === 1)
+      if (beyond >= 0) page.endsEarly?.()
+      const fit = beyond < 0 ? rows : rows.slice(0, beyond)
       return readPage(page, fit, row => toRun(row, records, byRun.get(row.id)), place)
     },
 

@@ -140,6 +140,16 @@ it('a page of runs ends before texts of more than 8 MiB, and leads on to the nex
   expect(seen.map(({ length }) => length)).toEqual([3, 2])
 })
 
+it('a run without texts, as one of a node, ends no page', async () => {
+  const db = await openDb(':memory:')
+  const { remote, ran, json: get } = await fixture({ db })
+  remote.always(json(`{"model":"m","choices":[${said}],${usage}}`))
+  const older = (await ran('openai/gpt-4.1-mini')).run.id
+  const newer = (await ran('openai/gpt-4.1-mini')).run.id
+  await db.execute({ sql: 'delete from run_data where run_id = ?', args: [older] })
+  expect((await get<Run[]>(200, 'GET', '/v1/runs')).map(({ id }) => id)).toEqual([newer, older])
+})
+
 describe('many calls in one answer', () => {
   it('are none of them begun where the run has fewer steps left', async () => {
     const { remote, ran, json: get } = await fixture()
