@@ -120,6 +120,7 @@ describe('creating an agent', () => {
     [{ name: 'a', manifest: { isolation: 'docker' } }, 'manifest.isolation'],
     [{ name: 'a', manifest: { isolation: 'runc', tools: ['browse'] } }, 'manifest.tools.0.name'],
     [{ name: 'a b' }, 'name'],
+    [{ name: 'a', labels: { k: 'nul \u0000' } }, 'labels.k'],
     [{ name: 'a', colour: 'red' }, 'colour'],
     [{ manifest: {} }, 'name'],
   ])('refuses %j and names the field', async (body, path) => {
@@ -132,7 +133,7 @@ describe('creating an agent', () => {
       body: '{"name":"a","manifest":{"systemPrompt":"\\ud800"}}',
     })
     expect([refused.status, refused.body.error]).toEqual([400, expect.stringMatching(/systemPrompt/)])
-    const odd = { description: 'nul \u0000 half', labels: { 'k\u0000"': 'é\u0000' } }
+    const odd = { description: 'nul \u0000 half', labels: { 'k"': 'é\u0001' } }
     await save({ name: 'b', ...odd, manifest: { systemPrompt: 'nul \u0000 end' } })
     expect(await read('b')).toMatchObject({ ...odd, manifest: { systemPrompt: 'nul \u0000 end' } })
     expect(await save({ name: 'c', description: '\ud800' })).toMatchObject({ name: 'c' })

@@ -119,7 +119,7 @@ describe('API keys over HTTP', () => {
   it('are shown once, and stand in the store as a digest', async () => {
     const { call, db, close } = await fixture()
     const { body, status } = await call<{ key: ApiKey; rawKey: string }>('POST', '/v1/api-keys', {
-      body: { name: 'ci \u0000 \ud83d', scopes: ['agents:read', 'agents:read'] },
+      body: { name: 'ci é \u0001', scopes: ['agents:read', 'agents:read'] },
     })
     expect(status).toBe(201)
     expect(body.rawKey).toMatch(/^wb_live_[A-Za-z0-9_-]{43}$/)

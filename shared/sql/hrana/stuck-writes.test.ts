@@ -1,12 +1,16 @@
-import { createClient } from '@libsql/client/web'
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Sqld, sqldAvailable, startSqld } from '../../../tests/backends/sqld.ts'
+import { programEnv } from '../../../tests/program-env.ts'
 import { isFull } from '../../../tests/slice.ts'
 import { poolTransport } from '../../host/pool-transport.ts'
 import { prepareDb } from '../db.ts'
 import { serverAddress } from './server-address.ts'
 import { type ServerClient, serverClient } from './server-client.ts'
 import type { HranaTransport } from './stream.ts'
+
+const fiftyWriters = fileURLToPath(new URL('../../../tests/backends/fifty-writers-child.ts', import.meta.url))
 
 /** A way on which writes can be held back. */
 async function heldWay(url: string) {
@@ -88,26 +92,11 @@ if (await sqldAvailable()) {
       let written = began
       const silentMs = () => performance.now() - written
       let over = false
-      const rows = Array.from({ length: 10 }, (_, n) => ({
-        sql: 'insert into t values (?, ?)',
-        args: [n, 'x'.repeat(100)],
-      }))
-      const writer = async () => {
-        // A stream for each write, as other programs do it.
-        const other = createClient({
-          url,
-          fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(250_000) }),
-        })
-        while (!over) {
-          const isWritten = await other.batch(rows, 'write').then(
-            () => true,
-            () => false,
-          )
-          if (isWritten) written = performance.now()
-        }
-        other.close()
-      }
-      const writers = Array.from({ length: 50 }, writer)
+      const writers = spawn(process.execPath, [fiftyWriters, url], {
+        env: programEnv,
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      writers.stdout.on('data', () => (written = performance.now()))
       const own = (async () => {
         while (!over) {
           await client.execute("insert into t values (0, 'own')").catch(() => undefined)
@@ -124,7 +113,8 @@ if (await sqldAvailable()) {
         expect((await client.execute('select count(*) as n from t')).rows[0]?.n).toBeGreaterThan(0)
       }
       await server.down()
-      await Promise.all([...writers, own])
+      writers.kill('SIGKILL')
+      await own
       await server.back()
       await client.execute("insert into t values (1, 'after the restart')")
       expect(client.writes.stuck).toBe(false)
