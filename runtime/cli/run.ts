@@ -132,7 +132,7 @@ function rateLimitWaits(client: RuntimeClient, id: string, tell: (line: string) 
     const { parked } = await client.runs.get({ params: { id }, query: { fields: 'summary' } })
     const isLimited = parked?.reason === 'rate_limit'
     if (isLimited && !isSaid) {
-      const until = parked.until === undefined ? '' : `, about until ${timeText(parked.until)}`
+      const until = parked.until === undefined ? '' : `; next call ${timeText(parked.until)}`
       tell(`WAITS for the rate limit of its provider${until}`)
     }
     isSaid = isLimited

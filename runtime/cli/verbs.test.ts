@@ -288,6 +288,6 @@ it('a run that is watched says that it waits for the rate limit of its provider'
   await expect.poll(() => fixture.call('GET', `/v1/runs/${id}/journal`).then(JSON.stringify)).toContain('step_retrying')
   const { code, err } = await say('run', 'limited', 'hello')
   expect(code).toBe(0)
-  expect(err.match(/WAITS for the rate limit of its provider, about until \S+ \S+Z\n/g)).toHaveLength(1)
+  expect(err.match(/WAITS for the rate limit of its provider; next call \S+ \S+Z\n/g)).toHaveLength(1)
   await remote.close()
 })

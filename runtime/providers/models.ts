@@ -139,7 +139,7 @@ function rateLimits({ clock, log }: Pick<ModelsDeps, 'clock' | 'log'>) {
             if (error instanceof StepFailure && error.code === 'rate_limited' && error.unbilled) {
               once('limited', () => log.warn(LIMITED, { provider, model, tenantId }))
               const isSpent = await refused(id, startedMs, error.retryAfterMs)
-              // As of a quota of a day that a provider names: an attempt as any other.
+              // The attempt counts, as it does where a provider says that the quota of a day is used up.
               if (isSpent) throw new StepFailure(error.code, error.message, { transient: true, cause: error })
             }
             throw error

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 
-/** Open runs of the agent ?1: by its name, as the index has them, which agents that had the name before share. */
+/** Open runs of the agent ?1. The index has them by name, which a deleted agent may have had before. */
 export const OPEN_OF_AGENT = `(tenant_id, agent_name) = (select tenant_id, name from agents where id = ?1) and agent_id = ?1
   and status in ('queued', 'running', 'waiting')`
 

@@ -61,12 +61,12 @@ function lost(log: string, folder: string): string[] {
 
 /** The calls in the order of their ends, without the number of their thread; one that another thread's call cut in two is put together. */
 function whole(log: string): string[] {
-  const begun = new Map<string, string>()
+  const unfinished = new Map<string, string>()
   return log.split('\n').flatMap(line => {
     const [, thread = '', call = ''] = /^(\d+) +(.*)$/.exec(line) ?? []
     const [, first] = /^(.*) <unfinished \.\.\.>$/.exec(call) ?? []
     const [, second] = /^<\.\.\. \w+ resumed>(.*)$/.exec(call) ?? []
-    if (first !== undefined) begun.set(thread, first)
-    return first !== undefined ? [] : [second === undefined ? call : `${begun.get(thread)}${second}`]
+    if (first !== undefined) unfinished.set(thread, first)
+    return first !== undefined ? [] : [second === undefined ? call : `${unfinished.get(thread)}${second}`]
   })
 }
