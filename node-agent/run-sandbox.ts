@@ -43,7 +43,7 @@ function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string>
 }
 
 /** The workspace as it was kept, else the files of the manifest. */
-export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
+export async function prepareWorkspace(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
   if (await stat(tar).catch(() => undefined)) {
     if (sandbox.archive) return asStep(sandbox.archive.unpack(readWorkspace(tar, run.fileKeys)))
     const folders = closedFolders()

@@ -19,7 +19,7 @@ import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import type { Driver, Probe } from './isolation/driver.ts'
 import { boundedProbe, driversOf, PROBE_MS, reapAll } from './isolation/drivers.ts'
-import { asStep, begun, runSandbox } from './run-sandbox.ts'
+import { asStep, prepareWorkspace, runSandbox } from './run-sandbox.ts'
 import { sessionMachines } from './session-machines.ts'
 
 export interface NodeSandboxesOptions {
@@ -203,7 +203,7 @@ export function nodeSandboxes({
           const proxy = egressProxy({ egress: run.egress, rule, log, places, proxies, ...(resolve && { resolve }) })
           await asStep(sandbox.serve(EGRESS_PORT, proxy))
         }
-        if (fresh) await begun(sandbox, run, tar)
+        if (fresh) await prepareWorkspace(sandbox, run, tar)
       } catch (error) {
         await opened.close()
         throw error

@@ -30,7 +30,7 @@ import type { EnforceDeps } from './enforce/enforce.ts'
 import { heldResponses } from './enforce/held-responses.ts'
 import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/store-feedback.ts'
-import { reportAnywhere, reportHere } from './feedback/submit-feedback.ts'
+import { submitIfFound, submitToAnyShard } from './feedback/submit-feedback.ts'
 import { createErrorBudgets, gateChanges } from './gates/error-budgets.ts'
 import { gateProbes } from './gates/gate-probes.ts'
 import { keepLearning } from './learning/save-learning.ts'
@@ -218,14 +218,14 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     host: options.host,
     inFlight: options.inFlight,
   })
-  const submit = feedback && shards ? reportAnywhere(feedback.submit, shards.submit) : feedback?.submit
+  const submit = feedback && shards ? submitToAnyShard(feedback.submit, shards.submit) : feedback?.submit
   others?.answer({
     page: live.text,
     made: async () => receipts?.made(),
     reload: reloadHere,
     find: async id => receipts?.find(id),
     calibration: () => calibration.describe(undefined),
-    submit: async report => feedback && reportHere(feedback.submit, report),
+    submit: async report => feedback && submitIfFound(feedback.submit, report),
   })
   const app = routerApp({
     dashboard: options.dashboard ?? (() => undefined),

@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ApiError } from '../shared/http/api-error.ts'
 import { wantsHtml } from '../shared/http/wants-html.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
-import { type Log, ONCE, type RateLimited, rateLimitedLog } from '../shared/log/log.ts'
+import { type Log, type RateLimited, REPEATS_OMITTED, rateLimitedLog } from '../shared/log/log.ts'
 import { DamagedRowError } from '../shared/sql/db.ts'
 import { isStoreUnavailable } from '../shared/sql/db-fault.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
@@ -53,20 +53,20 @@ export function refusalOf(error: unknown, at: At, log: Log, once: RateLimited): 
   if (error instanceof ApiError) {
     const name = toCase(error.code)
     if (name === 'upstream')
-      once(error.message, () => log.warn(`${error.message}; ${ONCE}`, { cause: error.cause, ...call }))
+      once(error.message, () => log.warn(`${error.message}; ${REPEATS_OMITTED}`, { cause: error.cause, ...call }))
     if (name !== undefined) return { name, message: error.message, headers: error.headers }
   }
   // This answer has no reader: the client left, and its call was given up.
   if (gone) return { name: 'upstream', message: 'the client went away' }
   if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
   if (isStoreUnavailable(error)) {
-    once('away', () => log.warn(`the store was not reached; ${ONCE}`, { error, ...call }))
+    once('away', () => log.warn(`the store was not reached; ${REPEATS_OMITTED}`, { error, ...call }))
     const message = 'the store does not answer: try again in a moment'
     return { name: 'overloaded', message, headers: { 'retry-after': '5' } }
   }
   const fault = storeFault(error)
   if (fault !== undefined) {
-    once(fault, () => log.error(`the store refused a statement; ${ONCE}`, { error, ...call }))
+    once(fault, () => log.error(`the store refused a statement; ${REPEATS_OMITTED}`, { error, ...call }))
     return { name: 'overloaded', message: fault, headers: { 'retry-after': '30' } }
   }
   log.error('request failed', { error, ...call })

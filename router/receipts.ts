@@ -7,7 +7,7 @@ import type { Db } from '../shared/sql/db.ts'
 import type { CollectorPlace } from '../shared/telemetry/collector.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
-import { unsealed } from './audit/unsealed.ts'
+import { pendingRecords } from './audit/pending-records.ts'
 import type { StoreSettings } from './config/routing-config.ts'
 import { traceMetrics } from './metrics/trace-metrics.ts'
 import type { EndedCall } from './observe/ended-call.ts'
@@ -38,7 +38,7 @@ export interface ReceiptStorage {
   /** The writer of another process, in the place of one here. */
   writer?: (deps: Pick<ReceiptsDeps, 'clock' | 'log' | 'metrics' | 'store'>) => TraceWriter
   /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */
-  elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<StoredHere>) => Promise<Receipts>
+  elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<InThreadReceipts>) => Promise<Receipts>
 }
 
 export interface ReceiptsDeps {
@@ -75,7 +75,7 @@ export interface Receipts {
 }
 
 /** Receipts kept in this thread take calls and records as they are, too. */
-export interface StoredHere extends Receipts {
+export interface InThreadReceipts extends Receipts {
   /** Makes the record of a call. */
   call(ended: EndedCall): void | Promise<void>
   /** Takes a finished record. */
@@ -87,8 +87,8 @@ export interface StoredHere extends Receipts {
 export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   const { receiptStorage, db, clock } = deps
   if (receiptStorage.signer) await publishKey(db, receiptStorage.signer, clock.now())
-  const here = async (metrics: Metrics) => keepHere({ ...deps, metrics })
-  return receiptStorage.elsewhere ? receiptStorage.elsewhere(deps, here) : keepHere(deps)
+  const here = async (metrics: Metrics) => receiptsInThread({ ...deps, metrics })
+  return receiptStorage.elsewhere ? receiptStorage.elsewhere(deps, here) : receiptsInThread(deps)
 }
 
 /** The writer of a store, with what drops old records where that is this one's work. */
@@ -130,12 +130,12 @@ export function ownWriter(
 }
 
 /** The same in the calling thread. */
-export function keepHere(deps: ReceiptsDeps): StoredHere {
+export function receiptsInThread(deps: ReceiptsDeps): InThreadReceipts {
   const { receiptStorage, log } = deps
   const { durable, writer: elsewhere } = receiptStorage
   const { writer, old }: Writing = elsewhere ? { writer: elsewhere(deps), old: undefined } : ownWriter(deps)
   const count = traceMetrics(deps.metrics)
-  const held = unsealed(writer.depth)
+  const held = pendingRecords(writer.depth)
   const { collector } = receiptStorage
   const tracing = collector && callTracing(collector, deps)
   const take = ({ whole, context }: Whole): void => {

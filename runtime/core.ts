@@ -4,7 +4,7 @@ import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
 import { type CurveKeys, portableCurveKeys } from '../shared/sign/curve-keys.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
-import { type Db, STUCK } from '../shared/sql/db.ts'
+import { type Db, STORE_STUCK } from '../shared/sql/db.ts'
 import { type ServerClock, serverClock } from '../shared/sql/server-clock.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
@@ -56,7 +56,7 @@ function tellStuckWrites({ writes }: Db, log: Log, metrics: Metrics): void {
     .gauge('waybill_store_stuck', '1 where the database server answers reads and takes no writes.')
     .read(() => (writes?.stuck ? 1 : 0))
   writes?.onChange(stuck => {
-    if (stuck) log.error(STUCK, { code: 'store_stuck' })
+    if (stuck) log.error(STORE_STUCK, { code: 'store_stuck' })
     else log.warn('the database server takes writes again')
   })
 }

@@ -1,7 +1,7 @@
 import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
-import { type Log, ONCE, rateLimitedLog } from '../shared/log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../shared/log/log.ts'
 import { DamagedRowError } from '../shared/sql/db.ts'
 import { isMoving, isStoreUnavailable, MOVING } from '../shared/sql/db-fault.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
@@ -29,12 +29,12 @@ export function answerErrors(log: Log, clock = systemClock): ErrorHandler {
     }
     if (isStoreUnavailable(error)) {
       // Every call fails while it is away.
-      once('away', () => log.warn(`the store was not reached; ${ONCE}`, at))
+      once('away', () => log.warn(`the store was not reached; ${REPEATS_OMITTED}`, at))
       return refusal(c, storeAway(error), 'store_unavailable')
     }
     const fault = storeFault(error)
     if (fault !== undefined) {
-      once(fault, () => log.error(`the store refused a statement; ${ONCE}`, at))
+      once(fault, () => log.error(`the store refused a statement; ${REPEATS_OMITTED}`, at))
       const refused = new ApiError('store_unavailable', fault, { headers: { 'retry-after': '30' }, cause: error })
       return refusal(c, refused, 'store_unavailable')
     }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { refuseOldNode, saysTooOld, VERSION } from './version.ts'
+import { refuseOldNode, tooOldMessage, VERSION } from './version.ts'
 
 it('is the version of the package', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
@@ -11,10 +11,10 @@ it('refuses what package.json does not take, and nothing else', () => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as { engines: { node: string } }
   const oldest = /^>=(\d+)\.(\d+)$/.exec(engines.node)
   const [major, minor] = [Number(oldest?.[1]), Number(oldest?.[2])]
-  expect(saysTooOld(`${major}.${minor}.0`)).toBeUndefined()
-  expect(saysTooOld(`${major + 2}.0.0`)).toBeUndefined()
-  expect(saysTooOld(`${major}.${minor - 1}.9`)).toContain(`use Node ${major}.${minor} or newer`)
-  expect(saysTooOld(`${major - 2}.${minor + 2}.0`)).toMatch(/is too old/)
+  expect(tooOldMessage(`${major}.${minor}.0`)).toBeUndefined()
+  expect(tooOldMessage(`${major + 2}.0.0`)).toBeUndefined()
+  expect(tooOldMessage(`${major}.${minor - 1}.9`)).toContain(`use Node ${major}.${minor} or newer`)
+  expect(tooOldMessage(`${major - 2}.${minor + 2}.0`)).toMatch(/is too old/)
 })
 
 it('ends a command with a sentence and code 2', () => {

@@ -33,8 +33,8 @@ export const routerProgram: Program = {
       const { ShardsAddCommand, ShardsCloseCommand, ShardsListCommand, ShardsOpenCommand } = await import('./shards.ts')
       return [ShardsAddCommand, ShardsListCommand, ShardsCloseCommand, ShardsOpenCommand]
     },
-    backup: async () => [(await import('./keep.ts')).BackupCommand],
-    compact: async () => [(await import('./keep.ts')).CompactCommand],
+    backup: async () => [(await import('./backup.ts')).BackupCommand],
+    compact: async () => [(await import('./backup.ts')).CompactCommand],
     export: async () => [(await import('./export.ts')).ExportCommand],
     completion: async () => [(await import('../../shared/cli/completion-command.ts')).CompletionCommand],
     verify: async () => [(await import('./verify.ts')).VerifyCommand],

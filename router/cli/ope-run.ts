@@ -5,7 +5,7 @@ import { ConfigError } from '../active-config.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { formatProblem } from '../config/problem.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
-import { besideConfig } from '../host/config-file.ts'
+import { configFileReader } from '../host/config-file.ts'
 import { openStoreToRead } from '../host/open-store.ts'
 import type { Metric } from '../ope/estimate.ts'
 import { type Rehearsal, rehearse } from '../ope/rehearse.ts'
@@ -49,7 +49,7 @@ async function configToRehearse(file: string, vars: Vars): Promise<RoutingConfig
     env: vars,
     builtinPrices: await loadBuiltinPrices(),
     hostHasProcesses: true,
-    readFile: besideConfig(file),
+    readFile: configFileReader(file),
   })
   if (!loaded.ok) throw new ConfigError(loaded.problems.map(formatProblem).join('\n'))
   return loaded.config

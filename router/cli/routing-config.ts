@@ -1,6 +1,6 @@
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
 import { type ActiveConfig, activate } from '../active-config.ts'
-import { besideConfig, readConfigFile } from '../host/config-file.ts'
+import { configFileReader, readConfigFile } from '../host/config-file.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
 
@@ -9,7 +9,7 @@ export async function routingConfig(vars: Vars): Promise<ActiveConfig> {
   const file = vars.ROUTER_CONFIG || undefined
   return activate(file === undefined ? '' : await readConfigFile(file), {
     file: file ?? 'config',
-    readFile: besideConfig(file),
+    readFile: configFileReader(file),
     env: vars,
     builtinPrices: await loadBuiltinPrices(),
     hostHasProcesses: true,

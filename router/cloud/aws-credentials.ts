@@ -7,7 +7,7 @@ import {
   type CredentialReply,
   type Expiring,
   fileOf,
-  NEAR_MS,
+  LOCAL_TIMEOUT_MS,
   NoSourceError,
   parsed,
   refusalWord,
@@ -57,7 +57,7 @@ async function containerKeys(deps: SourceDeps): Promise<Expiring<AwsKeys> | unde
     name: AGENT,
     url,
     headers: token ? [['authorization', token.trim()]] : [],
-    ms: NEAR_MS,
+    ms: LOCAL_TIMEOUT_MS,
   })
   return keysOf(AGENT, reply)
 }
@@ -77,7 +77,7 @@ async function instanceKeys(deps: SourceDeps): Promise<Expiring<AwsKeys>> {
         name: INSTANCE,
         url: origin + path,
         headers: [['x-aws-ec2-metadata-token', token]],
-        ms: NEAR_MS,
+        ms: LOCAL_TIMEOUT_MS,
       })
     const reply = await one()
     if (reply.status !== 401) return reply
@@ -101,7 +101,7 @@ async function sessionToken(deps: SourceDeps, origin: string): Promise<string> {
       ['x-aws-ec2-metadata-token-ttl-seconds', TOKEN_S],
       ['content-length', '0'],
     ],
-    ms: NEAR_MS,
+    ms: LOCAL_TIMEOUT_MS,
   }).catch((cause: unknown) => {
     // Away from such a machine there is no service at all, and inside a container of one the hop limit hides it.
     if (given) throw cause

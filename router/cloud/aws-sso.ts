@@ -2,7 +2,15 @@ import { z } from 'zod'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { TransportError } from '../upstream/transport.ts'
 import type { AwsKeys } from './aws-sts.ts'
-import { ask, type Expiring, FAR_MS, fileOf, parsed, refusalWord, type SourceDeps } from './credential-request.ts'
+import {
+  ask,
+  type Expiring,
+  fileOf,
+  parsed,
+  REMOTE_TIMEOUT_MS,
+  refusalWord,
+  type SourceDeps,
+} from './credential-request.ts'
 import { serviceUrl } from './vendor-addresses.ts'
 
 export interface SsoProfile {
@@ -49,7 +57,7 @@ export async function ssoKeys(deps: SourceDeps, profile: SsoProfile): Promise<Ex
     name: PORTAL,
     url: url.href,
     headers: [['x-amz-sso_bearer_token', token]],
-    ms: FAR_MS,
+    ms: REMOTE_TIMEOUT_MS,
   })
   if (reply.status === 401) throw new TransportError(`${PORTAL} has ended: ${LOGIN}`)
   const read = reply.status === 200 ? parsed(roleCredentials, reply.text) : undefined
@@ -91,7 +99,7 @@ async function renewSignOn(deps: SourceDeps, region: string, token: Cached): Pro
     url: new URL('token', serviceUrl(deps.env, 'oidc', region)).href,
     headers: [['content-type', 'application/json']],
     body: utf8(JSON.stringify({ clientId, clientSecret, grantType: 'refresh_token', refreshToken })),
-    ms: FAR_MS,
+    ms: REMOTE_TIMEOUT_MS,
   }).catch(() => undefined)
   const read = reply?.status === 200 ? parsed(renewed, reply.text) : undefined
   if (read === undefined) return undefined

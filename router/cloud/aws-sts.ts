@@ -1,6 +1,6 @@
 import type { HeaderList } from '../upstream/transport.ts'
 import { TransportError } from '../upstream/transport.ts'
-import { ask, type Expiring, FAR_MS, fileOf, form, type SourceDeps } from './credential-request.ts'
+import { ask, type Expiring, fileOf, form, REMOTE_TIMEOUT_MS, type SourceDeps } from './credential-request.ts'
 import { serviceUrl } from './vendor-addresses.ts'
 
 export interface AwsKeys {
@@ -58,7 +58,14 @@ async function keysFrom(
   const url = serviceUrl(deps.env, 'sts', region)
   const { headers, body } = form(fields)
   const proof = by ? await signature(deps, { url, headers, body, service: 'sts', region, keys: by }) : []
-  const reply = await ask(deps, { name: NAME, method: 'POST', url, headers: [...headers, ...proof], body, ms: FAR_MS })
+  const reply = await ask(deps, {
+    name: NAME,
+    method: 'POST',
+    url,
+    headers: [...headers, ...proof],
+    body,
+    ms: REMOTE_TIMEOUT_MS,
+  })
   const member = (name: string) => xmlText(reply.text, name)
   const accessKeyId = member('AccessKeyId')
   const secretAccessKey = member('SecretAccessKey')

@@ -57,8 +57,8 @@ export interface CredentialReply {
 }
 
 /** A service of the same machine or of its network answers at once, or is not there. */
-export const NEAR_MS = 1000
-export const FAR_MS = 10_000
+export const LOCAL_TIMEOUT_MS = 1000
+export const REMOTE_TIMEOUT_MS = 10_000
 const MOST_BYTES = 64 * 1024
 
 /** One exchange within its own time; what comes back is read up to a limit and said in no error. */

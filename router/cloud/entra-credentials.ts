@@ -2,11 +2,11 @@ import { TransportError } from '../upstream/transport.ts'
 import {
   ask,
   type Expiring,
-  FAR_MS,
   fileOf,
   form,
-  NEAR_MS,
+  LOCAL_TIMEOUT_MS,
   NoSourceError,
+  REMOTE_TIMEOUT_MS,
   type SourceDeps,
   tokenOf,
 } from './credential-request.ts'
@@ -39,7 +39,7 @@ async function granted(deps: SourceDeps, tenant: string, fields: Record<string, 
   const host = /^https?:\/\//.test(given ?? '') ? given! : `https://${given || 'login.microsoftonline.com'}`
   const url = `${safe(host, 'AZURE_AUTHORITY_HOST').replace(/\/+$/, '')}/${tenant}/oauth2/v2.0/token`
   const asked = form({ grant_type: 'client_credentials', scope: `${RESOURCE}/.default`, ...fields })
-  return tokenOf(deps, ENTRA, await ask(deps, { name: ENTRA, method: 'POST', url, ...asked, ms: FAR_MS }))
+  return tokenOf(deps, ENTRA, await ask(deps, { name: ENTRA, method: 'POST', url, ...asked, ms: REMOTE_TIMEOUT_MS }))
 }
 
 /** Of App Service and its like by the address that they set, of a virtual machine by the metadata service. */
@@ -56,7 +56,7 @@ async function identityToken(deps: SourceDeps, client: string | undefined): Prom
       name: IDENTITY,
       url: urlOf(metadataAddress(endpoint), '2019-08-01'),
       headers: [['x-identity-header', secret]],
-      ms: FAR_MS,
+      ms: REMOTE_TIMEOUT_MS,
     })
     return identityAnswer(deps, reply)
   }
@@ -66,7 +66,7 @@ async function identityToken(deps: SourceDeps, client: string | undefined): Prom
     name: IDENTITY,
     url: urlOf(`${origin}/metadata/identity/oauth2/token`, '2018-02-01'),
     headers: [['metadata', 'true']],
-    ms: given ? FAR_MS : NEAR_MS,
+    ms: given ? REMOTE_TIMEOUT_MS : LOCAL_TIMEOUT_MS,
   }).catch((cause: unknown) => {
     if (given) throw cause
     throw new NoSourceError('no Azure credentials are set up, and no managed identity answers', { cause })

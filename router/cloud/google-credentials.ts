@@ -4,11 +4,11 @@ import { TransportError } from '../upstream/transport.ts'
 import {
   ask,
   type Expiring,
-  FAR_MS,
   fileOf,
   form,
   NoSourceError,
   parsed,
+  REMOTE_TIMEOUT_MS,
   type SourceDeps,
   tokenOf,
 } from './credential-request.ts'
@@ -139,7 +139,7 @@ async function federatedToken(deps: SourceDeps, one: z.output<typeof external>, 
       ['content-type', 'application/json'],
     ],
     body: utf8(JSON.stringify({ scope: [SCOPE], lifetime: `${LIFE_S}s` })),
-    ms: FAR_MS,
+    ms: REMOTE_TIMEOUT_MS,
   })
   const read = reply.status === 200 ? parsed(impersonated, reply.text) : undefined
   if (read === undefined)
@@ -149,7 +149,11 @@ async function federatedToken(deps: SourceDeps, one: z.output<typeof external>, 
 const impersonated = z.object({ accessToken: z.string().min(1), expireTime: z.iso.datetime({ offset: true }) })
 
 async function posted(deps: SourceDeps, url: string, fields: Record<string, string>): Promise<Expiring<string>> {
-  return tokenOf(deps, NAME, await ask(deps, { name: NAME, method: 'POST', url, ...form(fields), ms: FAR_MS }))
+  return tokenOf(
+    deps,
+    NAME,
+    await ask(deps, { name: NAME, method: 'POST', url, ...form(fields), ms: REMOTE_TIMEOUT_MS }),
+  )
 }
 
 const METADATA = "Google's metadata server"

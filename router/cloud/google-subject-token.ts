@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { TransportError } from '../upstream/transport.ts'
-import { ask, FAR_MS, fileOf, parsed, type SourceDeps } from './credential-request.ts'
+import { ask, fileOf, parsed, REMOTE_TIMEOUT_MS, type SourceDeps } from './credential-request.ts'
 import { safe } from './vendor-addresses.ts'
 
 const format = z
@@ -30,7 +30,7 @@ async function fetched(deps: SourceDeps, { url, headers }: { url: string; header
     name: NAME,
     url: safe(url, 'credential_source.url'),
     headers: Object.entries(headers),
-    ms: FAR_MS,
+    ms: REMOTE_TIMEOUT_MS,
   })
   if (reply.status !== 200) throw new TransportError(`${NAME} was not given, status ${reply.status}`)
   return reply.text

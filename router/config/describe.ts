@@ -1,4 +1,4 @@
-import { MODEL_TABLE_VERSION } from '../../shared/models/accepted.ts'
+import { MODEL_TABLE_VERSION } from '../../shared/models/model-table.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { ClassPrices } from '../../shared/prices/price.ts'
 import type { Capabilities } from '../../shared/wire/router/capabilities.ts'

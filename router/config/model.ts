@@ -1,4 +1,4 @@
-import type { Accepted } from '../../shared/models/accepted.ts'
+import type { Accepted } from '../../shared/models/model-table.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Price } from '../../shared/prices/price.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
@@ -25,7 +25,7 @@ export interface Model {
 }
 
 /** A model as it is called for a client: in the client's own words, where its provider takes them. */
-export function spokenTo<M extends Model>(model: M, client: InboundApi): M {
+export function modelForClient<M extends Model>(model: M, client: InboundApi): M {
   return client === 'responses' && model.responses ? { ...model, dialect: client } : model
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { efforts, limitNames, samplings, thinkingForms } from '../../shared/models/accepted.ts'
+import { efforts, limitNames, samplings, thinkingForms } from '../../shared/models/model-table.ts'
 import { expected, text } from '../../shared/wire/bounds.ts'
 import { providerDialects } from '../../shared/wire/router/conventions.ts'
 import { timeoutKeys } from './service-tables.ts'

@@ -1,4 +1,4 @@
-import { type Accepted, acceptedBy, efforts } from '../../shared/models/accepted.ts'
+import { type Accepted, acceptedBy, efforts } from '../../shared/models/model-table.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import { type Named, named } from './frozen.ts'
 import type { Path } from './locate.ts'

@@ -1,4 +1,4 @@
-import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { sumNano, toUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -8,7 +8,7 @@ import type { BrokenCall, RefusedCall } from './call-upstream.ts'
 import type { CascadeLog } from './receipt.ts'
 
 /** The line of a routed call: whose, what served it, how it ended and what it cost, and nothing of what was said. */
-export function sayRouted(
+export function logRoutedCall(
   log: Log,
   { traceId, tenantId, routeIx, tried, end, times, policy, request }: CascadeLog,
 ): void {
@@ -43,7 +43,7 @@ export function failureLines(log: Log, clock: Clock): (model: Model, call: Refus
       // A client that left is no fault, and of an open breaker there is a line of its own.
       if (error_class === 'client_abort' || error_class === 'breaker_open') return
       const fields = { provider, model, error_class, detail: call.detail }
-      once(`${model} ${error_class}`, () => log.warn(`an upstream call failed; ${ONCE}`, fields))
+      once(`${model} ${error_class}`, () => log.warn(`an upstream call failed; ${REPEATS_OMITTED}`, fields))
       return
     }
     const { status, upstreamRequestId } = call
@@ -52,7 +52,7 @@ export function failureLines(log: Log, clock: Clock): (model: Model, call: Refus
       log.debug('an upstream refused a request', fields)
       return
     }
-    once(`${model} ${error_class}`, () => log.warn(`an upstream refuses calls; ${ONCE}`, fields))
+    once(`${model} ${error_class}`, () => log.warn(`an upstream refuses calls; ${REPEATS_OMITTED}`, fields))
   }
 }
 

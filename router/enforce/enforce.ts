@@ -22,7 +22,7 @@ import type { Unhashed } from '../receipt/unhashed.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
-import { sayRouted } from './call-log.ts'
+import { logRoutedCall } from './call-log.ts'
 import { type AnsweredCall, ranOut } from './call-upstream.ts'
 import { type CascadeResult, cascade } from './cascade.ts'
 import { type CascadeEnd, isBilled } from './cascade-end.ts'
@@ -253,7 +253,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
-    sayRouted(deps.callLog, log)
+    logRoutedCall(deps.callLog, log)
     await deps.record(() => cascadeRecord(log))
   }
 

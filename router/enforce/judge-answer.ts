@@ -5,7 +5,7 @@ import type { NanoUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import { cloudBody, cloudHost } from '../cloud/cloud-request.ts'
-import { type Model, spokenTo } from '../config/model.ts'
+import { type Model, modelForClient } from '../config/model.ts'
 import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { Gate, GateSubject, ModelCall, ModelCalls, Question } from '../gates/gate.ts'
 import { runGate } from '../gates/run-gate.ts'
@@ -172,7 +172,7 @@ function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps, bill
       )
     },
     async repeat(asked, signal) {
-      const model = asked === null ? rung : spokenTo(asked, inbound.dialect)
+      const model = asked === null ? rung : modelForClient(asked, inbound.dialect)
       const { held } = inbound
       if (held !== undefined && (held.appends || model.provider !== rung.provider)) return unmade('conversation')
       const provider = providerOf(model)

@@ -72,10 +72,13 @@ export function submitFeedback(deps: SubmitDeps) {
   }
 }
 
-type ReportHere = (report: FeedbackRequest) => Promise<FeedbackResult | undefined>
+type SubmitIfFound = (report: FeedbackRequest) => Promise<FeedbackResult | undefined>
 
 /** Takes a report on a trace of one store; undefined where that has no such trace. */
-export async function reportHere(submit: SubmitFeedback, report: FeedbackRequest): Promise<FeedbackResult | undefined> {
+export async function submitIfFound(
+  submit: SubmitFeedback,
+  report: FeedbackRequest,
+): Promise<FeedbackResult | undefined> {
   try {
     return await submit(report, undefined)
   } catch (error) {
@@ -85,10 +88,10 @@ export async function reportHere(submit: SubmitFeedback, report: FeedbackRequest
 }
 
 /** A caller who sees all tenants reports on a trace of any shard; others on those of their own. */
-export function reportAnywhere(own: SubmitFeedback, elsewhere: ReportHere): SubmitFeedback {
+export function submitToAnyShard(own: SubmitFeedback, elsewhere: SubmitIfFound): SubmitFeedback {
   return async (report, tenant) => {
     if (tenant !== undefined) return own(report, tenant)
-    const taken = (await reportHere(own, report)) ?? (await elsewhere(report))
+    const taken = (await submitIfFound(own, report)) ?? (await elsewhere(report))
     if (taken !== undefined) return taken
     throw new ApiError('not_found', `there is no trace with the id ${toFeedback(report).ref}`)
   }

@@ -4,7 +4,7 @@ import type { FunctionGate, GateFetch, ProcessJob, ProcessOutcome } from './gate
 import type { GateConfig } from './gate-kinds.ts'
 import { base, builtGate, never } from './testing/fake-gate.ts'
 import { inputOf } from './testing/subject.ts'
-import { readVerdict, readVerdictText, tidy } from './verdict.ts'
+import { normaliseVerdict, readVerdict, readVerdictText } from './verdict.ts'
 
 const utf8 = new TextEncoder()
 const request = {
@@ -66,14 +66,14 @@ describe('a verdict from outside', () => {
   })
 
   it('is cut to what a receipt can hold, between characters', () => {
-    const { reason, evidenceRef } = tidy({
+    const { reason, evidenceRef } = normaliseVerdict({
       verdict: 'fail',
       reason: `${'a'.repeat(199)}😀`,
       evidenceRef: '😀'.repeat(150),
     })
     expect([reason, evidenceRef]).toEqual(['a'.repeat(199), '😀'.repeat(100)])
-    expect(tidy({ verdict: 'fail', reason: 'a\ud800b' }).reason).toBe('a\ufffdb')
-    expect(tidy({ verdict: 'pass', score: Number.NaN })).toMatchObject({ verdict: 'abstain', error: true })
+    expect(normaliseVerdict({ verdict: 'fail', reason: 'a\ud800b' }).reason).toBe('a\ufffdb')
+    expect(normaliseVerdict({ verdict: 'pass', score: Number.NaN })).toMatchObject({ verdict: 'abstain', error: true })
     expect(readVerdict({ verdict: 'pass', score: Number.NaN }).reason).toBe('bad_score')
   })
 })

@@ -3,7 +3,7 @@ import { sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { broken, type Gate, type GateInput, type GateJudge, type GateVerdict } from './gate.ts'
-import { tidy } from './verdict.ts'
+import { normaliseVerdict } from './verdict.ts'
 
 /** One gate on one choice. */
 export interface GateTake {
@@ -46,7 +46,7 @@ export async function runGate(
     const giveBack = await gate.slots.take(own.signal, input.tenantId)
     running = settle(gate, input, own.signal)
     void running.then(giveBack)
-    const verdict = tidy(await beforeAbort(running, own.signal))
+    const verdict = normaliseVerdict(await beforeAbort(running, own.signal))
     return done(verdict, verdict.error === true ? 'error' : 'ran')
   } catch (error) {
     if (!own.signal.aborted) throw error
@@ -67,7 +67,7 @@ export function runInline(
 ): GateTake {
   let verdict: GateVerdict
   try {
-    verdict = tidy(judge(input))
+    verdict = normaliseVerdict(judge(input))
   } catch {
     verdict = broken('crashed')
   }

@@ -58,7 +58,7 @@ export function verdictOf(answer: RegexAnswer): GateVerdict {
 }
 
 /** Brings any verdict to what a receipt can hold; a score outside of 0 to 1 makes it an error of the gate. */
-export function tidy(verdict: GateVerdict): GateVerdict {
+export function normaliseVerdict(verdict: GateVerdict): GateVerdict {
   if (verdict.score !== undefined && !isScore(verdict.score))
     return { ...broken('bad_score'), ...(verdict.costNano !== undefined && { costNano: verdict.costNano }) }
   return {

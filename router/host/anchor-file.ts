@@ -21,7 +21,7 @@ export async function anchorFault(file: string | undefined): Promise<string | un
 }
 
 /** For a start: it goes on, because each copy is tried again until it succeeds. */
-export async function sayAnchorFault({ ROUTER_ANCHOR_FILE: file }: RouterEnv, log: Log): Promise<void> {
+export async function logAnchorFault({ ROUTER_ANCHOR_FILE: file }: RouterEnv, log: Log): Promise<void> {
   const fault = await anchorFault(file)
   if (fault !== undefined) log.error(`${fault}; until then checkpoints are in the store alone`)
 }

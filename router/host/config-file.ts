@@ -13,6 +13,6 @@ export async function readConfigFile(file: string): Promise<string> {
 }
 
 /** Reads the files that a config names, from the folder of the config. */
-export function besideConfig(file: string | undefined): (name: string) => string {
+export function configFileReader(file: string | undefined): (name: string) => string {
   return name => readRegular(resolve(dirname(file ?? '.'), name)).toString('utf8')
 }

@@ -17,8 +17,8 @@ import { type RouterEnv, routerEnv } from '../env.ts'
 import type { RouterOptions } from '../options.ts'
 import { bodyRoom } from '../proxy/handle-call.ts'
 import { readAccess } from './access.ts'
-import { sayAnchorFault } from './anchor-file.ts'
-import { besideConfig, readConfigFile } from './config-file.ts'
+import { logAnchorFault } from './anchor-file.ts'
+import { configFileReader, readConfigFile } from './config-file.ts'
 import { credentialHost } from './credential-host.ts'
 import { nodeCalls } from './node-exchange.ts'
 import { openRouter } from './open-router.ts'
@@ -67,7 +67,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
-  if (!among) await sayAnchorFault(env, log)
+  if (!among) await logAnchorFault(env, log)
   const transport = await networkTransport({ connectMs: 10_000 }, network)
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars, log: log.target('router.gates') })
@@ -76,7 +76,7 @@ export async function serveRouter(vars: Vars, { dashboard, among }: RouterParts 
     ...(config !== undefined && { config }),
     ...(readConfig && { readConfig }),
     configFile: configFile ?? 'config',
-    readFile: besideConfig(configFile),
+    readFile: configFileReader(configFile),
     access,
     inFlight: calls.inFlight,
     room: bodyRoom(usualHeldBytes(), among?.count),

@@ -1,4 +1,4 @@
-import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
+import { eachLine, lineBatches } from '../../shared/host/file-lines.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { ExportLineError, isBlank, toCheckpoint } from '../traces/export-line.ts'
 
@@ -21,7 +21,7 @@ export async function readCheckpoints(path: string): Promise<Checkpoint[]> {
 /** The lines of a file in lots; a file larger than the memory passes through. */
 export async function* fileLines(path: string): AsyncGenerator<string[]> {
   try {
-    for await (const bytes of lotsOfLines(path)) yield linesOf(bytes)
+    for await (const bytes of lineBatches(path)) yield linesOf(bytes)
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && 'syscall' in cause)) throw cause
     throw new RecordFileError(`The file ${path} cannot be read: ${cause.message}.`, { cause })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { xoshiro128 } from '../policy/xoshiro128.ts'
-import { bootstrapMean, type Estimate, estimatePolicy, middle95, resampledSums } from './estimate.ts'
+import { bootstrapMean, type Estimate, estimatePolicy, interval95, resampledSums } from './estimate.ts'
 import { type PolicyRow, policyRows } from './policy-rows.ts'
 
 const rowsOf = (list: readonly Partial<PolicyRow>[]) => {
@@ -104,8 +104,8 @@ describe('the bootstrap', () => {
     const drawn = Array.from({ length: 6 }, () => rows[Math.floor((next() / 2 ** 32) * 3)]!)
     const [sums] = resampledSums([Float64Array.from(rows)], 2, 42)
     expect([...sums!]).toEqual([drawn[0]! + drawn[1]! + drawn[2]!, drawn[3]! + drawn[4]! + drawn[5]!])
-    expect(middle95(Array.from({ length: 1000 }, (_, i) => 999 - i))).toEqual([25, 974])
-    expect(middle95([Number.NaN, 2, 1])).toEqual([1, 2])
+    expect(interval95(Array.from({ length: 1000 }, (_, i) => 999 - i))).toEqual([25, 974])
+    expect(interval95([Number.NaN, 2, 1])).toEqual([1, 2])
   })
 
   it('is never wider than the values, and has no width where they are equal', () => {

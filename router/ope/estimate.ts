@@ -52,7 +52,7 @@ export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS):
     SEEDS[metric],
   )
   const shared = (ci: [number, number], rows: number) => (metric === 'failure' ? ofShare(ci, rows) : ci)
-  const over = (all: Float64Array, worth: number) => shared(middle95(all.map(sum => sum / n)), worth)
+  const over = (all: Float64Array, worth: number) => shared(interval95(all.map(sum => sum / n)), worth)
   const logged = { value: total(value) / n, ci: over(resampledValues!, n) }
   if (sums.matched === 0) return { ...base, logged, ips: null, snips: null, dr: null }
 
@@ -65,7 +65,7 @@ export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS):
     snips: {
       value: sum / sums.sum,
       // A resample without a single matching row has no such ratio.
-      ci: shared(middle95(resampledWeighted!.map((one, i) => one / resampledWeights![i]!)), ess),
+      ci: shared(interval95(resampledWeighted!.map((one, i) => one / resampledWeights![i]!)), ess),
     },
     dr: { value: total(robust) / n, ci: over(resampledSums([robust], draws, SEEDS.dr)[0]!, ess) },
   }
@@ -203,7 +203,7 @@ function sumOf(column: Float64Array, places: Uint32Array): number {
 }
 
 /** The middle 95 % of what the resamples gave; those that gave no number are left out. */
-export function middle95(values: Iterable<number>): [low: number, high: number] {
+export function interval95(values: Iterable<number>): [low: number, high: number] {
   const sorted = [...values].filter(value => !Number.isNaN(value)).sort((a, b) => a - b)
   const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN
   return [at(0.025), at(0.975)]
@@ -212,7 +212,7 @@ export function middle95(values: Iterable<number>): [low: number, high: number] 
 /** The middle 95 % of the mean over `draws` resamples of the values. */
 export function bootstrapMean(values: ArrayLike<number>, draws: number, seed: number): [low: number, high: number] {
   const [sums] = resampledSums([Float64Array.from(values)], draws, seed)
-  return middle95(sums!.map(sum => sum / values.length))
+  return interval95(sums!.map(sum => sum / values.length))
 }
 
 /**

@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
 import { modeValues, readMode, requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { ActiveConfig } from '../active-config.ts'
-import { spokenTo } from '../config/model.ts'
+import { modelForClient } from '../config/model.ts'
 import type { Route } from '../config/routing-config.ts'
 import type { EnforceInput } from '../enforce/enforce.ts'
 import type { Target } from '../observe/target.ts'
@@ -76,7 +76,7 @@ export function decideCall(
 
 /** A route whose models are called in the client's own words, where their providers take them. */
 function speaking(route: Route, client: InboundApi): Route {
-  return { ...route, ladder: route.ladder.map(rung => spokenTo(rung, client)) }
+  return { ...route, ladder: route.ladder.map(rung => modelForClient(rung, client)) }
 }
 
 function routeFor(

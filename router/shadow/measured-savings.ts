@@ -1,7 +1,7 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
-import { DRAWS, middle95, resampledSums } from '../ope/estimate.ts'
+import { DRAWS, interval95, resampledSums } from '../ope/estimate.ts'
 import type { shadows } from '../schema/tables.ts'
 import type { StoredChain } from '../traces/stored-records.ts'
 import { FEWEST } from './shadow-sums.ts'
@@ -47,7 +47,7 @@ export async function measuredSavings(
   }
   if (rows.length < FEWEST) return { shadow }
   const [tops, sames] = resampledSums([top, same], DRAWS, SEED)
-  return { shadow, ratio_ci: middle95(tops!.map((value, draw) => value / sames![draw]!)) }
+  return { shadow, ratio_ci: interval95(tops!.map((value, draw) => value / sames![draw]!)) }
 }
 
 const newest = (rows: readonly Row[]): Row[] => rows.toSorted((a, b) => b.ts_ms - a.ts_ms).slice(0, MOST)

@@ -9,7 +9,7 @@ import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
 import type { KnownCopies, LineSink } from './known-copies.ts'
-import { fence, type LeaseTerm } from './lease.ts'
+import { type LeaseTerm, leaseCondition } from './lease.ts'
 import { dropDaysUpTo } from './savings-days.ts'
 
 export interface CheckpointerOptions {
@@ -36,7 +36,7 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
   function insert({ checkpoint, digest }: SignedCheckpoint, { holder, epoch }: LeaseTerm): InStatement {
     const { tenant_id, kind, seq } = checkpoint
     return {
-      sql: `insert into checkpoints (tenant_id, kind, seq, digest, body) select ?, ?, ?, ?, ? where ${fence}`,
+      sql: `insert into checkpoints (tenant_id, kind, seq, digest, body) select ?, ?, ?, ?, ? where ${leaseCondition}`,
       args: [tenant_id, kind, seq, digest, JSON.stringify(checkpoint), holder, epoch],
     }
   }
@@ -99,17 +99,17 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     const results = await db.write([
       insert(signed, term),
       {
-        sql: `delete from traces where tenant_id = ? and seq <= ? and ${fence}`,
+        sql: `delete from traces where tenant_id = ? and seq <= ? and ${leaseCondition}`,
         args: [tenant, seq, term.holder, term.epoch],
       },
       {
-        sql: `delete from feedback where tenant_id = ? and seq <= ? and ${fence}`,
+        sql: `delete from feedback where tenant_id = ? and seq <= ? and ${leaseCondition}`,
         args: [tenant, feedback_seq, term.holder, term.epoch],
       },
       {
         sql: `delete from shadows where (tenant_id, trace_id) in (
             select tenant_id, trace_id from shadows where tenant_id = ? and ts_ms < ? order by ts_ms limit ${PRUNE_STEP})
-          and ${fence}`,
+          and ${leaseCondition}`,
         args: [tenant, before, term.holder, term.epoch],
       },
       dropDaysUpTo(tenant, before, term),

@@ -11,7 +11,7 @@ export interface LeaseTerm {
 }
 
 /** Holds while the term does; its arguments are the holder and the epoch. */
-export const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
+export const leaseCondition = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
 
 export interface LeaseOptions {
   db: Db

@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { evalsDays, savingsDays, traces } from '../schema/tables.ts'
 import { evalSums, rowsOfDay, rowsOfStretch } from './eval-sums.ts'
-import { fence, type LeaseTerm } from './lease.ts'
+import { type LeaseTerm, leaseCondition } from './lease.ts'
 import { DAY_MS, dayOf, stretches, sumColumns, sums } from './savings.ts'
 import { endsOf } from './stored-records.ts'
 
@@ -31,7 +31,7 @@ export function lateDays(records: readonly UnsealedTrace[], now: Date): LateDay[
 /** Forgets the sums of a day, for the transaction that adds a record to it. */
 export function dropDay({ tenant, day }: LateDay, { holder, epoch }: LeaseTerm): InStatement {
   return {
-    sql: `delete from savings_days where tenant_id = ? and day = ? and ${fence}`,
+    sql: `delete from savings_days where tenant_id = ? and day = ? and ${leaseCondition}`,
     args: [tenant, day, holder, epoch],
   }
 }
@@ -39,7 +39,7 @@ export function dropDay({ tenant, day }: LateDay, { holder, epoch }: LeaseTerm):
 /** Forgets the sums of days up to the one that `before` is in, for the transaction that deletes records of theirs. */
 export function dropDaysUpTo(tenant: string, before: number, { holder, epoch }: LeaseTerm): InStatement {
   return {
-    sql: `delete from savings_days where tenant_id = ? and day <= ? and ${fence}`,
+    sql: `delete from savings_days where tenant_id = ? and day <= ? and ${leaseCondition}`,
     args: [tenant, dayOf(before), holder, epoch],
   }
 }
@@ -91,11 +91,11 @@ async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: 
   const [kept] = await db.write([
     {
       sql: `insert or replace into savings_days (${columns})
-        select ?, ?, value ->> 'route', value ->> 'model', ${values} from json_each(?) where ${fence} and ${unchangedSql}`,
+        select ?, ?, value ->> 'route', value ->> 'model', ${values} from json_each(?) where ${leaseCondition} and ${unchangedSql}`,
       args: [of.tenant, of.day, JSON.stringify([...groups.values()]), ...still],
     },
     {
-      sql: `insert or replace into evals_days (tenant_id, day, sums) select ?, ?, ? where ${fence} and ${unchangedSql}`,
+      sql: `insert or replace into evals_days (tenant_id, day, sums) select ?, ?, ? where ${leaseCondition} and ${unchangedSql}`,
       args: [of.tenant, of.day, JSON.stringify(evals.rows()), ...still],
     },
   ])

@@ -9,7 +9,7 @@ import type { AgentRow, VersionRow } from './agent.ts'
 import { type SealedTexts, withoutTexts } from './texts.ts'
 
 /** Who writes, and the idempotency key under which. What is bound is the id of the version. */
-export interface By {
+export interface Author {
   createdBy: string
   idempotency: Idempotency
 }
@@ -22,7 +22,7 @@ export function newVersion(
   agent: AgentRow,
   versionId: string,
   manifest: Manifest,
-  { createdBy }: By,
+  { createdBy }: Author,
   createdMs: number,
   sealed: SealedTexts | undefined,
   note?: string,
@@ -67,7 +67,7 @@ values (?, ?, ?, ${number.sql}, ?, ?, ?, ?, ?, ?, ?)`,
   }
 }
 
-export function bound({ idempotency }: By, versionId: string): InStatement[] {
+export function bound({ idempotency }: Author, versionId: string): InStatement[] {
   return idempotency.bind(versionId)
 }
 

@@ -9,7 +9,7 @@ import type { agents } from '../schema/tables.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
 import { againAfterConflict } from './conflict.ts'
 import {
-  type By,
+  type Author,
   bound,
   hashOf,
   insertVersion,
@@ -151,7 +151,7 @@ export function agentStore(db: Db, options: AgentStoreDeps) {
     },
 
     /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */
-    save(tenantId: string, saving: Saving, by: By): Promise<Saved> {
+    save(tenantId: string, saving: Saving, by: Author): Promise<Saved> {
       return againAfterConflict(async () => {
         const agent = await getByName(db, tenantId, saving.name)
         if (agent === undefined) return createAgent(db, deps, saving, tenantId, by)
@@ -167,7 +167,7 @@ export function agentStore(db: Db, options: AgentStoreDeps) {
     },
 
     /** Publishes a version, or answers the one that has an equal manifest. Undefined when there is no such agent. */
-    publish(tenantId: string, name: string, publishing: Publishing, by: By): Promise<Saved | undefined> {
+    publish(tenantId: string, name: string, publishing: Publishing, by: Author): Promise<Saved | undefined> {
       return againAfterConflict(async () => {
         const agent = await getByName(db, tenantId, name)
         if (agent === undefined) return undefined
@@ -202,7 +202,7 @@ async function createAgent(
   deps: SavingDeps,
   { name, labels = {}, description, manifest }: Saving,
   tenantId: string,
-  by: By,
+  by: Author,
 ): Promise<Saved> {
   const createdMs = deps.now().getTime()
   const agent: AgentRow = {
@@ -237,7 +237,7 @@ async function publishVersion(
   agent: AgentRow,
   publishing: Publishing,
   change: AgentChange,
-  by: By,
+  by: Author,
 ): Promise<Saved> {
   const [versionId, { manifest, note }] = [deps.newId(), publishing]
   const sealed = await deps.sealTexts({ ...agent, labels: change.labels ?? agent.labels }, versionId, manifest)

@@ -11,7 +11,7 @@ import { type FoundModel, IMAGE_TOKENS, type ModelRequest, type Models } from '.
 import type { RunCandidate } from '../runs/service.ts'
 import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
-import { type Call, holdFor, NO_LIMITS, passedBy, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
+import { type Call, exceededLimit, holdFor, NO_LIMITS, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
 import type { BudgetNotices } from './notices.ts'
 import { budgetExceeded, inWords } from './refusal.ts'
 import { type BudgetRow, type BudgetStore, type CallPlace, isOverLimit } from './store.ts'
@@ -309,7 +309,7 @@ async function noticeSpent(
   if (!found?.budget || found.budget.hardFail) return
   const { budget, today, own } = found
   const day = { tokens: today.tokens + tokensIn + tokensOut, costNano: today.costNano + costNano }
-  const refusal = passedBy(budget, day, own.usedNano + costNano)
+  const refusal = exceededLimit(budget, day, own.usedNano + costNano)
   if (refusal) await notePassed(deps, run, budget, refusal)
 }
 

@@ -82,7 +82,7 @@ export function refusalOfRun(limits: Limits, today: Today, estimate: RunEstimate
 }
 
 /** The limits of a day of which so many per cent are used. */
-export function reached({ costNanoDay, tokensDay, runsDay }: Limits, today: Today, pct: number): Refusal[] {
+export function reachedLimits({ costNanoDay, tokensDay, runsDay }: Limits, today: Today, pct: number): Refusal[] {
   const all = [
     { dimension: 'runsPerDay', limit: runsDay, used: today.runs },
     { dimension: 'costPerDay', limit: costNanoDay, used: today.costNano },
@@ -94,7 +94,7 @@ export function reached({ costNanoDay, tokensDay, runsDay }: Limits, today: Toda
 }
 
 /** The first limit that is passed by what was spent; for limits that stop nothing. */
-export function passedBy(
+export function exceededLimit(
   { costNanoRun, costNanoDay, tokensDay }: Limits,
   today: Pick<Today, 'tokens' | 'costNano'>,
   runNano: number,

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { enqueueEvent } from '../webhooks/enqueue.ts'
-import { type Refusal, reached, type Today } from './limits.ts'
+import { type Refusal, reachedLimits, type Today } from './limits.ts'
 import { onWire } from './refusal.ts'
 import type { BudgetRow } from './store.ts'
 
@@ -17,7 +17,7 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
   return {
     /** Once for each limit and day: the share of it that the budget names has been used. */
     async nearing(budget: BudgetRow, today: Today, day: string): Promise<void> {
-      for (const { dimension, limit, used } of reached(budget, today, budget.notifyAtPct)) {
+      for (const { dimension, limit, used } of reachedLimits(budget, today, budget.notifyAtPct)) {
         const key = `${budget.agentId} ${day} ${dimension}`
         if (told.has(key)) continue
         const mark = newId()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
 import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
-import { eachLine, lotsOfLines } from '../../shared/host/file-lines.ts'
+import { eachLine, lineBatches } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { syncPath } from '../../shared/host/operator-file.ts'
 import { visible } from '../../shared/log/log.ts'
@@ -152,7 +152,7 @@ export class ArchiveVerifyCommand extends Command {
   override async execute(): Promise<number> {
     let [number, broken] = [0, 0]
     try {
-      for await (const lot of lotsOfLines(this.file)) {
+      for await (const lot of lineBatches(this.file)) {
         for (const bytes of eachLine(lot)) {
           number++
           const problem = await this.problem(bytes, number)

@@ -1,5 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { WAITS } from '../../shared/cli/exit-code.ts'
+import { AWAITS_APPROVAL } from '../../shared/cli/exit-code.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -76,7 +76,7 @@ export class RunCommand extends ServiceCommand {
             waiting.heard()
             lastEventId = event.id ?? lastEventId
             for (const line of shown.of(event.data)) tell(line)
-            if (event.data.kind === 'step_waiting' && (await waits(client, id))) return WAITS
+            if (event.data.kind === 'step_waiting' && (await waits(client, id))) return AWAITS_APPROVAL
           }
         } catch (error) {
           // A service that is started again goes on with the run, and so does this.

@@ -119,7 +119,7 @@ export class ShardsMoveCommand extends Command {
     if ([this.to !== undefined, this.back, this.forget].filter(Boolean).length !== 1) {
       throw new UsageError('say one of --to SHARD, --back and --forget')
     }
-    const { forgetMoved, moveToShard, takeMoveBack } = await import('../host/move-shard.ts')
+    const { dropMovedCopy, moveToShard, undoShardMove } = await import('../host/move-shard.ts')
     if (this.to !== undefined) {
       const reached = (_: string, said: string) => void stdout.write(`${said}\n`)
       const { fencedMs } = await moveToShard(env, { tenantId: this.tenant, to: this.to, reached })
@@ -127,10 +127,10 @@ export class ShardsMoveCommand extends Command {
         `moved; its writes were refused for ${(fencedMs / 1000 + 2.5).toFixed(1)} s. --forget deletes the old copy\n`,
       )
     } else if (this.back) {
-      await takeMoveBack(env, this.tenant)
+      await undoShardMove(env, this.tenant)
       stdout.write('taken back: the tenant is where it was\n')
     } else {
-      await forgetMoved(env, this.tenant)
+      await dropMovedCopy(env, this.tenant)
       stdout.write('the old copy is deleted\n')
     }
     return 0

@@ -4,7 +4,7 @@ import type { UseTool } from '../budgets/tool-limits.ts'
 import { RunFailure, StepFailure } from '../execution/failure.ts'
 import type { ConnectorAction, ConnectorsOf } from '../execution/tools/connector-tool.ts'
 import { ArgumentError } from './argument-error.ts'
-import { asMeant, readArguments, schemaOf } from './arguments.ts'
+import { coerceArguments, readArguments, schemaOf } from './arguments.ts'
 import type { Action, Connector } from './definition.ts'
 import { baseOfInstall, type Install } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
@@ -53,7 +53,7 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
           to: toOf(name),
           parameters: schemaOf(action),
           about: `${title}: ${action.about}`,
-          asMeant: given => asMeant(action, given),
+          coerceArguments: given => coerceArguments(action, given),
           async call(given, { stepId, goesTo }, { key, signal }) {
             const install = await service.store.ofTenant(run.tenantId, connectorId)
             if (!install) throw notInstalled(connectorId)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { int, text } from '../../shared/wire/bounds.ts'
-import { asMeant, readArguments, schemaOf } from './arguments.ts'
+import { coerceArguments, readArguments, schemaOf } from './arguments.ts'
 import { action } from './definition.ts'
 import { path } from './path.ts'
 
@@ -50,7 +50,7 @@ describe('arguments', () => {
   })
 
   it('never hold half of a surrogate pair', () => {
-    expect(asMeant(made, { chatId: 'a\ud800' })).toEqual({ chatId: 'a\ufffd' })
+    expect(coerceArguments(made, { chatId: 'a\ud800' })).toEqual({ chatId: 'a\ufffd' })
   })
 
   it('have a schema in which defaults are not required', () => {

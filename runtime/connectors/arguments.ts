@@ -10,7 +10,7 @@ const NUMBER = /^-?\d{1,15}(?:\.\d{1,6})?$/
  * Arguments as they are meant: other spellings moved to their names, null taken for absent, and the text of a number for a
  * number and the reverse, since ids come as either (docs/spec/runtime.md §8). What does not fit is left for the check to name.
  */
-export function asMeant(action: Action, given: Record<string, unknown>): Record<string, unknown> {
+export function coerceArguments(action: Action, given: Record<string, unknown>): Record<string, unknown> {
   const { value } = readAliases(action, given)
   return Object.fromEntries(
     Object.entries(action.arguments.shape).flatMap(([name, schema]) => {
@@ -23,7 +23,7 @@ export function asMeant(action: Action, given: Record<string, unknown>): Record<
 /** Checked arguments with their defaults; throws an ArgumentError that names each one that does not fit. */
 export function readArguments(action: Action, given: Record<string, unknown>): Record<string, unknown> {
   const { details } = readAliases(action, given)
-  const checked = check(action.arguments, asMeant(action, given))
+  const checked = check(action.arguments, coerceArguments(action, given))
   const found = [...details, ...(checked.ok ? [] : checked.details)]
   if (!checked.ok || found.length > 0) throw new ArgumentError(found)
   return checked.value

@@ -1,4 +1,4 @@
-import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_EGRESS } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -48,7 +48,7 @@ export function assembleConnectors(
   options: ConnectingOptions,
 ): ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps } {
   const { db, log, clock, newId, sealing } = options
-  const { fetch, problem } = options.egress ?? NO_WAY_OUT
+  const { fetch, problem } = options.egress ?? NO_EGRESS
   const { oauthClients: clients = new Map(), oauthHomes: homes = {}, audit, publicUrl } = options
   const tokens = tokenCalls({ fetch })
   const service = connectorService({

@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
-import { visible } from '../../shared/browser/foreign-text.ts'
+import { visible } from '../../shared/browser/visible-text.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import { badge, facts, folded, form, when } from './components.ts'
 import type { Html } from './page.ts'
-import { badge, facts, folded, form, when } from './parts.ts'
 
 const REASONS: Readonly<Record<Approval['reason'], string>> = {
   approval_required: 'The manifest asks a person to approve this step.',

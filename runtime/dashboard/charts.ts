@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
+import { table } from './components.ts'
 import type { Html, Shown } from './page.ts'
-import { table } from './parts.ts'
 
 /** One row of numbers, one for each slot; null where there is nothing to say. */
 export interface Series {

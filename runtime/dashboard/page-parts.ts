@@ -23,7 +23,7 @@ const LOOK = 'x-look'
 const FRESH_MS = 2000
 const MOST = 200
 
-export const isLook = (c: Context): boolean => c.req.header(LOOK) !== undefined
+export const isRefresh = (c: Context): boolean => c.req.header(LOOK) !== undefined
 
 type Deps = Pick<PagesDeps, 'live' | 'monotonic' | 'now' | 'routerPanel' | 'gzip'>
 

@@ -6,7 +6,7 @@ export type Html = ReturnType<typeof html>
 /** What may stand in a template: text is escaped, what is markup already is not. */
 export type Shown = Html | string | number | readonly Shown[]
 
-export interface Looking {
+export interface PageContext {
   ask: Ask
   user: User
   /** How this page names the folder of the dashboard: `./` or `../`. Every address is relative to it. */
@@ -31,5 +31,5 @@ export interface Page {
   scripts?: readonly string[]
   /** It shows something of the person who looks. Any other follows from its address, the tenant and the role alone. */
   personal?: boolean
-  render: (looking: Looking) => Promise<Rendered>
+  render: (looking: PageContext) => Promise<Rendered>
 }

@@ -28,7 +28,7 @@ import type { PagesDeps } from './deps.ts'
 import { invitePage, loginPage, setupPage } from './entry-pages.ts'
 import { checkManifest, manifestCheck, manifestText, readManifestText } from './manifest-check.ts'
 import type { Page } from './page.ts'
-import { isLook, pageParts } from './page-parts.ts'
+import { isRefresh, pageParts } from './page-parts.ts'
 import { pages } from './pages.ts'
 import { guard, guardFile, rootOf, shell, type Theme } from './shell.ts'
 
@@ -209,7 +209,7 @@ export function pagesRoute({
   for (const page of pages) {
     route.get(page.path, packed, c => {
       guard(c)
-      return isLook(c) ? look(c, page) : show(c, page)
+      return isRefresh(c) ? look(c, page) : show(c, page)
     })
   }
   return route

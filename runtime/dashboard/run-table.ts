@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import { count, duration, many } from '../../shared/browser/figures.ts'
-import { visible } from '../../shared/browser/foreign-text.ts'
+import { visible } from '../../shared/browser/visible-text.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { badge, price, when } from './components.ts'
 import type { Html, Shown } from './page.ts'
-import { badge, price, when } from './parts.ts'
 
 export interface RunTableOptions {
   root: string

@@ -27,7 +27,7 @@ it.each([
       parameters: { type: 'object' },
       effect: 'once',
       to: `POST ${host}/pets`,
-      asMeant: given => given,
+      coerceArguments: given => given,
       call() {
         made.push(host)
         return call()
@@ -93,7 +93,7 @@ it.each([
         about: '',
         parameters: { type: 'object' },
         effect: 'idempotent',
-        asMeant: ({ name }) => ({ [argument]: name }),
+        coerceArguments: ({ name }) => ({ [argument]: name }),
         call(given) {
           made.push(given)
           return call()

@@ -37,7 +37,7 @@ export function poisonedStatement(shared: SharedStore): string {
 }
 
 /** Sets those of them aside that are so still. Arguments: now, node, their ids. */
-export function asideStatement(shared: SharedStore): string {
+export function setAsideStatement(shared: SharedStore): string {
   return `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null, epoch = epoch + 1,
   due_ms = null, updated_ms = ?1
 where id in (select value from json_each(?3)) and ${poisoned(shared)}
@@ -45,7 +45,7 @@ returning id, agent_name`
 }
 
 /** Sets a run aside that is damaged. Arguments: now, its id, the epoch of its owner. */
-export const ASIDE_DAMAGED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
+export const SET_ASIDE_DAMAGED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
   epoch = epoch + 1, due_ms = null, updated_ms = ?1
 where id = ?2 and epoch = ?3 and status = 'running'`
 
@@ -53,7 +53,7 @@ where id = ?2 and epoch = ?3 and status = 'running'`
 export const GOES_ON = `status in ('queued', 'running') and ending is null and id not in (select run_id from remote_runs)`
 
 /** Sets all of those aside, in a store that was restored: what they did after the backup stands in no journal. Argument: now. */
-export const ASIDE_RESTORED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
+export const SET_ASIDE_RESTORED = `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null,
   epoch = epoch + 1, due_ms = null, updated_ms = ?1
 where ${GOES_ON}`
 
@@ -74,7 +74,7 @@ export function resumption(runId: string, nowMs: number): InStatement {
 const RESERVED = 1 / 8
 
 /** How many slots one of several tenants may hold. */
-export function mostOfOne(slots: number): number {
+export function maxSlotsPerTenant(slots: number): number {
   return Math.max(1, slots - Math.max(1, Math.floor(slots * RESERVED)))
 }
 

@@ -12,7 +12,7 @@ import type { CallCost } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ExtraStatements, Spent } from './journal/commit.ts'
 import type { ChainHead, JournalEntry } from './journal/event.ts'
-import type { BesideAside, Claimed } from './lease-store.ts'
+import type { Claimed, SetAsideStatements } from './lease-store.ts'
 import type { McpDeps } from './mcp/deps.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { EgressDecision, Sandboxes } from './sandbox/sandboxes.ts'
@@ -105,7 +105,7 @@ export interface EngineDeps {
   dayOf: (ms: number) => string
   extraStatements?: ExtraStatements | undefined
   /** The same with the commit that sets runs aside. */
-  extraWhenSetAside?: BesideAside | undefined
+  extraWhenSetAside?: SetAsideStatements | undefined
   /** The same with what shows that a run waits for a rate limit. */
   extraWhenWaiting?: ((runId: string, untilMs: number) => InStatement[]) | undefined
   /** Looks on. */

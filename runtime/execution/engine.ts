@@ -1,6 +1,6 @@
 import { dbFault, isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import { type Clock, setBacks } from '../../shared/time/clock.ts'
-import { type DueLooks, dueLooks, GIVE_BACK_MS } from './due-looks.ts'
+import { type ClaimLoop, claimLoop, GIVE_BACK_MS } from './claim-loop.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, type ExecutionDeps, execution } from './execution.ts'
 import { Suspended } from './failure.ts'
@@ -53,7 +53,7 @@ export function createEngine(deps: EngineDeps) {
     await deps.takenHere?.(ids)
   }
   const ends = runEnds(within, executions, { claimed, wake: () => wake() })
-  const looks = dueLooks(deps, leases, {
+  const looks = claimLoop(deps, leases, {
     count: () => executions.size,
     ids: () => [...executions.keys(), ...ends.ids()],
     claimed,
@@ -346,7 +346,7 @@ function setAsideTorn(deps: EngineDeps, runIds: readonly string[]): void {
 async function whenIdle(
   clock: Clock,
   executions: ReadonlyMap<string, Execution>,
-  looks: DueLooks,
+  looks: ClaimLoop,
   ms: number,
 ): Promise<void> {
   const until = clock.monotonic() + ms

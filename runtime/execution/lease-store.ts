@@ -7,18 +7,18 @@ import { isTooLarge } from '../../shared/sql/db-fault.ts'
 import type { events, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import {
-  ASIDE_DAMAGED,
-  asideStatement,
   claimAllStatement,
   claimStatement,
   holder,
   leaseNow,
-  mostOfOne,
+  maxSlotsPerTenant,
   poisonedStatement,
   RATE_LIMIT,
   type RETURNED,
   RETURNING,
+  SET_ASIDE_DAMAGED,
   type SharedStore,
+  setAsideStatement,
 } from './claim-statement.ts'
 import type { Spent } from './journal/commit.ts'
 import { type ChainHead, genesis, type JournalEntry, linkHash, readEvent } from './journal/event.ts'
@@ -71,7 +71,7 @@ export interface ClaimOptions extends LeaseTerms {
 }
 
 /** What else is written when these runs are set aside; each statement holds its own condition on the runs. */
-export type BesideAside = (ids: readonly string[]) => InStatement[]
+export type SetAsideStatements = (ids: readonly string[]) => InStatement[]
 
 type RunRow = RowOf<typeof runs>
 
@@ -111,7 +111,7 @@ function waitShown(db: Db) {
 export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes = false) {
   const shared: SharedStore = { withNodes, byServer: db.kind === 'remote' }
   const FOUND = poisonedStatement(shared)
-  const ASIDE = asideStatement(shared)
+  const ASIDE = setAsideStatement(shared)
   const NEXT_DUE = `select due_ms from runs where due_ms > ?1 and ${withNodes ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
     order by due_ms limit 1`
   const deps = { db, records, sha256 }
@@ -199,7 +199,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     async setAside(
       nodeId: string,
       nowMs: number,
-      extraStatements: BesideAside,
+      extraStatements: SetAsideStatements,
     ): Promise<{ id: string; agentName: string }[]> {
       const found = await db.execute({ sql: FOUND, args: [nowMs, nodeId] })
       const ids = rowsOf<Pick<RunRow, 'id'>>(found).map(({ id }) => id)
@@ -215,9 +215,9 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes =
     async setAsideDamaged(
       { id, epoch }: Pick<Claimed, 'id' | 'epoch'>,
       nowMs: number,
-      extraStatements: BesideAside,
+      extraStatements: SetAsideStatements,
     ): Promise<boolean> {
-      const [aside] = await db.write([{ sql: ASIDE_DAMAGED, args: [nowMs, id, epoch] }, ...extraStatements([id])])
+      const [aside] = await db.write([{ sql: SET_ASIDE_DAMAGED, args: [nowMs, id, epoch] }, ...extraStatements([id])])
       return aside?.rowsAffected === 1
     },
 
@@ -236,7 +236,7 @@ function claimsOf(shared: SharedStore, nextDue: string) {
   return {
     /** Takes runs that are due, by turns of tenants and agents, and looks when the next one will be. */
     claimStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] {
-      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
+      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), maxSlotsPerTenant(slots), slots]
       return [
         { sql: CLAIM, args },
         { sql: nextDue, args: [nowMs, nodeId] },
@@ -248,7 +248,7 @@ function claimsOf(shared: SharedStore, nextDue: string) {
      * or one tenant might get more than its share.
      */
     claimAllStatements({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): InStatement[] | undefined {
-      const places = Math.min(most, mostOfOne(slots) - held.length)
+      const places = Math.min(most, maxSlotsPerTenant(slots) - held.length)
       if (!shared.byServer || places <= 0) return undefined
       return [
         { sql: CLAIM_ALL, args: [owner, nowMs, ttlMs, nodeId, places, JSON.stringify(held)] },

@@ -1,4 +1,4 @@
-import { STUCK } from '../../shared/sql/db.ts'
+import { STORE_STUCK } from '../../shared/sql/db.ts'
 import { aheadOfServer } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
@@ -25,7 +25,7 @@ export async function writesOf(env: RuntimeEnv): Promise<CheckOutcome> {
     taken.catch(() => undefined)
     if ((await Promise.race([taken, late])) !== 'late') return { is: 'ok', says: 'the server takes them' }
     await db.execute('select 1')
-    return { is: 'fail', says: STUCK }
+    return { is: 'fail', says: STORE_STUCK }
   } catch (error) {
     return { is: 'fail', says: error instanceof Error ? error.message : String(error) }
   } finally {

@@ -10,7 +10,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
 import { nextStep } from '../../shared/sql/migrate.ts'
 import { RESTORE } from '../../shared/sql/store-faults.ts'
-import { saysTooOld } from '../../shared/version.ts'
+import { tooOldMessage } from '../../shared/version.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/readiness.ts'
 import { readProviders } from '../providers/environment.ts'
@@ -91,7 +91,7 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
 }
 
 function nodeVersion(): CheckOutcome {
-  const says = saysTooOld(process.versions.node)
+  const says = tooOldMessage(process.versions.node)
   return says === undefined ? { is: 'ok', says: process.version } : { is: 'fail', says }
 }
 

@@ -7,15 +7,15 @@ import { clockOfStore } from '../../shared/sql/server-clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Directory, directory, type Move } from '../shards/directory.ts'
-import { hold, letGo, MoveTaken } from '../shards/move/hold.ts'
+import { acquireHold, MoveTaken, releaseHold } from '../shards/move/hold.ts'
 import {
-  type Ending,
-  forgetting,
+  dropOldCopy,
   type MoveDeps,
   type Moved,
+  type MoveEnd,
   MoveFailed,
   moveTenant,
-  takingBack,
+  undoMove,
 } from '../shards/move/move-tenant.ts'
 import { checkStore, recordsOf } from './check-receipts.ts'
 import { openShardStore } from './open-shards.ts'
@@ -33,14 +33,14 @@ async function inHand<T>(
   act: (hand: { directory: Directory; from: Db; to: Db }) => Promise<T>,
 ): Promise<T> {
   const holder = uuidv7()
-  const known = await hold(stores.directory, tenantId, holder)
-  const from = await hold(stores.from, tenantId, holder)
-  const to = await hold(stores.to, tenantId, holder)
+  const known = await acquireHold(stores.directory, tenantId, holder)
+  const from = await acquireHold(stores.from, tenantId, holder)
+  const to = await acquireHold(stores.to, tenantId, holder)
   try {
     return await act({ directory: directory(known), from, to }).catch(refuseMove)
   } finally {
     // What stays of it is in no one's way.
-    for (const db of Object.values(stores)) await letGo(db, tenantId, holder).catch(() => undefined)
+    for (const db of Object.values(stores)) await releaseHold(db, tenantId, holder).catch(() => undefined)
   }
 }
 
@@ -121,7 +121,7 @@ function refuseOther(move: Move | undefined, to: string): void {
   throw new RefusedError(`tenant ${move.tenantId} is being moved from ${move.from} to ${move.to}: ${what}`)
 }
 
-async function withMove(vars: Vars, tenantId: string, { refuse, act }: Ending): Promise<void> {
+async function withMove(vars: Vars, tenantId: string, { refuse, act }: MoveEnd): Promise<void> {
   await withDirectory(vars, async (shards, env, db) => {
     const moveOf = async (known: Directory): Promise<Move> => {
       const move = await known.move(tenantId)
@@ -140,7 +140,7 @@ async function withMove(vars: Vars, tenantId: string, { refuse, act }: Ending): 
 }
 
 /** Takes a move back that is not finished. */
-export const takeMoveBack = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, takingBack)
+export const undoShardMove = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, undoMove)
 
 /** Deletes the copy that a finished move has left at the old place. */
-export const forgetMoved = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, forgetting)
+export const dropMovedCopy = (vars: Vars, tenantId: string): Promise<void> => withMove(vars, tenantId, dropOldCopy)

@@ -36,7 +36,7 @@ import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { lostLogOf, openReplicaStore, openServedStore, refuseShards } from './open.ts'
 import type { ServedRuntime } from './open-shards.ts'
-import type { Among } from './processes/among.ts'
+import type { ProcessPeers } from './processes/join-processes.ts'
 import type { ListeningTunnel } from './tunnel.ts'
 
 export interface RuntimeService extends Service {
@@ -55,7 +55,7 @@ export interface RuntimeParts {
   /** Where the panel of that router is, once it listens. */
   routerPanel?: () => string | undefined
   /** Where this is one of several processes at an address. */
-  among?: Among
+  among?: ProcessPeers
   /** Whether a link to make the first owner is wanted of this one. Default: yes. */
   offersSetup?: boolean
 }
@@ -158,7 +158,7 @@ export async function serveRuntime(
   try {
     await runtime.ready()
     // From now on it hears of work of the others.
-    const shared = among && answeringAmong(among, { runtime, token: env.PLATFORM_METRICS_TOKEN, answer })
+    const shared = among && answeringPeers(among, { runtime, token: env.PLATFORM_METRICS_TOKEN, answer })
     opened.tunnel = await tunnelOf({ env, runtime, log: log.target('runtime.nodes'), among })
     opened.server = await listen({
       bind: env.PLATFORM_BIND,
@@ -187,7 +187,7 @@ interface ClosingDeps {
   env: RuntimeEnv
   runtime: ServedRuntime
   opened: Opened
-  among: Among | undefined
+  among: ProcessPeers | undefined
   release(): Promise<void>
 }
 
@@ -229,7 +229,7 @@ interface AnsweringDeps {
 }
 
 /** What this process answers to the others, and how its own answers are those of all. */
-function answeringAmong(among: Among, { runtime, token, answer }: AnsweringDeps): typeof answer {
+function answeringPeers(among: ProcessPeers, { runtime, token, answer }: AnsweringDeps): typeof answer {
   among.answer({
     wake: runtime.wake,
     page: () => ownPage(runtime, token),
@@ -280,7 +280,7 @@ interface TunnelDeps {
   env: RuntimeEnv
   runtime: Pick<Runtime, 'nodes'>
   log: Log
-  among: Among | undefined
+  among: ProcessPeers | undefined
 }
 
 /**

@@ -5,7 +5,7 @@ import { putInPlace } from '../../shared/host/operator-file.ts'
 import { damageOf } from '../../shared/sql/damage.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { ASIDE_RESTORED, GOES_ON } from '../execution/claim-statement.ts'
+import { GOES_ON, SET_ASIDE_RESTORED } from '../execution/claim-statement.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Checked, checkStore, recordsOf } from './check-receipts.ts'
 
@@ -60,7 +60,7 @@ export async function restoreTo(
     await mendIndexes(db, file)
     await migrate(db, 'runtime', runtimeSteps)
     restored = { ...(await checkStore(db, await recordsOf(vars, db))), ...(await gapOf(db)) }
-    if (hold) await db.execute({ sql: ASIDE_RESTORED, args: [Date.now()] })
+    if (hold) await db.execute({ sql: SET_ASIDE_RESTORED, args: [Date.now()] })
     // A connection that is closed may leave its log behind, which is not taken along.
     await db.execute('pragma wal_checkpoint(truncate)')
   } catch (error) {

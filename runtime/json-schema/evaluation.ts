@@ -11,7 +11,7 @@ export type AnySchema = Schema | boolean
 export type Seen = Set<string | number>
 
 /** One value under one schema, and where what is wrong with it is said. */
-export interface Here<Value> {
+export interface Instance<Value> {
   readonly schema: Schema
   readonly value: Value
   readonly at: Where | undefined

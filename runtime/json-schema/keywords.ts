@@ -1,8 +1,8 @@
 import { format, ucs2length, validate } from '@cfworker/json-schema'
-import type { AnySchema, Evaluation, Fault, Here, Seen, Where } from './evaluation.ts'
+import type { AnySchema, Evaluation, Fault, Instance, Seen, Where } from './evaluation.ts'
 
 /** The keywords that hold for values of every type. */
-export function checkAny(run: Evaluation, here: Here<unknown>): void {
+export function checkAny(run: Evaluation, here: Instance<unknown>): void {
   const { schema, value, wrong } = here
   if (Array.isArray(schema.type)) run.spend(schema.type.length)
   const types = schema.type as string | readonly string[] | undefined
@@ -19,7 +19,7 @@ export function checkAny(run: Evaluation, here: Here<unknown>): void {
 }
 
 /** The keywords that hold further schemas against the same value. */
-function checkSame(run: Evaluation, { schema, value, at, seen, wrong }: Here<unknown>): void {
+function checkSame(run: Evaluation, { schema, value, at, seen, wrong }: Instance<unknown>): void {
   /** What a schema looked at counts only if the value fits it. */
   const held = (inner: AnySchema, counts: Seen = seen): Fault | undefined => {
     const own: Seen = new Set()
@@ -60,7 +60,7 @@ function typeOf(value: unknown): string {
 const isOf = (type: string, value: unknown) => (type === 'integer' ? Number.isInteger(value) : type === typeOf(value))
 
 /** The keywords of arrays. */
-export function checkArray(run: Evaluation, here: Here<readonly unknown[]>): void {
+export function checkArray(run: Evaluation, here: Instance<readonly unknown[]>): void {
   const { schema, value, wrong } = here
   const { length } = value
   const least = schema.minItems as number | undefined
@@ -74,7 +74,7 @@ export function checkArray(run: Evaluation, here: Here<readonly unknown[]>): voi
   if (schema.uniqueItems === true) checkUnique(run, here)
 }
 
-function checkItems(run: Evaluation, { schema, value, at, seen, wrong }: Here<readonly unknown[]>): void {
+function checkItems(run: Evaluation, { schema, value, at, seen, wrong }: Instance<readonly unknown[]>): void {
   // A list in `items` is what `prefixItems` was called before.
   const lists = [schema.prefixItems, schema.items].filter(one => Array.isArray(one)) as (readonly AnySchema[])[]
   const [rest, keyword] = Array.isArray(schema.items)
@@ -94,7 +94,7 @@ function checkItems(run: Evaluation, { schema, value, at, seen, wrong }: Here<re
   }
 }
 
-function checkContained(run: Evaluation, { schema, value, at, seen, wrong }: Here<readonly unknown[]>): void {
+function checkContained(run: Evaluation, { schema, value, at, seen, wrong }: Instance<readonly unknown[]>): void {
   if (schema.contains === undefined) return
   const least = (schema.minContains as number | undefined) ?? 1
   const most = (schema.maxContains as number | undefined) ?? Infinity
@@ -112,7 +112,7 @@ function checkContained(run: Evaluation, { schema, value, at, seen, wrong }: Her
   }
 }
 
-function checkUnseen(run: Evaluation, { schema, value, at, seen, wrong }: Here<readonly unknown[]>): void {
+function checkUnseen(run: Evaluation, { schema, value, at, seen, wrong }: Instance<readonly unknown[]>): void {
   if (schema.unevaluatedItems === undefined) return
   for (const [n, item] of value.entries()) {
     if (seen.has(n)) continue
@@ -122,7 +122,7 @@ function checkUnseen(run: Evaluation, { schema, value, at, seen, wrong }: Here<r
   }
 }
 
-function checkUnique(run: Evaluation, { value, wrong }: Here<readonly unknown[]>): void {
+function checkUnique(run: Evaluation, { value, wrong }: Instance<readonly unknown[]>): void {
   const first = new Map<string, number>()
   for (const [n, item] of value.entries()) {
     const key = run.keyOf(item)
@@ -141,7 +141,7 @@ const FORMATS = new Set([
   ...['ipv6', 'regex', 'uuid', 'json-pointer', 'relative-json-pointer'],
 ])
 
-export function checkNumber(_run: Evaluation, { schema, value, wrong }: Here<number>): void {
+export function checkNumber(_run: Evaluation, { schema, value, wrong }: Instance<number>): void {
   const bound = (keyword: string, holds: (limit: number) => boolean, words: string) => {
     const limit = schema[keyword]
     if (typeof limit === 'number' && !holds(limit)) wrong(() => `${value} is ${words} ${limit}.`)
@@ -165,7 +165,7 @@ export function checkNumber(_run: Evaluation, { schema, value, wrong }: Here<num
   }
 }
 
-export function checkString(run: Evaluation, { schema, value, wrong }: Here<string>): void {
+export function checkString(run: Evaluation, { schema, value, wrong }: Instance<string>): void {
   const least = schema.minLength as number | undefined
   const most = schema.maxLength as number | undefined
   if (least !== undefined || most !== undefined) {
@@ -185,7 +185,7 @@ type Members = Readonly<Record<string, unknown>>
 type Named<T> = Readonly<Record<string, T>>
 
 /** The keywords of objects. */
-export function checkObject(run: Evaluation, here: Here<Members>): void {
+export function checkObject(run: Evaluation, here: Instance<Members>): void {
   const { schema, value, at, wrong } = here
   const names = Object.keys(value)
   const least = schema.minProperties as number | undefined
@@ -206,7 +206,7 @@ export function checkObject(run: Evaluation, here: Here<Members>): void {
 
 function requires(
   run: Evaluation,
-  { value, wrong }: Here<Members>,
+  { value, wrong }: Instance<Members>,
   names: unknown,
   say: (name: string) => string,
 ): void {
@@ -215,7 +215,7 @@ function requires(
   for (const name of names as string[]) if (!Object.hasOwn(value, name)) wrong(() => say(name))
 }
 
-function checkDependents(run: Evaluation, here: Here<Members>): void {
+function checkDependents(run: Evaluation, here: Instance<Members>): void {
   const { schema, value, at, seen, wrong } = here
   for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
     const held = schema[keyword] as Named<AnySchema | string[]> | undefined
@@ -236,7 +236,7 @@ function checkDependents(run: Evaluation, here: Here<Members>): void {
 
 function checkMembers(
   run: Evaluation,
-  { schema, value, at, seen, wrong }: Here<Members>,
+  { schema, value, at, seen, wrong }: Instance<Members>,
   names: readonly string[],
 ): void {
   const covered = new Set<string>()

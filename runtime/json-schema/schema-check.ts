@@ -3,7 +3,7 @@ import {
   type AnySchema,
   type Evaluation,
   type Fault,
-  type Here,
+  type Instance,
   pointerOf,
   type Seen,
   TooMuchWork,
@@ -183,7 +183,7 @@ function checkOne(
   seen: Seen,
 ): Fault | undefined {
   let last: Fault | undefined
-  const here: Here<unknown> = {
+  const here: Instance<unknown> = {
     schema,
     value,
     at,
@@ -200,9 +200,9 @@ function checkOne(
     if (fault) here.wrong(() => 'A subschema had errors.', fault)
   }
   checkAny(run, here)
-  if (typeof value === 'string') checkString(run, here as Here<string>)
-  else if (typeof value === 'number') checkNumber(run, here as Here<number>)
-  else if (Array.isArray(value)) checkArray(run, here as Here<unknown[]>)
-  else if (typeof value === 'object' && value !== null) checkObject(run, here as Here<Record<string, unknown>>)
+  if (typeof value === 'string') checkString(run, here as Instance<string>)
+  else if (typeof value === 'number') checkNumber(run, here as Instance<number>)
+  else if (Array.isArray(value)) checkArray(run, here as Instance<unknown[]>)
+  else if (typeof value === 'object' && value !== null) checkObject(run, here as Instance<Record<string, unknown>>)
   return last
 }

@@ -1,4 +1,4 @@
-import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_EGRESS } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -49,7 +49,7 @@ export const PROVIDER_HOLDINGS = [
 export function assembleProviders(options: ProvidingOptions): Providing {
   const { db, log, clock, newId, sealing, routerFetch, demo = true } = options
   const deadlines = { ...DEADLINES, ...options.deadlines }
-  const { egress = NO_WAY_OUT, environment = [] } = options
+  const { egress = NO_EGRESS, environment = [] } = options
   const { now, monotonic } = clock
   const redact = log.redact.opened
   const inProcess: EnvironmentProvider[] = routerFetch ? [{ provider: 'router', baseUrl: IN_PROCESS }] : []

@@ -1,5 +1,5 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
-import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../../shared/log/log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { isStoreUnavailable } from '../../shared/sql/db-fault.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -158,7 +158,7 @@ interface Limited {
   ask: AskModel
 }
 
-const LIMITED = `a provider limits how fast calls of a model follow each other, and they wait for their turn; ${ONCE}`
+const LIMITED = `a provider limits how fast calls of a model follow each other, and they wait for their turn; ${REPEATS_OMITTED}`
 
 async function opened(
   directory: Pick<ProviderDirectory, 'open'>,

@@ -9,7 +9,7 @@ export interface SealedInput {
 }
 
 /** What stands for a sealed input where only its length counts: what a run is expected to cost. */
-export const asLongAs = ({ length }: Pick<SealedInput, 'length'>): string => ' '.repeat(length)
+export const placeholderInput = ({ length }: Pick<SealedInput, 'length'>): string => ' '.repeat(length)
 
 /** Seals where the agent belongs to a pool that has a key; undefined where the input stays as it is. */
 export type SealInput = (

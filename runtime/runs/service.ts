@@ -10,7 +10,7 @@ import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { newRun, refuseUnfitInput } from './created-run.ts'
 import { copiedSteps, retriedStep, unfinishedBefore } from './fork.ts'
-import { asLongAs } from './sealed-input.ts'
+import { placeholderInput } from './sealed-input.ts'
 import type { NewRun, RunStore } from './store.ts'
 
 export interface AgentVersion {
@@ -57,7 +57,7 @@ type Creation = Omit<
 type Fork = Omit<RunFork, 'fromStepId'> & { fromStepId: string | undefined }
 
 /** What the caller's transaction adds to a creation. */
-export type Also = (runId: string) => InStatement[]
+export type CreationStatements = (runId: string) => InStatement[]
 
 export type RunService = ReturnType<typeof runService>
 
@@ -67,7 +67,7 @@ export function runService(deps: RunServiceDeps) {
 
   return {
     /** Makes a run of that version. */
-    begin: (given: Creation, version: AgentVersion, also: Also, id?: string) =>
+    begin: (given: Creation, version: AgentVersion, also: CreationStatements, id?: string) =>
       createRun(deps, given, version, also, id),
 
     /** Cancels a run and its children; false when it had ended before. */
@@ -76,7 +76,7 @@ export function runService(deps: RunServiceDeps) {
     async start(
       tenantId: string,
       { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,
-      also: Also,
+      also: CreationStatements,
       by: Pick<NewRun, 'trigger' | 'scheduleId' | 'sealedInput'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(deps, tenantId, agentName, versionId)
@@ -86,9 +86,9 @@ export function runService(deps: RunServiceDeps) {
       return createRun(deps, run, version, also)
     },
 
-    fork: (source: Run, fork: RunFork, also: Also) => forkRun(deps, source, fork, also),
+    fork: (source: Run, fork: RunFork, also: CreationStatements) => forkRun(deps, source, fork, also),
 
-    async retry(source: Run, also: Also): Promise<Run> {
+    async retry(source: Run, also: CreationStatements): Promise<Run> {
       if (source.status !== 'failed' && source.status !== 'cancelled') {
         throw new ApiError(
           'run_not_terminal',
@@ -145,13 +145,13 @@ async function createRun(
   deps: RunServiceDeps,
   given: Creation,
   version: AgentVersion,
-  also: Also,
+  also: CreationStatements,
   id: string = deps.newId(),
 ): Promise<Run> {
   const { agentId, agentName, agentLabels, versionId, manifest } = version
   const { sealedInput } = given
   const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
-  const input = sealedInput ? asLongAs(sealedInput) : run.input
+  const input = sealedInput ? placeholderInput(sealedInput) : run.input
   const made = await deps.admit(
     { ...version, tenantId: run.tenantId, input },
     id,
@@ -195,7 +195,7 @@ async function forkRun(
   deps: RunServiceDeps,
   source: Run,
   { fromStepId, input, versionId = source.agentVersionId, onlyStep }: Fork,
-  also: Also,
+  also: CreationStatements,
 ): Promise<Run> {
   const own = await versionOf(deps, source)
   refuseDropped(source, own)

@@ -4,8 +4,8 @@ import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
+import type { JoinedClaim } from '../execution/claim-loop.ts'
 import { resumption } from '../execution/claim-statement.ts'
-import type { ClaimBeside } from '../execution/due-looks.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import type { NewlyMade } from '../execution/lease-store.ts'
@@ -115,7 +115,7 @@ export type RunStore = ReturnType<typeof runStore>
 /** How a new run comes to an engine of this process. */
 export interface NewRunClaims {
   /** Takes runs in the transaction that makes them; undefined where this process can take none now. */
-  beside(): ClaimBeside | undefined
+  beside(): JoinedClaim | undefined
   /** Looks for what was made due. */
   wake(): void
 }

@@ -6,7 +6,7 @@ import type { SealInput } from '../runs/sealed-input.ts'
 import type { RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Records } from '../vault/records.ts'
-import { type FiringDeps, firing, type ScheduledAgent } from './fire-windows.ts'
+import { type ScheduledAgent, type WindowFirerDeps, windowFirer } from './fire-windows.ts'
 import type { SchedulesDeps } from './route.ts'
 import { type Scanner, scanner } from './scanner.ts'
 import { scheduleService } from './service.ts'
@@ -24,10 +24,10 @@ export interface SchedulingOptions {
   runs: Pick<RunStore, 'createForWindows'>
   service: Pick<RunService, 'start'>
   findAgent: (tenantId: string, name: string) => Promise<ScheduledAgent | undefined>
-  admits: FiringDeps['admits']
+  admits: WindowFirerDeps['admits']
   sealInput: SealInput
-  dayOf: FiringDeps['dayOf']
-  refused?: FiringDeps['refused'] | undefined
+  dayOf: WindowFirerDeps['dayOf']
+  refused?: WindowFirerDeps['refused'] | undefined
 }
 
 export interface Scheduling {
@@ -47,7 +47,7 @@ export function assembleSchedules(options: SchedulingOptions): Scheduling {
   const { db, log, clock, metrics, newId, zones, runs, findAgent, sealInput } = options
   const { now } = clock
   const store = scheduleStore(db, options.records, zones, log)
-  const fire = firing({
+  const fire = windowFirer({
     store,
     runs,
     zones,

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import { jsonRows } from '../../shared/sql/sql-values.ts'
-import type { WindowFate } from './decide.ts'
+import type { WindowFate } from './decide-windows.ts'
 
 export interface ClaimedWindow extends WindowFate {
   /** The run that it starts. */

@@ -4,11 +4,11 @@ import type { Counter, Histogram } from '../../shared/metrics/metrics.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { redactedInput } from '../privacy/redaction.ts'
-import { asLongAs, type SealInput } from '../runs/sealed-input.ts'
+import { placeholderInput, type SealInput } from '../runs/sealed-input.ts'
 import type { RunCandidate } from '../runs/service.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import { type Claim, type ClaimedWindow, claimStatements } from './claim.ts'
-import { decideWindows, MOST_MISSED } from './decide.ts'
+import { decideWindows, MOST_MISSED } from './decide-windows.ts'
 import { type DueSchedule, type ScheduleStore, sealInputOf } from './store.ts'
 import { windowsUpTo } from './windows.ts'
 import type { Zones } from './zones.ts'
@@ -31,7 +31,7 @@ export interface Refused {
   revision: number
 }
 
-export interface FiringDeps {
+export interface WindowFirerDeps {
   store: Pick<ScheduleStore, 'due' | 'released'>
   runs: Pick<RunStore, 'createForWindows'>
   zones: Pick<Zones, 'firingsOf'>
@@ -73,7 +73,7 @@ interface Decided {
  * Starts what is due now. Windows before `missedBeforeMs` count as missed: no process was running at their time. However many
  * processes call it at once, each window gets one run (see `claimStatements`).
  */
-export function firing(deps: FiringDeps) {
+export function windowFirer(deps: WindowFirerDeps) {
   const { store, now } = deps
 
   return async ({ missedBeforeMs }: { missedBeforeMs: number }): Promise<void> => {
@@ -93,7 +93,7 @@ export function firing(deps: FiringDeps) {
 }
 
 async function fateOf(
-  deps: FiringDeps,
+  deps: WindowFirerDeps,
   schedule: DueSchedule,
   nowMs: number,
   missedBeforeMs: number,
@@ -136,7 +136,7 @@ async function fateOf(
       sealed = await deps.sealInput({ tenantId, agentName, sealed: agent.sealed }, scheduleId, input)
       if (sealed) made.seals.push(sealInputOf(schedule, sealed))
     }
-    if (sealed) input = asLongAs(sealed)
+    if (sealed) input = placeholderInput(sealed)
     const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input }, runId))
     if (admission === undefined || agent === undefined) {
       const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
@@ -169,7 +169,7 @@ async function fateOf(
 }
 
 async function decide(
-  deps: FiringDeps,
+  deps: WindowFirerDeps,
   schedule: DueSchedule,
   nowMs: number,
   missedBeforeMs: number,
@@ -186,7 +186,7 @@ async function decide(
   }
 }
 
-async function carryOut(deps: FiringDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
+async function carryOut(deps: WindowFirerDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
   const { take, settle } = claimStatements(
     decided.map(({ claim }) => claim),
     nowMs,
@@ -209,7 +209,7 @@ async function carryOut(deps: FiringDeps, decided: readonly Decided[], nowMs: nu
 }
 
 /** One transaction for all of them; where it is refused, one for each, so that none holds up the others. */
-async function carryOutAll(deps: FiringDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
+async function carryOutAll(deps: WindowFirerDeps, decided: readonly Decided[], nowMs: number): Promise<void> {
   try {
     await carryOut(deps, decided, nowMs)
   } catch (error) {

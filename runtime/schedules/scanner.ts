@@ -1,4 +1,4 @@
-import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../../shared/log/log.ts'
 import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 
@@ -42,7 +42,7 @@ export function scanner({ fire, moveByClock, store, clock, log }: ScannerDeps) {
   const loop = dueLoop({
     clock,
     longestPauseMs: LONGEST_PAUSE_MS,
-    failed: error => once('failed', () => log.error(`schedules could not be fired; ${ONCE}`, { error })),
+    failed: error => once('failed', () => log.error(`schedules could not be fired; ${REPEATS_OMITTED}`, { error })),
     async look() {
       const nowMs = clock.now().getTime()
       // By a clock that was set back since, the start has not been yet.

@@ -4,13 +4,13 @@ import type { SecretBinding } from '../../shared/wire/runtime/provider.ts'
 import { hostMatches, portOf } from '../execution/tools/egress.ts'
 
 /** The ways by which what a sandbox holds can leave an agent. */
-export type WaysOut = Pick<Manifest, 'egress' | 'mcpServers' | 'connectors' | 'subAgents' | 'session'>
+export type EgressChannels = Pick<Manifest, 'egress' | 'mcpServers' | 'connectors' | 'subAgents' | 'session'>
 
 /** What a secret is opened for. */
 export type SecretUse =
   | { tool: 'mcp'; server: string; url: string }
   /** A process that has the value can send it by every way out of its agent. */
-  | { tool: 'sandbox'; agent: WaysOut }
+  | { tool: 'sandbox'; agent: EgressChannels }
 
 const USED_BY = {
   mcp: 'the headers of an MCP server',
@@ -36,7 +36,7 @@ function serverRefusal(name: string, hosts: readonly HostRule[], { server, url }
 function sandboxRefusal(
   name: string,
   hosts: readonly HostRule[],
-  { egress, mcpServers, connectors, subAgents, session }: WaysOut,
+  { egress, mcpServers, connectors, subAgents, session }: EgressChannels,
 ): string | undefined {
   for (const { host, ports } of egress) {
     const port = ports.find(one => !covers(hosts, host, one))

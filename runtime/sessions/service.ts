@@ -7,7 +7,7 @@ import { fromWords } from '../budgets/refusal.ts'
 import { canonicalBody } from '../http/idempotent.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactionOf } from '../privacy/redaction.ts'
-import type { AgentVersion, Also, RunService } from '../runs/service.ts'
+import type { AgentVersion, CreationStatements, RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Live } from './live-sessions.ts'
 import { type SessionRow, type TurnEnd, unpriced } from './session.ts'
@@ -52,7 +52,7 @@ export function sessionService(deps: SessionServiceDeps) {
     withVm: (wire: Session) => withVm(deps, wire),
 
     /** Starts a turn and waits for it; a caller who goes away changes nothing about it. */
-    async send(session: SessionRow, message: MessageCreate, also: Also): Promise<TurnReply> {
+    async send(session: SessionRow, message: MessageCreate, also: CreationStatements): Promise<TurnReply> {
       const input = canonicalBody(turnInput(message))
       refuseUnlessActive(session)
       const version = await deps.findVersion(session.tenantId, session.versionId)

@@ -8,7 +8,7 @@ import { nextLink } from '../http/page.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import type { Directory } from './directory.ts'
 import type { Places, ShardService } from './places.ts'
-import { again, shardAway, tenantMoves } from './refusals.ts'
+import { copyRequest, shardAway, tenantMoves } from './refusals.ts'
 import type { PlatformAct } from './request-route.ts'
 
 export interface PlatformDeps {
@@ -47,7 +47,7 @@ export function platformActs({ directory, places, shards, now, at }: PlatformDep
   async function list(request: Request, connection: Connection, { tenantId }: Principal): Promise<Response> {
     const asked = shards().filter(({ open }) => open !== undefined)
     const answers = await Promise.all(
-      asked.map(async ({ name }) => ({ name, answer: await at(name, again(request), connection) })),
+      asked.map(async ({ name }) => ({ name, answer: await at(name, copyRequest(request), connection) })),
     )
     const failed = answers.find(({ answer }) => !answer.ok)
     if (failed) return failed.answer

@@ -19,4 +19,4 @@ export const notServed = (shard: string) =>
   later(`this process does not serve shard ${shard}: ask one whose PLATFORM_SHARDS names it, or leave that unset`, 5)
 
 /** The same question once more, for another shard: of what has no body. The request of a host may be no `Request` that can be copied. */
-export const again = ({ url, method, headers }: Request): Request => new Request(url, { method, headers })
+export const copyRequest = ({ url, method, headers }: Request): Request => new Request(url, { method, headers })

@@ -10,7 +10,7 @@ import type { Directory, Place } from './directory.ts'
 import { logins } from './logins.ts'
 import type { Places, ShardService } from './places.ts'
 import { platformActs } from './platform-acts.ts'
-import { again, notServed, refused, shardAway, tenantMoves } from './refusals.ts'
+import { copyRequest, notServed, refused, shardAway, tenantMoves } from './refusals.ts'
 import { platformActOf, type RequestRoute, routeOf, type Shown } from './request-route.ts'
 
 export interface ShardedFetchDeps {
@@ -119,7 +119,7 @@ function answersOfAll(shards: () => readonly ShardService[]) {
   async function ofAll(request: Request, connection: Connection): Promise<{ shard: string; answer: Response }[]> {
     return Promise.all(
       shards().flatMap(({ name: shard, open }) =>
-        open ? [open.runtime.fetch(again(request), connection).then(answer => ({ shard, answer }))] : [],
+        open ? [open.runtime.fetch(copyRequest(request), connection).then(answer => ({ shard, answer }))] : [],
       ),
     )
   }

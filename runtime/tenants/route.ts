@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Tenant } from '../../shared/wire/runtime/auth.ts'
 import { accessEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/access.ts'
-import { keyAgain, mintKey } from '../auth/keys/mint.ts'
+import { keyWithoutSecret, mintKey } from '../auth/keys/mint.ts'
 import type { KeyStore } from '../auth/keys/store.ts'
 import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound } from '../http/own-tenant.ts'
@@ -55,7 +55,7 @@ export function tenantOperations({ db, tenants, keys, now, newId }: TenantsDeps)
         await db.write([statement, ...idempotency.bind(id)])
         return answer
       },
-      { oneTime: ['rawKey'], again: (_, id) => keyAgain(keys, id, now()) },
+      { oneTime: ['rawKey'], again: (_, id) => keyWithoutSecret(keys, id, now()) },
     ),
   ]
 }

@@ -1,4 +1,4 @@
-import { type EgressClient, NO_WAY_OUT } from '../../shared/http/outbound/egress-client.ts'
+import { type EgressClient, NO_EGRESS } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -37,7 +37,7 @@ const OUTCOMES = ['delivered', 'retrying', 'failed'].map(outcome => ({ outcome }
 export function assembleWebhooks(options: WebhooksOptions): Webhooks {
   const { db, log, clock, metrics, newId, sealing, random = Math.random } = options
   const { now, monotonic } = clock
-  const { fetch, problem } = options.egress ?? NO_WAY_OUT
+  const { fetch, problem } = options.egress ?? NO_EGRESS
   const store = webhookStore(db)
   const redact = log.redact.opened
 

@@ -1,5 +1,5 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
-import { type Log, ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import { type Clock, setBacks } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
@@ -105,7 +105,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const loop = dueLoop({
     clock,
     look,
-    failed: error => once('failed', () => log.error(`webhooks could not be delivered; ${ONCE}`, { error })),
+    failed: error => once('failed', () => log.error(`webhooks could not be delivered; ${REPEATS_OMITTED}`, { error })),
   })
 
   async function settled(): Promise<void> {

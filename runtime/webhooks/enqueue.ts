@@ -14,7 +14,7 @@ export interface QueuedEvent {
 }
 
 /** In SQL: whether the webhook `w` wants a type. None listed: all of them. What cannot be read must not fail the commit that it stands in. */
-export const wants = (type: string) =>
+export const subscribesSql = (type: string) =>
   `w.enabled = 1 and (w.events = '[]' or exists (select 1 from json_each(iif(json_valid(w.events), w.events, '[null]')) where value = ${type}))`
 
 /** For the transaction that makes an event so: one delivery for each webhook of the tenant that wants it. */
@@ -22,7 +22,7 @@ export function enqueueEvent(newId: () => string, { tenantId, type, atMs, data, 
   return {
     sql: `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
 select w.id, ?, ?, ?, ?, 'pending', ?, ? from webhooks as w
-where w.tenant_id = ? and ${wants('?')}${when ? ` and ${when.sql}` : ''}`,
+where w.tenant_id = ? and ${subscribesSql('?')}${when ? ` and ${when.sql}` : ''}`,
     args: [newId(), type, atMs, JSON.stringify(data), atMs, atMs, tenantId, type, ...(when?.args ?? [])],
   }
 }

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { ApprovalExpired } from '../execution/approvals.ts'
 import type { ExtraStatements, Unit } from '../execution/journal/commit.ts'
-import { enqueueEvent, wants } from './enqueue.ts'
+import { enqueueEvent, subscribesSql } from './enqueue.ts'
 
 const TOLD = ['succeeded', 'failed', 'cancelled', 'waiting']
 
@@ -17,7 +17,7 @@ select w.id, n.value ->> 3, 'run.' || r.status, n.value ->> 4,
 from json_each(?) as n
 join runs as r on r.id = n.value ->> 0 and r.epoch = n.value ->> 1 and r.status = n.value ->> 2
 join webhooks as w on w.tenant_id = r.tenant_id
-where ${wants("'run.' || r.status")}`
+where ${subscribesSql("'run.' || r.status")}`
 
 // n: run, event's place, its hash, event's id, time, kind, observed, limit
 const ANOMALIES = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
@@ -29,7 +29,7 @@ from json_each(?) as n
 join events as e on e.run_id = n.value ->> 0 and e.seq = n.value ->> 1 and e.hash = n.value ->> 2
 join runs as r on r.id = e.run_id
 join webhooks as w on w.tenant_id = r.tenant_id
-where ${wants("'anomaly.detected'")}`
+where ${subscribesSql("'anomaly.detected'")}`
 
 // n: run, event's place, event's id, time. Of a run on a node, of which what the control plane has is before the event.
 const FAR_ANOMALIES = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
@@ -39,7 +39,7 @@ from json_each(?) as n
 join remote_runs as f on f.run_id = n.value ->> 0 and f.event_seq < n.value ->> 1
 join runs as r on r.id = f.run_id
 join webhooks as w on w.tenant_id = r.tenant_id
-where ${wants("'anomaly.detected'")}`
+where ${subscribesSql("'anomaly.detected'")}`
 
 // n: run, step, time. A question has one end, and so one event, whose id is its own.
 const FAR_EXPIRED = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
@@ -50,7 +50,7 @@ from json_each(?) as n
 join approvals as a on a.run_id = n.value ->> 0 and a.step_id = n.value ->> 1 and a.status = 'pending'
   and a.expires_ms <= n.value ->> 2
 join webhooks as w on w.tenant_id = a.tenant_id
-where ${wants("'approval.expired'")}`
+where ${subscribesSql("'approval.expired'")}`
 
 /** The deliveries of what nodes report. Each stands before the statements that store the report. */
 export type RemoteRunEvents = ReturnType<typeof remoteRunEvents>

@@ -3,7 +3,7 @@ export const REFUSED = 1
 export const USAGE = 2
 export const UNREACHABLE = 3
 /** Of `runtime run`: a human has to decide. */
-export const WAITS = 4
+export const AWAITS_APPROVAL = 4
 
 /** Errors are known by name: their classes would load the store and the server into every command. */
 const BY_NAME: Readonly<Record<string, number>> = {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 const NEWLINE = 0x0a
 
 /** The bytes of a file in lots of whole lines, without the newline that ends each lot; a file larger than the memory passes through. */
-export async function* lotsOfLines(path: string): AsyncGenerator<Buffer> {
+export async function* lineBatches(path: string): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
     const bytes = chunk as Buffer

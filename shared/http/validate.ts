@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { readJson } from '../json/read-json.ts'
 import { isObject } from '../wire/aliases.ts'
 import { check, type Detail, sentence } from '../wire/issues.ts'
-import { apart, differing, remember, repeated } from '../wire/read-only.ts'
+import { differing, remember, repeated, splitReadOnly } from '../wire/read-only.ts'
 import { ApiError } from './api-error.ts'
 import { readBody } from './body-limit.ts'
 
@@ -42,7 +42,7 @@ export const isJson = (type: string | undefined): boolean => type === undefined 
 export function readBodyAs<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
   const body = parseJson(bytes)
   const isLeftOut = body === null && schema.safeParse(undefined).success
-  const { rest, members } = apart(schema, isLeftOut ? undefined : body)
+  const { rest, members } = splitReadOnly(schema, isLeftOut ? undefined : body)
   const checked = check(schema, rest)
   if (!checked.ok) throw invalid(checked.details)
   remember(checked.value, members)

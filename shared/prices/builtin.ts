@@ -1,6 +1,6 @@
 import type { DialectName } from '../dialects/candidate.ts'
 import { fromUsd } from '../money/money.ts'
-import { type NewerModel, newerModel } from './newer.ts'
+import { type NewerModel, newerModel } from './newer-models.ts'
 import { classPrices, type ListPrice, type Price, ratesOf, searchFee } from './price.ts'
 
 /** Where the bundled table comes from; stands beside its hash on every record. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { PLAIN_BILLING, possibleTokens } from '../dialects/estimate.ts'
 import { toUsd } from '../money/money.ts'
 import { loadBuiltinPrices, PRICE_TABLE_VERSION } from './builtin.ts'
-import { NEWER, newerModel } from './newer.ts'
+import { NEWER, newerModel } from './newer-models.ts'
 import { answerCost, attemptCost, classPrices, type Price, ratesOf } from './price.ts'
 
 const tokens = (uncached: number, w5: number, w1h: number, read: number, output: number) => ({

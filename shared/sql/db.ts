@@ -41,7 +41,7 @@ export const COMMIT_MS = 20
 const ASKED_MS = 1000
 
 /** To an operator. */
-export const STUCK =
+export const STORE_STUCK =
   'the database server answers reads and takes no writes (store_stuck): restart it, and let at most four processes write to it'
 
 export interface PrepareOptions {
@@ -137,7 +137,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     fault: () => faults.current,
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
-      if (options.writes?.stuck) throw new Error(STUCK)
+      if (options.writes?.stuck) throw new Error(STORE_STUCK)
       if (!waits || readOnly) return
       // The lock and nothing more; callers that ask meanwhile get the result of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {

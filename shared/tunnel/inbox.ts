@@ -1,4 +1,4 @@
-import { type Log, ONCE, rateLimitedLog } from '../log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../log/log.ts'
 import { systemClock } from '../time/clock.ts'
 import { sleep } from '../time/sleep.ts'
 
@@ -49,7 +49,7 @@ export function inbox<T>(
           break
         } catch (error) {
           if (closed) break
-          once('kept', () => log.error(`frames could not be kept and are tried again; ${ONCE}`, { error }))
+          once('kept', () => log.error(`frames could not be kept and are tried again; ${REPEATS_OMITTED}`, { error }))
           await sleep(AGAIN_MS)
         }
       }

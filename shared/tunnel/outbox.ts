@@ -1,4 +1,4 @@
-import { type Log, ONCE, rateLimitedLog } from '../log/log.ts'
+import { type Log, REPEATS_OMITTED, rateLimitedLog } from '../log/log.ts'
 import { systemClock } from '../time/clock.ts'
 import { sleep } from '../time/sleep.ts'
 import type { Channel, Frame } from './channel.ts'
@@ -99,7 +99,7 @@ export function outbox<Out extends Frame, In extends Frame>(
         // It stands in the store for the next process.
         if (closed) break
         once('read', () =>
-          log.error(`what waits for the other end could not be read and is tried again; ${ONCE}`, { error }),
+          log.error(`what waits for the other end could not be read and is tried again; ${REPEATS_OMITTED}`, { error }),
         )
         again = true
         await sleep(AGAIN_MS)
@@ -117,7 +117,9 @@ export function outbox<Out extends Frame, In extends Frame>(
       removed = upTo
     } catch (error) {
       // It goes out once more after the next start; the other end knows it by then.
-      once('removed', () => log.warn(`what has arrived could not be taken out of the store; ${ONCE}`, { error }))
+      once('removed', () =>
+        log.warn(`what has arrived could not be taken out of the store; ${REPEATS_OMITTED}`, { error }),
+      )
     }
   }
 

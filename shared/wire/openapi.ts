@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { isObject } from './aliases.ts'
 import type { Answer, Auth, Endpoint } from './endpoint.ts'
-import { names } from './named.ts'
 import { readOnlyOf } from './read-only.ts'
+import { names } from './schema-names.ts'
 
 type Json = { [key: string]: unknown }
 type Io = 'input' | 'output'

@@ -14,7 +14,7 @@ const known = new WeakMap<z.ZodType, ReadOnly>()
 const sent = new WeakMap<object, Record<string, unknown>>()
 
 /** Lets a body hold the whole record that a GET answered: what only the service writes is read, and compared with `differing`. */
-export function ofRecord<T extends z.ZodType>(
+export function acceptsRecord<T extends z.ZodType>(
   body: T,
   fields: z.ZodRawShape,
   { shape }: z.ZodObject,
@@ -30,7 +30,7 @@ export function ofRecord<T extends z.ZodType>(
 export const readOnlyOf = (body: z.ZodType): ReadOnly | undefined => known.get(body)
 
 /** A body without the members of its record that only the service writes, and those members. */
-export function apart(
+export function splitReadOnly(
   body: z.ZodType,
   value: unknown,
 ): { rest: unknown; members: Record<string, unknown> | undefined } {

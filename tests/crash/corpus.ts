@@ -140,7 +140,7 @@ export function remoteActions(reached: (what: string, key: string) => void): Con
     about: what,
     effect,
     parameters: { type: 'object' },
-    asMeant: given => given,
+    coerceArguments: given => given,
     async call(_given, _place, { key }) {
       reached(what, key)
       return { status: 200, headers: {}, body: what }

@@ -1,5 +1,5 @@
 import { runStore } from '../../runtime/runs/store.ts'
-import { firing } from '../../runtime/schedules/fire-windows.ts'
+import { windowFirer } from '../../runtime/schedules/fire-windows.ts'
 import { scanner } from '../../runtime/schedules/scanner.ts'
 import { scheduleStore } from '../../runtime/schedules/store.ts'
 import { scheduleZones } from '../../runtime/schedules/zones.ts'
@@ -44,7 +44,7 @@ const scan = scanner({
   store,
   clock: systemClock,
   log,
-  fire: firing({
+  fire: windowFirer({
     store,
     runs,
     zones,

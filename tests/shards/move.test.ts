@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { forgetMoved, moveToShard, takeMoveBack } from '../../runtime/host/move-shard.ts'
+import { dropMovedCopy, moveToShard, undoShardMove } from '../../runtime/host/move-shard.ts'
 import type { RuntimeService } from '../../runtime/host/node.ts'
 import { withDirectory } from '../../runtime/host/shard-admin.ts'
 import { MOVE_POINTS } from '../../runtime/shards/move/move-tenant.ts'
@@ -183,7 +183,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     const again = await surely<Schedule>('GET', `/v1/schedules/${scheduled.body.id}`, tenant.key)
     expect(again.body).toEqual(scheduled.body)
     expect(fencedMs).toBeLessThan(10_000)
-    await forgetMoved(stores.vars, tenant.id)
+    await dropMovedCopy(stores.vars, tenant.id)
     await checked(tenant, work.ids)
     // Nothing of it is left there, and nothing reminds of the move.
     const db = await openDb(stores.urls.get(from)!)
@@ -222,12 +222,12 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
           await moveToShard(stores.vars, { tenantId: tenant.id, to })
           expect(await placeOf(tenant.id)).toBe(to)
         } else if (switched) {
-          await expect(takeMoveBack(stores.vars, tenant.id)).rejects.toThrow(/is at . already/)
-          await forgetMoved(stores.vars, tenant.id)
+          await expect(undoShardMove(stores.vars, tenant.id)).rejects.toThrow(/is at . already/)
+          await dropMovedCopy(stores.vars, tenant.id)
         } else {
-          await takeMoveBack(stores.vars, tenant.id)
+          await undoShardMove(stores.vars, tenant.id)
           expect(await placeOf(tenant.id)).toBe(from)
-          await expect(takeMoveBack(stores.vars, tenant.id)).rejects.toThrow(/not being moved/)
+          await expect(undoShardMove(stores.vars, tenant.id)).rejects.toThrow(/not being moved/)
         }
         await pause(1500)
         await work.stop()
@@ -261,9 +261,9 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
       const work = working(tenant, 100)
       const child = moving(tenant.id, to, point, 'SIGSTOP')
       await expect.poll(child.reached, { timeout: 30_000 }).toContain(point)
-      if (ending === '--back') await takeMoveBack(stores.vars, tenant.id)
+      if (ending === '--back') await undoShardMove(stores.vars, tenant.id)
       else await moveToShard(stores.vars, { tenantId: tenant.id, to })
-      if (ending === '--forget') await forgetMoved(stores.vars, tenant.id)
+      if (ending === '--forget') await dropMovedCopy(stores.vars, tenant.id)
       const place = ending === '--back' ? from : to
       expect(await placeOf(tenant.id)).toBe(place)
       await pause(1000)

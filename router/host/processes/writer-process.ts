@@ -10,7 +10,7 @@ import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
-import { unsealed } from '../../audit/unsealed.ts'
+import { pendingRecords } from '../../audit/pending-records.ts'
 import { spentStore } from '../../budget/spent-store.ts'
 import type { StoreSettings } from '../../config/routing-config.ts'
 import { heldResponses } from '../../enforce/held-responses.ts'
@@ -18,7 +18,7 @@ import { routerEnv } from '../../env.ts'
 import { ownWriter } from '../../receipts.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import { publishKey } from '../../traces/keys.ts'
-import { sayAnchorFault } from '../anchor-file.ts'
+import { logAnchorFault } from '../anchor-file.ts'
 import { receiptLocation } from '../receipt-location.ts'
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from '../receipt-thread/storage.ts'
 import { accounts } from './accounts.ts'
@@ -42,7 +42,7 @@ export interface WriterProcessOptions {
 export async function serveWriter(path: string, { vars, left }: WriterProcessOptions): Promise<WriterProcess> {
   const env = readEnv(routerEnv, vars)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
-  await sayAnchorFault(env, log)
+  await logAnchorFault(env, log)
   const place = receiptLocation(env)
   const db = await openDb(env.ROUTER_DB, {
     checkpointPages: RECEIPT_LOG_PAGES,
@@ -61,7 +61,7 @@ export async function serveWriter(path: string, { vars, left }: WriterProcessOpt
   const begin = (store: StoreSettings) => {
     const deps = { db, receiptStorage, store, clock: systemClock, log, metrics, sha256: nativeSha256 }
     const { writer, old } = ownWriter(deps, { queue: Number.POSITIVE_INFINITY, tells: true })
-    return { writer, old, waiting: unsealed(writer.depth) }
+    return { writer, old, waiting: pendingRecords(writer.depth) }
   }
   const desk = recordDesk({ begin, durable: place.durable })
 
@@ -120,7 +120,7 @@ type Say = (message: FromWriter) => void
 
 interface RecordDeskDeps {
   durable: boolean
-  begin: (store: StoreSettings) => ReturnType<typeof ownWriter> & { waiting: ReturnType<typeof unsealed> }
+  begin: (store: StoreSettings) => ReturnType<typeof ownWriter> & { waiting: ReturnType<typeof pendingRecords> }
 }
 
 const STATUS_MS = 1000

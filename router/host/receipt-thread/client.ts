@@ -13,7 +13,7 @@ import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../../o
 import type { RecordSettings } from '../../observe/record-maker.ts'
 import { packRecords } from '../../receipt/packed-records.ts'
 import { bytesToHash, finished, idOf, type Recorded, type Unhashed } from '../../receipt/unhashed.ts'
-import type { Receipts, ReceiptsDeps, StoredHere } from '../../receipts.ts'
+import type { InThreadReceipts, Receipts, ReceiptsDeps } from '../../receipts.ts'
 import { writerLimits } from '../../traces/writer-limits.ts'
 import { writerMetrics } from '../../traces/writer-metrics.ts'
 import { inFlightBytes } from './in-flight.ts'
@@ -25,7 +25,7 @@ export interface ReceiptThreadClientDeps extends ReceiptsDeps {
   /** A registry that may be asked for the same family again, and what adds the thread's figures to it. */
   metrics: Metrics
   apply: (deltas: readonly MetricDelta[]) => void
-  here: () => Promise<StoredHere>
+  here: () => Promise<InThreadReceipts>
   ready: PromiseWithResolvers<void>
 }
 
@@ -67,8 +67,8 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
   let asked = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let settings: RecordSettings | undefined
-  let fallback: Promise<StoredHere> | undefined
-  let nowHere: StoredHere | undefined
+  let fallback: Promise<InThreadReceipts> | undefined
+  let nowHere: InThreadReceipts | undefined
   let closed = false
   let dropped = 0
   const say = rateLimitedLog(clock)

@@ -12,7 +12,7 @@ import type { RecordSettings } from '../../observe/record-maker.ts'
 import { unpackRecords } from '../../receipt/packed-records.ts'
 import type { Hashing } from '../../receipt/request-part.ts'
 import { finished, idOf } from '../../receipt/unhashed.ts'
-import { keepHere, type StoredHere } from '../../receipts.ts'
+import { type InThreadReceipts, receiptsInThread } from '../../receipts.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './messages.ts'
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from './storage.ts'
 
@@ -58,7 +58,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
   const perform = writePerformer()
   const hashing = { sha256: nativeSha256, salt }
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
-  const kept = keepHere({
+  const kept = receiptsInThread({
     db,
     receiptStorage,
     store,
@@ -90,7 +90,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
 }
 
 interface ServerDeps {
-  kept: StoredHere
+  kept: InThreadReceipts
   hashing: Hashing
   say: (message: FromThread) => void
   write: (order: WriteRequest) => Promise<WriteResult>

@@ -1,5 +1,5 @@
 import { el } from '../../../shared/browser/dom.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { FeedbackRecord, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
 import type { PanelApi } from './api.ts'
 

@@ -1,6 +1,6 @@
 import { el, part, table } from '../../../shared/browser/dom.ts'
 import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
 import type { Attempt, Policy, TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { TraceDetail } from '../../../shared/wire/router/traces.ts'

@@ -1,6 +1,6 @@
 import { el, part, table } from '../../../shared/browser/dom.ts'
 import { moment, usd } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { TraceRecord } from '../../../shared/wire/router/trace.ts'
 import type { PanelApi } from './api.ts'
 import { feedbackButtons } from './feedback.ts'

@@ -79,7 +79,7 @@ export function makeKey(
 }
 
 /** The answer that created a key, without the key itself: that was shown once. */
-export async function keyAgain(store: KeyStore, id: string, now: Date): Promise<ApiKeyCreated> {
+export async function keyWithoutSecret(store: KeyStore, id: string, now: Date): Promise<ApiKeyCreated> {
   const key = await store.get(id)
   if (key === undefined) throw notFound('API key', id)
   return { key: toApiKey(key, now.getTime()), rawKey: '***' }

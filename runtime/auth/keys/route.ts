@@ -4,7 +4,7 @@ import { keyedOperation, type Operation, operation } from '../../http/operation.
 import { own } from '../../http/own-tenant.ts'
 import { pageOf } from '../../http/page.ts'
 import type { KeyAccess } from './key-access.ts'
-import { checkRevocation, keyAgain, mintKey } from './mint.ts'
+import { checkRevocation, keyWithoutSecret, mintKey } from './mint.ts'
 import { type KeyStore, toApiKey } from './store.ts'
 
 export interface KeysDeps {
@@ -32,7 +32,7 @@ export function keyOperations({ db, keys, keyAccess, now, newId }: KeysDeps): Op
         await db.write([statement, ...idempotency.bind(id)])
         return answer
       },
-      { oneTime: ['rawKey'], again: (_, id) => keyAgain(keys, id, now()) },
+      { oneTime: ['rawKey'], again: (_, id) => keyWithoutSecret(keys, id, now()) },
     ),
     operation(endpoints.revokeKey, async ({ principal, params: { id } }) => {
       const key = own(principal, await keys.get(id), 'API key', id)

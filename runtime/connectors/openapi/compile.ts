@@ -1,7 +1,7 @@
 import { CUSTOM_ACTION } from '../../../shared/wire/runtime/catalog.ts'
 import type { ChosenOperation } from '../../../shared/wire/runtime/connector.ts'
 import type { CompiledApi, Operation } from './compiled.ts'
-import { DocumentProblem, type Json, member, objectAt, type Placed, under } from './document.ts'
+import { DocumentProblem, type Json, member, memberPlace, objectAt, type Placed } from './document.ts'
 import { bodyOf, parametersOf } from './parameters.ts'
 import type { SchemaBudget } from './schema.ts'
 import { chosenSecurity, schemesOf } from './security.ts'
@@ -84,17 +84,17 @@ export function operationsIn(root: Json): Map<string, Found> {
   const found = new Map<string, Found>()
   for (const [path, value] of Object.entries(paths.value)) {
     if (path.startsWith('x-')) continue
-    const item = objectAt({ value, place: under('#/paths', path) }, 'a path item')
+    const item = objectAt({ value, place: memberPlace('#/paths', path) }, 'a path item')
     if (member(item.value, '$ref') !== undefined) {
-      throw new DocumentProblem(under(item.place, '$ref'), 'a path item has to stand here itself')
+      throw new DocumentProblem(memberPlace(item.place, '$ref'), 'a path item has to stand here itself')
     }
     for (const method of METHODS) {
       const given = member(item.value, method)
       if (given === undefined) continue
-      const operation = objectAt({ value: given, place: under(item.place, method) }, 'an operation')
+      const operation = objectAt({ value: given, place: memberPlace(item.place, method) }, 'an operation')
       const id = member(operation.value, 'operationId')
       if (id === undefined) continue
-      const place = under(operation.place, 'operationId')
+      const place = memberPlace(operation.place, 'operationId')
       if (typeof id !== 'string') throw new DocumentProblem(place, 'expected a string')
       if (found.has(id)) throw new DocumentProblem(place, `${id.slice(0, 100)} is the id of another operation as well`)
       found.set(id, { method, path, item, operation })
@@ -123,7 +123,7 @@ export function operationOf(
   for (const part of [item, operation]) {
     if (member(part.value, 'servers') === undefined) continue
     const message = 'an operation with servers of its own cannot be an action: credentials go to one address'
-    throw new DocumentProblem(under(part.place, 'servers'), message)
+    throw new DocumentProblem(memberPlace(part.place, 'servers'), message)
   }
   if (!/^\/[\x21-\x7e]*$/.test(path) || /[?#\\]/.test(path) || path.split('/').some(part => /^\.{1,2}$/.test(part))) {
     throw new DocumentProblem(item.place, "expected a path that begins with '/' and has no '?', '#', '.' or '..'")
@@ -161,7 +161,7 @@ export function serverOf(root: Json): string | undefined {
   const made = url.replaceAll(/\{([^{}]*)\}/g, (_, name: string) => {
     const value = member(member(member(first, 'variables'), name), 'default')
     if (typeof value === 'string') return value
-    throw new DocumentProblem(under('#/servers/0/variables', name), 'expected a default')
+    throw new DocumentProblem(memberPlace('#/servers/0/variables', name), 'expected a default')
   })
   return /^https?:\/\//i.test(made) ? made : undefined
 }

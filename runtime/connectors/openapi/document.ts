@@ -90,13 +90,13 @@ interface Opened {
 
 const isOpen = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-const placeOf = ({ name, inside }: Opened): string => (inside ? under(placeOf(inside), name!) : '#')
+const placeOf = ({ name, inside }: Opened): string => (inside ? memberPlace(placeOf(inside), name!) : '#')
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The place of a member. */
-export const under = (place: string, ...names: readonly (string | number)[]): string =>
+export const memberPlace = (place: string, ...names: readonly (string | number)[]): string =>
   names.reduce<string>((made, name) => `${made}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`, place)
 
 /** An own member; what an object inherits is no part of a document. */
@@ -111,13 +111,16 @@ export function objectAt({ value, place }: Placed, what = 'an object'): Placed<J
 /** Where a `$ref` leads: a place of this very document, since nothing else is ever fetched for one. */
 export function target(root: Json, ref: unknown, place: string): Placed {
   if (typeof ref !== 'string' || !ref.startsWith('#/')) {
-    throw new DocumentProblem(under(place, '$ref'), "expected a place in this document, '#/…': others are not fetched")
+    throw new DocumentProblem(
+      memberPlace(place, '$ref'),
+      "expected a place in this document, '#/…': others are not fetched",
+    )
   }
   let value: unknown = root
   for (const part of ref.slice(2).split('/')) {
     const name = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')
     value = member(value, name)
-    if (value === undefined) throw new DocumentProblem(under(place, '$ref'), `${ref.slice(0, 200)} is not there`)
+    if (value === undefined) throw new DocumentProblem(memberPlace(place, '$ref'), `${ref.slice(0, 200)} is not there`)
   }
   return { value, place: ref }
 }
@@ -134,7 +137,7 @@ function decoded(part: string): string {
 export function followed(root: Json, given: Placed, what: string): Placed<Json> {
   let at = objectAt(given, what)
   for (let hops = 0; member(at.value, '$ref') !== undefined; hops++) {
-    if (hops === MOST_HOPS) throw new DocumentProblem(under(given.place, '$ref'), 'leads round in a circle')
+    if (hops === MOST_HOPS) throw new DocumentProblem(memberPlace(given.place, '$ref'), 'leads round in a circle')
     at = objectAt(target(root, at.value.$ref, at.place), what)
   }
   return at

@@ -1,9 +1,9 @@
 import type { Operation, Parameter, ParameterStyle } from './compiled.ts'
-import { DocumentProblem, followed, isObject, type Json, member, type Placed, under } from './document.ts'
+import { DocumentProblem, followed, isObject, type Json, member, memberPlace, type Placed } from './document.ts'
 import { type SchemaBudget, schemaOf } from './schema.ts'
 
 /** A document has no word about these (OpenAPI 3.1, "Parameter Object"), or they belong to the request itself. */
-export const OURS: ReadonlySet<string> = new Set([
+export const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   ...['accept', 'content-type', 'authorization', 'cookie', 'host', 'content-length', 'transfer-encoding', 'connection'],
   ...['idempotency-key', 'user-agent', 'upgrade', 'te', 'trailer', 'expect', 'keep-alive', 'proxy-authorization'],
 ])
@@ -27,16 +27,19 @@ export function parametersOf(root: Json, { path, item, operation, budget }: Of):
   const found = new Map<string, Placed<Json>>()
   for (const part of [item, operation]) {
     const list = member(part.value, 'parameters')
-    const place = under(part.place, 'parameters')
+    const place = memberPlace(part.place, 'parameters')
     if (list === undefined) continue
     if (!Array.isArray(list)) throw new DocumentProblem(place, 'expected a list of parameters')
     for (const [n, value] of list.entries()) {
-      const one = followed(root, { value: value as unknown, place: under(place, n) }, 'a parameter')
+      const one = followed(root, { value: value as unknown, place: memberPlace(place, n) }, 'a parameter')
       found.set(JSON.stringify([one.value.in, one.value.name]), one)
     }
   }
   if (found.size > MOST_PARAMETERS) {
-    throw new DocumentProblem(under(operation.place, 'parameters'), `expected at most ${MOST_PARAMETERS} parameters`)
+    throw new DocumentProblem(
+      memberPlace(operation.place, 'parameters'),
+      `expected at most ${MOST_PARAMETERS} parameters`,
+    )
   }
   const parameters = [...found.values()].flatMap(one => parameterOf(root, one, budget) ?? [])
   const inPath = [...path.matchAll(/\{([^{}]*)\}/g)].map(([, name]) => name!)
@@ -52,9 +55,9 @@ export function parametersOf(root: Json, { path, item, operation, budget }: Of):
 function parameterOf(root: Json, { value, place }: Placed<Json>, budget: SchemaBudget): Parameter | undefined {
   const { name, in: where, style, explode } = value
   const found = IN.find(one => one === where)
-  if (found === undefined) throw new DocumentProblem(under(place, 'in'), `expected one of ${IN.join(', ')}`)
+  if (found === undefined) throw new DocumentProblem(memberPlace(place, 'in'), `expected one of ${IN.join(', ')}`)
   if (typeof name !== 'string' || name === '' || name === '__proto__' || name.length > 128) {
-    throw new DocumentProblem(under(place, 'name'), 'expected a name of 1 to 128 characters')
+    throw new DocumentProblem(memberPlace(place, 'name'), 'expected a name of 1 to 128 characters')
   }
   const required = found === 'path' || value.required === true
   if (found === 'cookie') {
@@ -62,21 +65,21 @@ function parameterOf(root: Json, { value, place }: Placed<Json>, budget: SchemaB
     throw new DocumentProblem(place, 'a cookie can be a security scheme and no parameter')
   }
   if (found === 'header') {
-    if (OURS.has(name.toLowerCase())) return undefined
+    if (RESERVED_HEADERS.has(name.toLowerCase())) return undefined
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name))
-      throw new DocumentProblem(under(place, 'name'), 'expected a header')
+      throw new DocumentProblem(memberPlace(place, 'name'), 'expected a header')
   }
   const usual = STYLES[found][0]!
   const content = member(value, 'content')
   const [type, media] = isObject(content) ? (Object.entries(content)[0] ?? []) : []
   if (content !== undefined && (type === undefined || !isJsonType(type))) {
-    throw new DocumentProblem(under(place, 'content'), 'expected application/json')
+    throw new DocumentProblem(memberPlace(place, 'content'), 'expected application/json')
   }
   const given = style === undefined ? usual : STYLES[found].find(one => one === style)
   if (given === undefined) {
-    throw new DocumentProblem(under(place, 'style'), `expected one of ${STYLES[found].join(', ')}`)
+    throw new DocumentProblem(memberPlace(place, 'style'), `expected one of ${STYLES[found].join(', ')}`)
   }
-  const at = content === undefined ? under(place, 'schema') : under(place, 'content', type!, 'schema')
+  const at = content === undefined ? memberPlace(place, 'schema') : memberPlace(place, 'content', type!, 'schema')
   const schema = schemaOf(root, member(content === undefined ? value : media, 'schema') ?? {}, at, budget)
   const { description } = value
   return {
@@ -120,18 +123,23 @@ export function bodyOf(root: Json, { method, operation, budget }: BodyOf): Opera
   if (given === undefined || method === 'get' || method === 'head') return undefined
   const { value, place } = followed(
     root,
-    { value: given, place: under(operation.place, 'requestBody') },
+    { value: given, place: memberPlace(operation.place, 'requestBody') },
     'a request body',
   )
   const content = member(value, 'content')
-  const at = under(place, 'content')
+  const at = memberPlace(place, 'content')
   if (!isObject(content)) throw new DocumentProblem(at, 'expected an object of media types')
   const contentType = Object.keys(content).find(isJsonType)
   if (contentType === undefined) {
     if (value.required !== true) return undefined
     throw new DocumentProblem(at, 'expected application/json among the media types: others cannot be sent')
   }
-  const schema = schemaOf(root, member(content[contentType], 'schema') ?? {}, under(at, contentType, 'schema'), budget)
+  const schema = schemaOf(
+    root,
+    member(content[contentType], 'schema') ?? {},
+    memberPlace(at, contentType, 'schema'),
+    budget,
+  )
   return { required: value.required === true, contentType: plainType(contentType), schema }
 }
 

@@ -1,4 +1,4 @@
-import { DocumentProblem, isObject, type Json, member, target, under } from './document.ts'
+import { DocumentProblem, isObject, type Json, member, memberPlace, target } from './document.ts'
 
 /** Keywords that are taken over as they are. */
 const PLAIN = [
@@ -38,7 +38,7 @@ export function schemaOf(root: Json, given: unknown, place: string, budget: Sche
 
   function plain(schema: Json, at: string, above: readonly string[]): Json {
     const made: Record<string, unknown> = {}
-    const inner = (name: string, value: unknown) => read(value, under(at, name), above)
+    const inner = (name: string, value: unknown) => read(value, memberPlace(at, name), above)
     const types = typesOf(schema, at)
     if (types.length > 0) made.type = types.length === 1 ? types[0] : types
     for (const name of PLAIN) if (member(schema, name) !== undefined) made[name] = schema[name]
@@ -57,8 +57,8 @@ export function schemaOf(root: Json, given: unknown, place: string, budget: Sche
     for (const name of LISTS) {
       const list = member(schema, name)
       if (list === undefined) continue
-      if (!Array.isArray(list)) throw new DocumentProblem(under(at, name), 'expected a list of schemas')
-      made[name] = list.map((one, n) => read(one, under(at, name, n), above))
+      if (!Array.isArray(list)) throw new DocumentProblem(memberPlace(at, name), 'expected a list of schemas')
+      made[name] = list.map((one, n) => read(one, memberPlace(at, name, n), above))
     }
     for (const name of ['items', 'not', 'additionalProperties']) {
       const value = member(schema, name)
@@ -78,10 +78,10 @@ export function schemaOf(root: Json, given: unknown, place: string, budget: Sche
     const properties = member(schema, 'properties')
     const required = member(schema, 'required')
     if (properties !== undefined && !isObject(properties)) {
-      throw new DocumentProblem(under(at, 'properties'), 'expected an object of schemas')
+      throw new DocumentProblem(memberPlace(at, 'properties'), 'expected an object of schemas')
     }
     const own = Object.entries(properties ?? {}).filter(([, one]) => member(one, 'readOnly') !== true)
-    const made = own.map(([name, one]) => [name, read(one, under(at, 'properties', name), above)] as const)
+    const made = own.map(([name, one]) => [name, read(one, memberPlace(at, 'properties', name), above)] as const)
     const names = Array.isArray(required) ? required.filter(name => typeof name === 'string') : []
     const hidden = new Set(Object.keys(properties ?? {}).filter(name => !own.some(([one]) => one === name)))
     const needed = names.filter(name => !hidden.has(name))
@@ -96,7 +96,7 @@ export function schemaOf(root: Json, given: unknown, place: string, budget: Sche
     const given: unknown[] = type === undefined ? [] : Array.isArray(type) ? type : [type]
     for (const one of given) {
       if (typeof one !== 'string' || !TYPES.has(one)) {
-        throw new DocumentProblem(under(at, 'type'), `expected one of ${[...TYPES].join(', ')}`)
+        throw new DocumentProblem(memberPlace(at, 'type'), `expected one of ${[...TYPES].join(', ')}`)
       }
     }
     const types = given as string[]

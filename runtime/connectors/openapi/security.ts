@@ -1,6 +1,6 @@
 import type { Scheme } from './compiled.ts'
-import { DocumentProblem, followed, isObject, type Json, member, type Placed, under } from './document.ts'
-import { OURS } from './parameters.ts'
+import { DocumentProblem, followed, isObject, type Json, member, memberPlace, type Placed } from './document.ts'
+import { RESERVED_HEADERS } from './parameters.ts'
 
 /** Keys of a config that mean something else. */
 const TAKEN = new Set(['baseUrl', 'authMethod', 'expiresAt', 'username', 'password'])
@@ -10,18 +10,18 @@ const SCHEMES = '#/components/securitySchemes'
 export function chosenSecurity(root: Json, { value, place }: Placed<Json>): readonly string[] {
   const own = member(value, 'security')
   const given = own ?? member(root, 'security')
-  const at = own === undefined ? '#/security' : under(place, 'security')
+  const at = own === undefined ? '#/security' : memberPlace(place, 'security')
   if (given === undefined) return []
   if (!Array.isArray(given)) throw new DocumentProblem(at, 'expected a list of security requirements')
   if (given.length === 0) return []
   let first: unknown
   for (const [n, alternative] of given.entries()) {
-    if (!isObject(alternative)) throw new DocumentProblem(under(at, n), 'expected an object of security schemes')
+    if (!isObject(alternative)) throw new DocumentProblem(memberPlace(at, n), 'expected an object of security schemes')
     const names = Object.keys(alternative)
     try {
       const schemes = schemesOf(root, new Set(names))
       if (Object.values(schemes).filter(({ kind }) => kind !== 'apiKey').length <= 1) return names
-      throw new DocumentProblem(under(at, n), 'two schemes of one alternative both want the Authorization header')
+      throw new DocumentProblem(memberPlace(at, n), 'two schemes of one alternative both want the Authorization header')
     } catch (error) {
       if (!(error instanceof DocumentProblem)) throw error
       first ??= error
@@ -36,7 +36,7 @@ export function schemesOf(root: Json, names: ReadonlySet<string>): Record<string
   for (const name of names) {
     const scheme = schemeOf(root, name)
     if (scheme.kind !== 'basic' && keys.has(scheme.key)) {
-      throw new DocumentProblem(under(SCHEMES, name), `another scheme is called ${scheme.key} as well`)
+      throw new DocumentProblem(memberPlace(SCHEMES, name), `another scheme is called ${scheme.key} as well`)
     }
     if (scheme.kind !== 'basic') keys.add(scheme.key)
     found[name] = scheme
@@ -45,7 +45,7 @@ export function schemesOf(root: Json, names: ReadonlySet<string>): Record<string
 }
 
 function schemeOf(root: Json, name: string): Scheme {
-  const place = under(SCHEMES, name)
+  const place = memberPlace(SCHEMES, name)
   if (name === '__proto__') throw new DocumentProblem(place, 'expected another name')
   const given = member(member(member(root, 'components'), 'securitySchemes'), name)
   const { value } = followed(root, { value: given, place }, 'a security scheme')
@@ -60,16 +60,19 @@ function schemeOf(root: Json, name: string): Scheme {
     const where = value.in
     const as = value.name
     if (where !== 'header' && where !== 'query' && where !== 'cookie') {
-      throw new DocumentProblem(under(place, 'in'), 'expected header, query or cookie')
+      throw new DocumentProblem(memberPlace(place, 'in'), 'expected header, query or cookie')
     }
     if (typeof as !== 'string' || as === '__proto__' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(as)) {
-      throw new DocumentProblem(under(place, 'name'), 'expected the name of a header, parameter or cookie')
+      throw new DocumentProblem(memberPlace(place, 'name'), 'expected the name of a header, parameter or cookie')
     }
-    if (where === 'header' && as.toLowerCase() !== 'authorization' && OURS.has(as.toLowerCase())) {
-      throw new DocumentProblem(under(place, 'name'), `${as} belongs to the request itself and can be no credential`)
+    if (where === 'header' && as.toLowerCase() !== 'authorization' && RESERVED_HEADERS.has(as.toLowerCase())) {
+      throw new DocumentProblem(
+        memberPlace(place, 'name'),
+        `${as} belongs to the request itself and can be no credential`,
+      )
     }
     return { kind: 'apiKey', key, in: where, name: as }
   }
-  const at = under(place, type === 'http' ? 'scheme' : 'type')
+  const at = memberPlace(place, type === 'http' ? 'scheme' : 'type')
   throw new DocumentProblem(at, 'expected apiKey, or http with basic or bearer: others are not supported')
 }

@@ -8,9 +8,9 @@ import { type Manifest, manifest as manifestSchema } from '../../../shared/wire/
 import type { Run, RunStatus } from '../../../shared/wire/runtime/run.ts'
 import { isObject, type Json } from '../../connectors/openapi/document.ts'
 import type { Ask } from '../ask.ts'
+import { action, badge, card, form, live, nameShown, pager, price, table, tabPanels, when } from '../components.ts'
 import { manifestHelp, manifestMembers } from '../manifest-help.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, nameShown, pager, price, tabbed, table, when } from '../parts.ts'
 import { runTable } from '../run-table.ts'
 import { sideBySide } from '../side-by-side.ts'
 import { type ApiCall, snippets } from '../snippets.ts'
@@ -39,7 +39,7 @@ export const agentPage: Page = {
     const text = JSON.stringify(setMembers(manifest), null, 2)
     const body = html`<div class="title-row"><h1>${name}</h1><span class="row"><a class="button main acts" href="${root}runs?${new URLSearchParams({ new: '1', agentName: name })}">${icon('add')} New run</a> ${action('Chat', { send: 'POST /v1/sessions', after: 'goto:sessions/{id}', about: `with ${name}` }, html`<input type="hidden" name="agentName" value="${name}">`)}</span></div>${description === '' ? '' : html`<p dir="auto">${nameShown(description)}</p>`}
 <p>${isolationBadge(manifest.isolation, isolation)}</p>
-${tabbed(
+${tabPanels(
   `Parts of ${name}`,
   `${root}agents/${name}`,
   [

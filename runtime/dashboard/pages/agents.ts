@@ -2,8 +2,8 @@ import { html } from 'hono/html'
 import { count } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { UsageItem } from '../../../shared/wire/runtime/usage.ts'
+import { form, nameShown, nothing, pager, price, table, when } from '../components.ts'
 import type { Page } from '../page.ts'
-import { form, nameShown, nothing, pager, price, table, when } from '../parts.ts'
 import { manifestEditor } from './agent.ts'
 
 const DAYS = 7

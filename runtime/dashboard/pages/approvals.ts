@@ -1,11 +1,11 @@
 import { html } from 'hono/html'
 import { duration } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import { type Approval, type ApprovalStatus, approvalStatus } from '../../../shared/wire/runtime/approval.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { approvalCard, decided } from '../approval-card.ts'
+import { live, nothing, pager, table } from '../components.ts'
 import type { Html, Page } from '../page.ts'
-import { live, nothing, pager, table } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 const DECISIONS = approvalStatus.options.filter(status => status !== 'pending')

@@ -1,14 +1,14 @@
 import { html } from 'hono/html'
 import { count, duration, money } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { JournalExport } from '../../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import type { Ask } from '../ask.ts'
 import { stepDurationMs, stepName, type TimelineEvent, type TimelineStep, timelineOf } from '../browser/run/timeline.ts'
+import { badge, card, live, nothing, price, table } from '../components.ts'
 import { changesOf, lineDiff } from '../line-diff.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { badge, card, live, nothing, price, table } from '../parts.ts'
 
 /** Longer journals are not read here. */
 const MOST_EVENTS = 4000

@@ -3,8 +3,8 @@ import { many } from '../../../shared/browser/figures.ts'
 import { isCustom } from '../../../shared/wire/runtime/catalog.ts'
 import { type CatalogEntry, type Connector, MOST_DOCUMENT_CHARACTERS } from '../../../shared/wire/runtime/connector.ts'
 import type { McpGrant } from '../../../shared/wire/runtime/mcp-grant.ts'
+import { action, badge, card, form, live, nameShown, nothing, table, when } from '../components.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const connectorsPage: Page = {

@@ -2,8 +2,8 @@ import { html } from 'hono/html'
 import { count } from '../../../shared/browser/figures.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node } from '../../../shared/wire/runtime/node.ts'
+import { action, badge, card, form, live, nameShown, nothing, table, when } from '../components.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, form, live, nameShown, nothing, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const nodesPage: Page = {

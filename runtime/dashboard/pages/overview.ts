@@ -13,8 +13,8 @@ import {
 import { approvalBrief } from '../approval-card.ts'
 import type { Ask } from '../ask.ts'
 import { lines, type Series, share, stackedBars } from '../charts.ts'
+import { badge, card, nameShown, nothing, price, table, when } from '../components.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { badge, card, nameShown, nothing, price, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const overviewPage: Page = {

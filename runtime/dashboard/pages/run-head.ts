@@ -1,10 +1,10 @@
 import { html } from 'hono/html'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
+import { action, badge, buttonWords, facts, nameShown, price, when } from '../components.ts'
 import type { Html } from '../page.ts'
-import { action, badge, buttonWords, facts, nameShown, price, when } from '../parts.ts'
 
 const waitOf = ({ reason, until }: NonNullable<Run['parked']>): Html | string =>
   reason === 'rate_limit'

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { count, duration, money } from '../../../shared/browser/figures.ts'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { AgentVersion } from '../../../shared/wire/runtime/agent.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
@@ -19,8 +19,8 @@ import {
   type TimelineStep,
   timelineOfSteps,
 } from '../browser/run/timeline.ts'
+import { badge, card, facts, folded, live, when } from '../components.ts'
 import type { Html, Page } from '../page.ts'
-import { badge, card, facts, folded, live, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 import { runHead } from './run-head.ts'
 

@@ -1,7 +1,6 @@
 import { html } from 'hono/html'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Fire, PreviewItem, Schedule } from '../../../shared/wire/runtime/schedule.ts'
-import type { Html, Page } from '../page.ts'
 import {
   action,
   agentChoice,
@@ -15,7 +14,8 @@ import {
   pager,
   table,
   when,
-} from '../parts.ts'
+} from '../components.ts'
+import type { Html, Page } from '../page.ts'
 
 export const schedulePage: Page = {
   path: '/schedules/:id',

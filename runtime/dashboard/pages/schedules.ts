@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Schedule } from '../../../shared/wire/runtime/schedule.ts'
+import { badge, form, live, nameShown, nothing, pager, table, when } from '../components.ts'
 import type { Page } from '../page.ts'
-import { badge, form, live, nameShown, nothing, pager, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 import { scheduleFields } from './schedule.ts'
 

@@ -1,14 +1,14 @@
 import { html } from 'hono/html'
 import { count, many, money } from '../../../shared/browser/figures.ts'
-import { prettyJson, visible } from '../../../shared/browser/foreign-text.ts'
+import { prettyJson, visible } from '../../../shared/browser/visible-text.ts'
 import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import type { Session, SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import { approvalCard } from '../approval-card.ts'
 import type { Ask } from '../ask.ts'
 import { type Block, type Inline, markdownBlocks } from '../browser/text/markdown.ts'
+import { action, badge, live, nameShown, price, when } from '../components.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, live, nameShown, price, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionPage: Page = {

@@ -2,8 +2,8 @@ import { html } from 'hono/html'
 import { count } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { Session } from '../../../shared/wire/runtime/session.ts'
+import { agentChoice, badge, form, live, nameShown, nothing, pager, price, table, when } from '../components.ts'
 import type { Page } from '../page.ts'
-import { agentChoice, badge, form, live, nameShown, nothing, pager, price, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 
 export const sessionsPage: Page = {

@@ -2,8 +2,8 @@ import { html } from 'hono/html'
 import type { AuditEntry } from '../../../shared/wire/runtime/audit.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
+import { badge, card, nameShown, nothing, table, when } from '../components.ts'
 import type { Html } from '../page.ts'
-import { badge, card, nameShown, nothing, table, when } from '../parts.ts'
 
 /** As many as one look takes in; the API has the others. */
 export const NEWEST_ACTS = 50

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { visible } from '../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../shared/browser/visible-text.ts'
 import type { AuditEntry } from '../../../shared/wire/runtime/audit.ts'
 import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
 import {
@@ -11,8 +11,21 @@ import {
 import { resourceScopes, type Scope } from '../../../shared/wire/runtime/scopes.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
+import {
+  action,
+  badge,
+  card,
+  facts,
+  form,
+  live,
+  nameShown,
+  nothing,
+  type Tab,
+  table,
+  tabPanels,
+  when,
+} from '../components.ts'
 import type { Html, Page, Shown } from '../page.ts'
-import { action, badge, card, facts, form, live, nameShown, nothing, type Tab, tabbed, table, when } from '../parts.ts'
 import { snippets } from '../snippets.ts'
 import { auditLog, NEWEST_ACTS } from './settings-audit.ts'
 
@@ -84,7 +97,7 @@ export const settingsPage: Page = {
       { id: 'api', words: 'API', body: SNIPPETS },
     ]
     const body = html`<h1>Settings</h1>
-${tabbed('Settings', `${root}settings`, all, query('tab') ?? (wanted === undefined ? undefined : 'webhooks'))}`
+${tabPanels('Settings', `${root}settings`, all, query('tab') ?? (wanted === undefined ? undefined : 'webhooks'))}`
     return { title: 'Settings', body }
   },
 }

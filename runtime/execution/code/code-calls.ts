@@ -4,7 +4,7 @@ import type { CodeModel } from '../../../shared/wire/runtime/step-protocol.ts'
 import { type Effect, interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { type AgentRun, askModel, type Loop, startLoop } from '../harness/agent-run.ts'
-import { circling, watch } from '../harness/anomalies.ts'
+import { loopDetector, watch } from '../harness/anomalies.ts'
 import { callTool } from '../harness/tool-calls.ts'
 import type { JournalEntry } from '../journal/event.ts'
 import { wellFormed } from '../journal/well-formed.ts'
@@ -143,7 +143,7 @@ export type CodeCalls = ReturnType<typeof codeCalls>
  */
 export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
   const loop = startLoop({ ...run, opening: [] })
-  const circle = circling()
+  const circle = loopDetector()
   const parked: SuspendedUntil[] = []
   let made = 0
   let busy = 0

@@ -3,8 +3,8 @@ import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
 import { type AgentRun, askModel, type Loop, type ModelReply, startLoop } from './agent-run.ts'
-import { circling, watch } from './anomalies.ts'
-import { charactersOf, textAlone } from './conversation.ts'
+import { loopDetector, watch } from './anomalies.ts'
+import { charactersOf, textOnly } from './conversation.ts'
 import { gate } from './gate.ts'
 import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
@@ -21,7 +21,7 @@ export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>>
   const loop: Loop = { ...startLoop(run), ...(hasFacts(run) && { facts: requestFacts(run) }) }
   const { manifest, talk } = loop
   const check = manifest.outputSchema && outputCheck(manifest.outputSchema)
-  const circle = circling()
+  const circle = loopDetector()
   const all = [...loop.tools.values()].map(({ name, description, parameters }) => ({ name, description, parameters }))
   const short = all.filter(({ name }) => name !== READ_RESULT)
   let repairs = 0
@@ -105,7 +105,7 @@ async function compact(loop: Loop, turn: number): Promise<void> {
   if (talk.tokens <= most || talk.messages.length < 3) return
   const keep = keptFrom(talk.messages, most)
   const older = talk.messages.slice(0, talk.messages.length - keep)
-  const text = older.map(message => canonicalize(textAlone(message).message)).join('\n')
+  const text = older.map(message => canonicalize(textOnly(message).message)).join('\n')
   const messages: Message[] = [
     {
       role: 'user',

@@ -27,7 +27,7 @@ const LONGEST_CYCLE = 3
  * Counts how long a run has been going in circles: turns whose calls repeat with a period of one to three, or whose results
  * do not change. Constant work per turn.
  */
-export function circling() {
+export function loopDetector() {
   const recent: string[] = []
   const streaks = Array.from({ length: LONGEST_CYCLE }, () => 0)
   let lastResult: string | undefined

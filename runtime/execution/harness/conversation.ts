@@ -4,7 +4,7 @@ import { IMAGE_TOKENS, type Message } from '../models/model.ts'
 
 /** As many characters of JSON as a message has tokens for. */
 export function charactersOf(message: Message): number {
-  const { message: text, images } = textAlone(message)
+  const { message: text, images } = textOnly(message)
   return canonicalize(text).length + images * IMAGE_TOKENS * CHARACTERS_PER_TOKEN
 }
 
@@ -58,7 +58,7 @@ export function userMessage(input: Readonly<Record<string, unknown>>): string {
 const TEXT_KEYS = new Set(['prompt', 'message', 'task', 'text', 'question', 'query'])
 
 /** A message as far as it is text, and how many images it has. */
-export function textAlone(message: Message): { message: Message; images: number } {
+export function textOnly(message: Message): { message: Message; images: number } {
   if (message.role !== 'tool') return { message, images: 0 }
   const images = message.results.reduce((sum, result) => sum + (result.images?.length ?? 0), 0)
   if (images === 0) return { message, images }

@@ -77,7 +77,7 @@ export async function callTool(
   if (!tool) return { failed: true, kind: 'tool', message: `there is no tool called ${name}` }
   const { kind } = tool
   const place = `${turn}-${index}`
-  const given = tool.asMeant?.(said) ?? said
+  const given = tool.coerceArguments?.(said) ?? said
   if (!tool.wasTaken?.(place)) {
     const why = unreadable(said)
     if (why !== undefined) return { failed: true, kind, message: `${name} was not called: ${why}` }
@@ -106,7 +106,7 @@ export async function callTool(
         ...(tool.intent && { intent: tool.intent(given) }),
       },
       async call => {
-        if (tool.asMeant && earlier !== undefined && !(await loop.approvals.stillFits(earlier, action))) {
+        if (tool.coerceArguments && earlier !== undefined && !(await loop.approvals.stillFits(earlier, action))) {
           throw new StepFailure('connector_not_ready', OTHER_ARGUMENTS)
         }
         return tool.call(given, { runId: loop.runId, turn, index, stepId, ...(goesTo && { goesTo }) }, call)

@@ -14,7 +14,7 @@ export interface ConnectorAction {
   /** Where it goes, as a human is asked about it. */
   to?: string | undefined
   /** Arguments as they are meant: ids as texts or numbers, other spellings, null for absent. */
-  asMeant(given: Record<string, unknown>): Record<string, unknown>
+  coerceArguments(given: Record<string, unknown>): Record<string, unknown>
   /** Rejects with a StepFailure that says whether the same call may work a little later. */
   call(
     given: Record<string, unknown>,
@@ -39,7 +39,7 @@ export function connectorTool(action: ConnectorAction): ExposedTool {
     to,
     description: about,
     parameters,
-    asMeant: action.asMeant,
+    coerceArguments: action.coerceArguments,
     effect: () => effect,
     onInterrupted: () => interruptedDefault(effect),
     call: async (given, place, { key, signal }) => ({ output: await action.call(given, place, { key, signal }) }),

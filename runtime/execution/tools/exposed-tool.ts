@@ -26,7 +26,7 @@ export interface ExposedTool extends ModelTool {
   to?: string | undefined
   timeoutMs?: number
   /** Reads what a model gave before it is held against the schema. */
-  asMeant?: (given: Record<string, unknown>) => Record<string, unknown>
+  coerceArguments?: (given: Record<string, unknown>) => Record<string, unknown>
   /** Where a run is read again and not executed: whether the journal has this call, so that its arguments were taken. */
   wasTaken?: (place: string) => boolean
   /** Ids and deadlines that must be on record before the call, so that a repeat uses the same. */

@@ -2,7 +2,7 @@ import { keepCompiled } from '../../../shared/host/keep-compiled.ts'
 import type { Ending } from '../../../shared/host/processes/messages.ts'
 import { parentChannel } from '../../../shared/host/processes/parent-channel.ts'
 import { shutInspector } from '../../../shared/host/shut-inspector.ts'
-import type { JoinedProcesses } from './among.ts'
+import type { JoinedProcesses } from './join-processes.ts'
 import type { RuntimeFacts, RuntimeNotice, RuntimeQuestion } from './messages.ts'
 
 shutInspector()
@@ -36,7 +36,7 @@ async function serve(): Promise<void> {
     ended.resolve('stop')
   })
   if (!process.connected) process.exit(1)
-  const { joinProcesses } = await import('./among.ts')
+  const { joinProcesses } = await import('./join-processes.ts')
   const among = await joinProcesses({ channel, origin })
   joined.resolve(among)
   const { serveRuntime } = await import('../node.ts')

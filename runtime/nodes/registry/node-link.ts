@@ -60,6 +60,6 @@ export function nodeLinks() {
 }
 
 /** Whether the node may be given a run of that isolation now, apart from how much it has to do and whether it is drained. */
-export function takes(link: NodeLink, isolation: Isolation, nowMs: number): boolean {
+export function acceptsIsolation(link: NodeLink, isolation: Isolation, nowMs: number): boolean {
   return nowMs >= link.restingUntilMs && satisfies(isolation, link.backends)
 }

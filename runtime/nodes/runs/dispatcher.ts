@@ -2,7 +2,7 @@ import type { Log } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { coalesced } from '../../../shared/time/coalesced.ts'
 import { isolationValues } from '../../../shared/wire/runtime/isolation.ts'
-import { type NodeLink, type NodeLinks, takes } from '../registry/node-link.ts'
+import { acceptsIsolation, type NodeLink, type NodeLinks } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import type { AssignFrames } from './assign-frames.ts'
 import type { RemoteRunCut } from './end-remote-run.ts'
@@ -54,7 +54,7 @@ export function dispatcher({ db, log, now, links, loads, remote, nodes, frameOf 
       let isCut = false
       for (const link of loads.withRoom()) {
         // A run that goes on at a node which is drained may still call others.
-        const able = isolationValues.filter(value => takes(link, value, nowMs))
+        const able = isolationValues.filter(value => acceptsIsolation(link, value, nowMs))
         if (able.length === 0) continue
         const most = Math.min(CHUNK, loads.room(link))
         const runs = await remote.queued(link, able, most, link.draining)

@@ -1,5 +1,5 @@
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
-import { type NodeLink, type NodeLinks, takes } from '../registry/node-link.ts'
+import { acceptsIsolation, type NodeLink, type NodeLinks } from '../registry/node-link.ts'
 
 /** A node takes more than it works on at once, so that it never waits for the tunnel; the rest waits in its own queue. */
 const QUEUE_FACTOR = 4
@@ -55,7 +55,7 @@ export function nodeLoads(links: Pick<NodeLinks, 'all' | 'of'>, now: () => Date)
       const [link] = links
         .of(tenantId, pool)
         .filter(one => (pinned ?? one.nodeId) === one.nodeId && idle.has(one) && !one.draining)
-        .filter(one => room(one) > 0 && takes(one, isolation, nowMs))
+        .filter(one => room(one) > 0 && acceptsIsolation(one, isolation, nowMs))
         .sort((a, b) => loadOf(a.nodeId) / (a.slots || 1) - loadOf(b.nodeId) / (b.slots || 1))
       if (link) this.given(link.nodeId, 1)
       return link

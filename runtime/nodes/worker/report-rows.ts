@@ -37,7 +37,7 @@ type ReportedUnit = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'tra
 const NO_NANO = 1_000_000_000
 
 /** The reports to the control plane about these runs, for the commit that sets them aside. */
-export function asideNews(by: string | null): (ids: readonly string[]) => InStatement {
+export function setAsideReports(by: string | null): (ids: readonly string[]) => InStatement {
   return ids => ({
     sql: `insert into tunnel_outbox (frame, node_id)
       select json_object('t', 'parked', 'run', r.id, 'reason', r.parked), ?2 from json_each(?1) as n

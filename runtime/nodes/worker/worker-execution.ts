@@ -18,7 +18,7 @@ import type { tunnelChildren } from '../../schema/tables.ts'
 import type { runEvents } from '../../webhooks/run-events.ts'
 import { inputAad } from '../sealed-payloads.ts'
 import { type BudgetRequests, budgetRequests } from './budget-requests.ts'
-import { asideNews, type Report, reportRows, waitReport } from './report-rows.ts'
+import { type Report, reportRows, setAsideReports, waitReport } from './report-rows.ts'
 import { takeOverRuns } from './take-over-runs.ts'
 import type { WorkerIdentity } from './worker.ts'
 
@@ -46,7 +46,7 @@ export function workerExecution(
   if (!worker) return { ledger, useTool, ...runEvents }
   const asks = budgetRequests()
   const reports = reportRows(worker.reportsAs)
-  const reportAside = asideNews(worker.reportsAs)
+  const reportAside = setAsideReports(worker.reportsAs)
   const others = worker.reportsAs ? takeOverRuns(worker.reportsAs, db) : undefined
   return {
     ...runEvents,

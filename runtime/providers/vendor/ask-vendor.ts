@@ -30,7 +30,7 @@ import { type AnswerRoom, readAnswer } from './read-answer.ts'
 import { requestBody, takesImages } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
-import { crowdedOut, refused, unreached, unusable } from './vendor-failure.ts'
+import { noRoomForAnswer, refused, unreached, unusable } from './vendor-failure.ts'
 
 export interface AskDeps {
   fetch: EgressClient['fetch']
@@ -134,7 +134,7 @@ async function exchange(
   const who = connection.provider
   const plain = redactorOf(connection)
   const silence = watchSilence(signal, deadlines, who)
-  const place = deps.room.enter(most => silence.giveUp(crowdedOut(who, most)))
+  const place = deps.room.enter(most => silence.giveUp(noRoomForAnswer(who, most)))
   try {
     const url = callUrl(connection.baseUrl, dialect)
     const isRouter = who === 'router'

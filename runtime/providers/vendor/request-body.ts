@@ -1,5 +1,11 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
-import { BETWEEN, completeHistory, MISTRAL, shortCallId, THOUGHT_TURNS } from '../../../shared/dialects/chat/answer.ts'
+import {
+  ASSISTANT_FILLER,
+  completeHistory,
+  MISTRAL,
+  shortCallId,
+  THOUGHT_TURNS,
+} from '../../../shared/dialects/chat/answer.ts'
 import { type CallIds, callIds } from '../../../shared/dialects/messages/messages.ts'
 import type { ProviderId } from '../../../shared/wire/runtime/model-name.ts'
 import type { Message, ModelRequest, ModelTool, ResultImage, ToolResult } from '../../execution/models/model.ts'
@@ -30,7 +36,7 @@ function chatBody(
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
       ...completeHistory(
         messages.flatMap((message, at) => [
-          ...(isAfterTool(at) ? [BETWEEN] : []),
+          ...(isAfterTool(at) ? [ASSISTANT_FILLER] : []),
           ...chatMessages(message, { names, images, idOf }),
         ]),
         model,

@@ -65,7 +65,7 @@ export function unusable(
 }
 
 /** The process has no room for the rest; the same answer may have it later. */
-export function crowdedOut(who: string, most: number): StepFailure {
+export function noRoomForAnswer(who: string, most: number): StepFailure {
   const message = `${who} gave the longest of the answers that are read at a time, which are over ${most} bytes together`
   return new StepFailure('bad_response', message, { transient: true })
 }

@@ -11,14 +11,14 @@ import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
 import type { scheduleFires } from '../../schema/tables.ts'
 import { clearRecords } from '../../vault/records.ts'
-import { type FiringDeps, firing } from '../fire-windows.ts'
+import { type WindowFirerDeps, windowFirer } from '../fire-windows.ts'
 import { type ScheduleRow, type StoredSchedule, toRow } from '../schedule.ts'
 import { scheduleStore } from '../store.ts'
 import { scheduleZones } from '../zones.ts'
 
 export const START = new Date('2026-01-02T03:04:00.000Z')
 
-export interface FixtureOptions extends Partial<Pick<FiringDeps, 'findAgent' | 'admits' | 'refused'>> {
+export interface FixtureOptions extends Partial<Pick<WindowFirerDeps, 'findAgent' | 'admits' | 'refused'>> {
   db?: Db
   clock?: Clock & { advance(ms: number): void }
   defaultZone?: string
@@ -37,7 +37,7 @@ export async function scheduleFixture({
   const store = scheduleStore(db, clearRecords, zones, silentLog())
   const runs = runStore(db, clearRecords)
   const metrics = createMetrics()
-  const fire = firing({
+  const fire = windowFirer({
     store,
     runs,
     zones,

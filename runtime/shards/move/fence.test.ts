@@ -7,7 +7,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../../../tests/backends/sqld.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
-import { beginNoting, endNoting, phaseOf } from './fence.ts'
+import { phaseOf, startChangeCapture, stopChangeCapture } from './fence.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'waybill-fence-'))
 const server: Sqld | undefined = (await sqldAvailable()) ? await startSqld() : undefined
@@ -31,16 +31,16 @@ it.each([['a file', join(folder, 'store.db')], ...(server ? [['a server', server
     await one.write(['a', 'b'].map(tenant))
     for (let turn = 0; turn < 20; turn++) {
       const [leaving, coming] = turn % 2 ? ['a', 'b'] : ['b', 'a']
-      if (turn === 0) await beginNoting(one, leaving!)
-      const ended = endNoting(one, leaving!)
+      if (turn === 0) await startChangeCapture(one, leaving!)
+      const ended = stopChangeCapture(one, leaving!)
       await new Promise(resolve => setTimeout(resolve, turn % 5))
-      await Promise.all([ended, beginNoting(other, coming!)])
+      await Promise.all([ended, startChangeCapture(other, coming!)])
       expect([turn, await phaseOf(one, leaving!), await phaseOf(one, coming!)]).toEqual([turn, undefined, 'copy'])
       await other.execute({ sql: 'update tenants set name = ? where id = ?', args: [`turn ${turn}`, coming!] })
       const noted = await one.execute({ sql: 'select tab from shard_changes where tenant_id = ?', args: [coming!] })
       expect([turn, noted.rows]).toEqual([turn, [{ tab: 'tenants' }]])
     }
-    await endNoting(one, 'b')
+    await stopChangeCapture(one, 'b')
     expect(await remainsOf(one)).toEqual([])
     await one.close()
     await other.close()

@@ -14,7 +14,7 @@ export async function phaseOf(db: Db, tenantId: string): Promise<Phase | undefin
 }
 
 /** From here on what the tenant changes is noted. */
-export async function beginNoting(db: Db, tenantId: string): Promise<void> {
+export async function startChangeCapture(db: Db, tenantId: string): Promise<void> {
   const sql = "insert into shard_moves (tenant_id, phase) values (?, 'copy') on conflict do nothing"
   await db.write([...MAKE_READY, { sql, args: [tenantId] }])
 }
@@ -67,7 +67,7 @@ interface Due {
 }
 
 /** Gives rows of `to` the times that they had in `from`. A row that was changed since is left as it is. */
-export async function giveTimesBack(from: Db, to: Db, tenantId: string): Promise<void> {
+export async function restoreDueTimes(from: Db, to: Db, tenantId: string): Promise<void> {
   for (let after = ''; ; ) {
     const found = await from.execute({
       sql: `select tab, key, due_ms, other_ms, mark from shard_due where tenant_id = ? and tab || char(10) || key > ?
@@ -110,10 +110,10 @@ const OPEN: Readonly<Record<string, string>> = {
 }
 
 /** The tenant stays: its rows may be changed again, and are due when they were. */
-export async function takeFenceBack(db: Db, tenantId: string): Promise<void> {
+export async function liftFence(db: Db, tenantId: string): Promise<void> {
   await db.execute({ sql: "update shard_moves set phase = 'copy' where tenant_id = ?", args: [tenantId] })
-  await giveTimesBack(db, db, tenantId)
-  await endNoting(db, tenantId)
+  await restoreDueTimes(db, db, tenantId)
+  await stopChangeCapture(db, tenantId)
 }
 
 /** Lets the old copy be deleted. */
@@ -122,7 +122,7 @@ export async function openForDeletion(db: Db, tenantId: string): Promise<void> {
 }
 
 /** Nothing is noted of the tenant any more; after the last one nothing reminds of moves. */
-export async function endNoting(db: Db, tenantId: string): Promise<void> {
+export async function stopChangeCapture(db: Db, tenantId: string): Promise<void> {
   const tables = ['shard_changes', 'shard_due', 'shard_moves']
   await db.write(tables.map(table => ({ sql: `delete from ${table} where tenant_id = ?`, args: [tenantId] })))
   try {

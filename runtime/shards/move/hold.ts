@@ -19,7 +19,7 @@ const TABLE = `create table if not exists shard_holds (
  * halted and goes on would otherwise write old rows over what the tenant has done since. The last one holds it, so that a move whose command
  * was killed can be gone on with at once.
  */
-export async function hold(db: Db, tenantId: string, holder: string): Promise<Db> {
+export async function acquireHold(db: Db, tenantId: string, holder: string): Promise<Db> {
   const sql =
     'insert into shard_holds (tenant_id, holder) values (?, ?) on conflict do update set holder = excluded.holder'
   await db.write([TABLE, { sql, args: [tenantId, holder] }])
@@ -50,7 +50,7 @@ export async function hold(db: Db, tenantId: string, holder: string): Promise<Db
 }
 
 /** Nothing of the hold is left; another command's stays. */
-export async function letGo(db: Db, tenantId: string, holder: string): Promise<void> {
+export async function releaseHold(db: Db, tenantId: string, holder: string): Promise<void> {
   await db.write([{ sql: 'delete from shard_holds where tenant_id = ? and holder = ?', args: [tenantId, holder] }])
   try {
     await db.write([

@@ -7,15 +7,15 @@ import type { Directory, Move } from '../directory.ts'
 import { hasOwnDataKeys, lendReceiptKeys } from '../identity.ts'
 import { copyAll, copyChanges, copyLast, deleteAll, rowsOfTenant, type Sides } from './copy-rows.ts'
 import {
-  beginNoting,
   clearOwed,
-  endNoting,
   fence,
-  giveTimesBack,
   isOwed,
+  liftFence,
   openForDeletion,
   phaseOf,
-  takeFenceBack,
+  restoreDueTimes,
+  startChangeCapture,
+  stopChangeCapture,
 } from './fence.ts'
 import { MOVED, tenantOf } from './moved-tables.ts'
 
@@ -84,7 +84,7 @@ export async function moveTenant(move: Move, deps: MoveDeps): Promise<Moved> {
       )
     }
     await lendReceiptKeys(from, to, deps.clock.now().getTime())
-    await beginNoting(from, tenantId)
+    await startChangeCapture(from, tenantId)
     await reached('noting', 'what the tenant changes is noted')
     await copyAll(sides)
     await fewLeft(sides, unchecked)
@@ -136,7 +136,7 @@ async function refuseBroken({ brokenReceipts, to }: MoveDeps, tenantId: string, 
 /** Once: a schedule that has had its only window since would have it again. */
 async function release({ clock, log }: Pick<MoveDeps, 'clock' | 'log'>, { from, to, tenantId }: Sides): Promise<void> {
   if (!(await isOwed(from, tenantId))) return
-  await giveTimesBack(from, to, tenantId)
+  await restoreDueTimes(from, to, tenantId)
   // Its runs are older than what the index of the new place has read.
   const index = runIndex({ db: to, clock, log, fromFirst: true })
   await index.once()
@@ -145,28 +145,28 @@ async function release({ clock, log }: Pick<MoveDeps, 'clock' | 'log'>, { from, 
 }
 
 /** What may be done about a move beside finishing it. */
-export interface Ending {
+export interface MoveEnd {
   /** Fails, saying why, where the move is not as far, or too far, for it. */
   refuse: (move: Move) => void
   act: (move: Move, deps: Pick<MoveDeps, 'directory' | 'from' | 'to' | 'clock' | 'log'>) => Promise<void>
 }
 
 /** The tenant stays where it was, as if nothing had been; possible until the directory names the new place. */
-export const takingBack: Ending = {
+export const undoMove: MoveEnd = {
   refuse({ tenantId, state, from, to }) {
     if (state !== 'switched') return
     throw new MoveFailed(`tenant ${tenantId} is at ${to} already: run --forget, then move it to ${from}`)
   },
   async act({ tenantId }, { directory, from, to }) {
     await directory.setMove(tenantId, 'back')
-    if ((await phaseOf(from, tenantId)) !== undefined) await takeFenceBack(from, tenantId)
+    if ((await phaseOf(from, tenantId)) !== undefined) await liftFence(from, tenantId)
     await deleteAll(to, tenantId)
     await directory.endMove(tenantId)
   },
 }
 
 /** Deletes the copy that a finished move has left. */
-export const forgetting: Ending = {
+export const dropOldCopy: MoveEnd = {
   refuse({ state }) {
     if (state === 'switched') return
     throw new MoveFailed('the tenant is still being moved: run the move again, or take it back with --back')
@@ -179,7 +179,7 @@ export const forgetting: Ending = {
       await release({ clock, log }, { from, to, tenantId })
       await openForDeletion(from, tenantId)
       await deleteAll(from, tenantId)
-      await endNoting(from, tenantId)
+      await stopChangeCapture(from, tenantId)
     }
     await directory.endMove(tenantId)
   },

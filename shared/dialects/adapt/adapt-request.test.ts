@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readJson } from '../../json/read-json.ts'
-import { type Accepted, acceptedBy } from '../../models/accepted.ts'
+import { type Accepted, acceptedBy } from '../../models/model-table.ts'
 import type { DialectName } from '../candidate.ts'
 import { dialects } from '../dialects.ts'
 import { spelling } from '../testing/spelling.ts'

@@ -1,6 +1,6 @@
-import type { Accepted } from '../../models/accepted.ts'
+import type { Accepted } from '../../models/model-table.ts'
 import type { DialectName } from '../candidate.ts'
-import { BETWEEN, NO_SIGNATURE, NO_THOUGHT, shortCallId } from '../chat/answer.ts'
+import { ASSISTANT_FILLER, NO_SIGNATURE, NO_THOUGHT, shortCallId } from '../chat/answer.ts'
 import { type CutItem, cutsOf } from '../json-cut.ts'
 import { atArray, atObject, eachItem, eachMember, keyTable, readName, readSpan } from '../json-members.ts'
 import { type Cursor, cursor, type Span, spanText } from '../json-scan.ts'
@@ -139,7 +139,7 @@ function adaptTurns(
     note('messages[].reasoning_content', 'no thoughts', addThoughts(body, facts.messages), MOST_CALL_IDS)
 }
 
-const answered = (at: number): Edit => ({ start: at, end: at, text: `${JSON.stringify(BETWEEN)},` })
+const answered = (at: number): Edit => ({ start: at, end: at, text: `${JSON.stringify(ASSISTANT_FILLER)},` })
 
 const UNSIGNED = `,${JSON.stringify(NO_SIGNATURE).slice(1, -1)}`
 

@@ -1,4 +1,4 @@
-import { type Effort, efforts } from '../../models/accepted.ts'
+import { type Effort, efforts } from '../../models/model-table.ts'
 import type { AdaptReason } from '../../wire/router/trace.ts'
 import { type Span, spanText } from '../json-scan.ts'
 import { type Json, tryParse } from '../json-value.ts'

@@ -1,4 +1,4 @@
-import { type Accepted, budgetFor, effortFor, LEAST_BUDGET } from '../../models/accepted.ts'
+import { type Accepted, budgetFor, effortFor, LEAST_BUDGET } from '../../models/model-table.ts'
 import { asArray, asObject, isObject, type Json, tryParse } from '../json-value.ts'
 import { capLimit, type Draft, described, dropUnless, fitEffort, isEffort } from './draft.ts'
 import { cutItems, cutLifetimes, memberSpan } from './splice.ts'

@@ -1,4 +1,4 @@
-import type { Accepted, Effort } from '../../models/accepted.ts'
+import type { Accepted, Effort } from '../../models/model-table.ts'
 import { asArray, isObject } from '../json-value.ts'
 import { capLimit, type Draft, described, dropUnless, fitEffort } from './draft.ts'
 import { cutItems } from './splice.ts'

@@ -100,7 +100,7 @@ export const MISTRAL =
   /(?:^|[/.])(?:open-)?(?:mistral|mixtral|magistral|ministral|codestral|devstral|pixtral|voxtral)(?:[-:@]|$)/i
 
 /** What they want to see between the result of a tool and the next word of the user. */
-export const BETWEEN = { role: 'assistant', content: 'OK.' } as const
+export const ASSISTANT_FILLER = { role: 'assistant', content: 'OK.' } as const
 
 const SHORT_ID = /^[A-Za-z0-9]{9}$/
 

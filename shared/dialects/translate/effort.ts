@@ -1,4 +1,4 @@
-import { budgetFor } from '../../models/accepted.ts'
+import { budgetFor } from '../../models/model-table.ts'
 import { isEffort } from '../adapt/draft.ts'
 import { isArray, isObject, type Json, type JsonObject } from '../json-value.ts'
 import type { Ledger } from './ledger.ts'

@@ -25,7 +25,7 @@ export interface EgressClient {
 }
 
 /** Of a host that connects to nothing. */
-export const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
+export const NO_EGRESS: Pick<EgressClient, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
   problem: async () => undefined,
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 
 export const calibrationMethods = ['aci', 'eprocess', 'fixed', 'off'] as const
 export const calibrationMethod = z.enum(calibrationMethods)

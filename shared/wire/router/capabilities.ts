@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, freeForm } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { calibrationState } from './calibration.ts'
 import { inboundApis, mode, profile, providerDialects } from './conventions.ts'
 import { outcomes, verdicts } from './feedback.ts'

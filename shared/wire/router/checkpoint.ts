@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromText, query } from '../aliases.ts'
 import { count, int, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, tenantId, timestamp } from './conventions.ts'
 
 export const keyId = shape(/^[0-9a-f]{16}$/, '16 lower-case hexadecimal digits')

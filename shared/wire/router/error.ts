@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { type ErrorCase, type RouterErrorCase, routerErrors } from './error-cases.ts'
 
 export const messagesError = named(

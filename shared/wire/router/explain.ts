@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { freeForm } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 
 export const explanation = named(
   'Explanation',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromText, query } from '../aliases.ts'
 import { count, int, num, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, tenantId, timestamp, traceId } from './conventions.ts'
 
 const name = text(1, 128)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 
 export const routerHealth = named(
   'RouterHealth',

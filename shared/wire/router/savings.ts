@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../aliases.ts'
 import { count } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { window } from './conventions.ts'
 
 export const savingsGroup = z.enum(['route', 'model', 'day'])

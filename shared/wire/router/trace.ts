@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, int } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, mode, profiles, sealed, tenantId, timestamp, traceId } from './conventions.ts'
 
 export const gateOutcomes = ['pass', 'fail', 'abstain', 'skipped', 'error'] as const

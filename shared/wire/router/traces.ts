@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromText, query } from '../aliases.ts'
 import { int, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { mode, traceLimit, window } from './conventions.ts'
 import { feedbackRecord } from './feedback.ts'
 import { servedFrom, traceRecord, unsealedTrace } from './trace.ts'

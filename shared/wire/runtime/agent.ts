@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { type Alias, withAliases } from '../aliases.ts'
 import { count, text } from '../bounds.ts'
-import { named } from '../named.ts'
-import { ofRecord } from '../read-only.ts'
+import { acceptsRecord } from '../read-only.ts'
+import { named } from '../schema-names.ts'
 import { agentName, hex64, id, labels, timestamp } from './conventions.ts'
 import { manifest } from './manifest.ts'
 
@@ -67,7 +67,7 @@ const createFields = named(
 
 export const agentAliases: readonly Alias[] = [{ from: 'systemPrompt', to: 'manifest.systemPrompt' }]
 
-export const agentCreate = ofRecord(withAliases(createFields, agentAliases), createFields.shape, agent)
+export const agentCreate = acceptsRecord(withAliases(createFields, agentAliases), createFields.shape, agent)
 export type AgentCreate = z.input<typeof createFields>
 export type AgentCreateParsed = z.output<typeof agentCreate>
 
@@ -75,7 +75,7 @@ const patchFields = named(
   'AgentPatch',
   z.strictObject({ labels: labels.optional(), description: description.optional() }),
 )
-export const agentPatch = ofRecord(patchFields, patchFields.shape, agent)
+export const agentPatch = acceptsRecord(patchFields, patchFields.shape, agent)
 export type AgentPatch = z.infer<typeof agentPatch>
 
 export const versionCreate = named(

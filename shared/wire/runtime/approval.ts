@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../aliases.ts'
 import { text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { agentName, filter, id, listAliases, page, timestamp } from './conventions.ts'
 
 export const approvalStatus = z.enum(['pending', 'approved', 'rejected', 'expired', 'cancelled'])

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromText, query } from '../aliases.ts'
 import { count, int } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, timestamp } from './conventions.ts'
 
 /** One administrative act, one decision about a call out of a sandbox, or a run's use of a secret that was refused. Everything but `hash` is under the hash, as canonical JSON after the hash before it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { displayName, expected, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { id, moment, timestamp } from './conventions.ts'
 import { isScope, scopes } from './scopes.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { count, int } from '../bounds.ts'
-import { named } from '../named.ts'
-import { ofRecord } from '../read-only.ts'
+import { acceptsRecord } from '../read-only.ts'
+import { named } from '../schema-names.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, timestamp, usd, usdLimit } from './conventions.ts'
 
@@ -48,7 +48,7 @@ export const budget = named(
 )
 export type Budget = z.infer<typeof budget>
 
-export const budgetPut = ofRecord(putFields, putFields.shape, budget, ['today'])
+export const budgetPut = acceptsRecord(putFields, putFields.shape, budget, ['today'])
 export type BudgetPut = z.input<typeof budgetPut>
 
 export const budgetSaved = named('BudgetSaved', budget.extend({ status: z.literal('saved') }))

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { dropAbsent, query } from '../aliases.ts'
 import { freeForm, int, num, plainText, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { CUSTOM_ACTION } from './catalog.ts'
 import { id, timestamp } from './conventions.ts'
 

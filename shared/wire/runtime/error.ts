@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 
 /** docs/spec/runtime.md §1, the closed table: code → status. */
 export const statusOf = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 
 export const healthz = named('Health', z.object({ status: z.literal('ok'), version: z.string() }))
 export type Healthz = z.infer<typeof healthz>

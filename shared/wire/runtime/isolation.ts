@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { id } from './conventions.ts'
 
 /** docs/spec/runtime.md §3, "Isolation values". Rank orders strength for reports; only `satisfiedBy` decides. */

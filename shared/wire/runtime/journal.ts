@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, freeForm } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { approvalReason, proposedAction } from './approval.ts'
 import { hex64, id, timestamp } from './conventions.ts'
 import { stepKind } from './run.ts'

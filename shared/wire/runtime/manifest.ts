@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expected, freeForm, int, num, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, usdLimit } from './conventions.ts'
 import { hostRule } from './host-rule.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expected, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { id, timestamp } from './conventions.ts'
 
 const printable = shape(/^[\x21-\x7e]{1,1024}$/, 'printable ASCII characters without spaces')

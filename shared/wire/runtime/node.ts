@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { flag, query } from '../aliases.ts'
 import { count, displayName, shape } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { connectorInstall } from './connector.ts'
 import { id, labels, timestamp } from './conventions.ts'
 import { backend } from './isolation.ts'

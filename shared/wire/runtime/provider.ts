@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expected, int, num, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { timestamp } from './conventions.ts'
 import { hostRule } from './host-rule.ts'
 import { isProvider, modelAliases, modelName, type ProviderId } from './model-name.ts'

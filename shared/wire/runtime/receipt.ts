@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, expected, freeForm } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, id, timestamp, usd } from './conventions.ts'
 import { isolationStored } from './isolation.ts'
 import { CHAIN, claimedJournal } from './journal.ts'

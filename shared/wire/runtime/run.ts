@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Alias, fromText, query, withAliases } from '../aliases.ts'
 import { count, freeForm, int, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import {
   agentName,
   agentNameAlias,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { type Alias, flag, fromText, query, withAliases } from '../aliases.ts'
 import { count, displayName, freeForm, int, text } from '../bounds.ts'
-import { named } from '../named.ts'
-import { ofRecord } from '../read-only.ts'
+import { acceptsRecord } from '../read-only.ts'
+import { named } from '../schema-names.ts'
 import { agentName, agentNameAlias, filter, id, listAliases, moment, page, timestamp } from './conventions.ts'
 
 const overlap = z.enum(['allow', 'skip', 'queue'])
@@ -95,7 +95,7 @@ export const scheduleAliases: readonly Alias[] = [
 
 export const scheduleCreate = withAliases(createFields, scheduleAliases)
 export type ScheduleCreate = z.input<typeof createFields>
-export const scheduleUpdate = ofRecord(withAliases(updateFields, scheduleAliases), updateFields.shape, schedule, [
+export const scheduleUpdate = acceptsRecord(withAliases(updateFields, scheduleAliases), updateFields.shape, schedule, [
   'dataAvailable',
   'nextFireAt',
   'lastFiredAt',

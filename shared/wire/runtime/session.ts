@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { flag, fromText, query, withAliases } from '../aliases.ts'
 import { count, freeForm, int, plainText, shape, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { agentName, agentNameAlias, filter, id, labels, listAliases, page, timestamp, usd } from './conventions.ts'
 import { backend } from './isolation.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromText, query } from '../aliases.ts'
 import { count, freeForm, int, text } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { hex64, timestamp, usd } from './conventions.ts'
 import { step } from './run.ts'
 

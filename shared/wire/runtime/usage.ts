@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query, withAliases } from '../aliases.ts'
 import { count, dayOrMoment, freeForm } from '../bounds.ts'
-import { named } from '../named.ts'
+import { named } from '../schema-names.ts'
 import { agentName, agentNameAlias, filter, usd } from './conventions.ts'
 
 export const MAX_USAGE_DAYS = 366

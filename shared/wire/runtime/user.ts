@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { displayName, shape } from '../bounds.ts'
-import { named } from '../named.ts'
-import { ofRecord } from '../read-only.ts'
+import { acceptsRecord } from '../read-only.ts'
+import { named } from '../schema-names.ts'
 import { email, password, role, user } from './auth.ts'
 import { timestamp } from './conventions.ts'
 
@@ -30,7 +30,7 @@ const patchFields = named(
   'PersonPatch',
   z.strictObject({ name: displayName(128).optional(), role: givenRole.optional(), disabled: z.boolean().optional() }),
 )
-export const personPatch = ofRecord(patchFields, patchFields.shape, person, ['lastLoginAt'])
+export const personPatch = acceptsRecord(patchFields, patchFields.shape, person, ['lastLoginAt'])
 export type PersonPatch = z.infer<typeof personPatch>
 
 /** A one-time link with which a person sets a password; shown once. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { query } from '../aliases.ts'
 import { count, expected, text } from '../bounds.ts'
-import { named } from '../named.ts'
-import { ofRecord } from '../read-only.ts'
+import { acceptsRecord } from '../read-only.ts'
+import { named } from '../schema-names.ts'
 import { id, page, pageAliases, timestamp } from './conventions.ts'
 
 export const webhookEvents = [
@@ -47,7 +47,7 @@ const updateFields = named(
   'WebhookUpdate',
   z.strictObject({ url: url.optional(), events: events.optional(), enabled: z.boolean().optional() }),
 )
-export const webhookUpdate = ofRecord(updateFields, updateFields.shape, webhook)
+export const webhookUpdate = acceptsRecord(updateFields, updateFields.shape, webhook)
 export type WebhookUpdate = z.infer<typeof webhookUpdate>
 
 /** `whsec_<base64>`, shown once. */

@@ -1,6 +1,6 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
 import { count } from '../../../../shared/browser/figures.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import type { Survey, Surveyed, Surveying } from '../../../connectors/openapi/survey.ts'
 import { send } from '../shell/page-api.ts'
 

@@ -1,6 +1,6 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import { count, many, usd } from '../../../../shared/browser/figures.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import type { RequestMessage, StepRequest } from '../../../../shared/wire/runtime/step-request.ts'
 import { copyButton } from '../shell/copy-button.ts'
 import { jsonView, lazyFold, textView } from '../text/text-view.ts'

@@ -1,6 +1,6 @@
 import { el, part, svg } from '../../../../shared/browser/dom.ts'
 import { count, duration, money } from '../../../../shared/browser/figures.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import { root } from '../shell/page-api.ts'
 import { refresh } from '../shell/refresh.ts'
 import { skeleton } from '../shell/skeleton.ts'

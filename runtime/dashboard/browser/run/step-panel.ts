@@ -1,6 +1,6 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import { count, duration, money, usd } from '../../../../shared/browser/figures.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import type { AgentVersionWithManifest } from '../../../../shared/wire/runtime/agent.ts'
 import type { StepRequest } from '../../../../shared/wire/runtime/step-request.ts'
 import { copyButton } from '../shell/copy-button.ts'

@@ -1,5 +1,5 @@
 import { el, part } from '../../../../shared/browser/dom.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import type { Agent } from '../../../../shared/wire/runtime/agent.ts'
 import { send } from '../shell/page-api.ts'
 import { type InputField, inputFields } from './input-fields.ts'

@@ -1,5 +1,5 @@
 import { el } from '../../../../shared/browser/dom.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import { toast } from '../shell/toast.ts'
 
 /** A list of runs as it was asked for, under a name. This browser keeps them, for each tenant. */

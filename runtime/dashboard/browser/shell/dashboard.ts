@@ -2,7 +2,7 @@ import { part } from '../../../../shared/browser/dom.ts'
 import { themeSwitch } from '../../../../shared/browser/theme.ts'
 import { copyButtons } from './copy-button.ts'
 import { keys } from './keys.ts'
-import { logInAgain, root } from './page-api.ts'
+import { renewLogin, root } from './page-api.ts'
 import { pageStream } from './page-stream.ts'
 import { palette } from './palette.ts'
 import { refresh } from './refresh.ts'
@@ -61,7 +61,7 @@ const { listen } = pageStream({
   refused() {
     setTimeout(async () => {
       const me = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
-      if (me?.status === 401 && !(await logInAgain())) return
+      if (me?.status === 401 && !(await renewLogin())) return
       listen()
       void refresh()
     }, 3000)

@@ -32,7 +32,7 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
     const given: unknown = await answer.json().catch(() => undefined)
     if (answer.ok) return given as T
     const { error, code, details } = (given ?? {}) as { error?: string; code?: string; details?: ApiFault['details'] }
-    if ((answer.status === 401 || code === 'csrf') && (await logInAgain())) continue
+    if ((answer.status === 401 || code === 'csrf') && (await renewLogin())) continue
     throw new ApiFault(answer.status, error ?? `The runtime answered ${answer.status} without an explanation.`, details)
   }
 }
@@ -40,7 +40,7 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 let asking: Promise<boolean> | undefined
 
 /** Takes the login that another tab has renewed, or asks for one in front of the page; false: not now. */
-export function logInAgain(): Promise<boolean> {
+export function renewLogin(): Promise<boolean> {
   asking ??= takeRenewedLogin()
     .then(taken => taken || ask())
     .finally(() => {

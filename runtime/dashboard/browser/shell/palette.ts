@@ -1,5 +1,5 @@
 import { el, isComposing } from '../../../../shared/browser/dom.ts'
-import { visible } from '../../../../shared/browser/foreign-text.ts'
+import { visible } from '../../../../shared/browser/visible-text.ts'
 import { root } from './page-api.ts'
 
 interface Place {

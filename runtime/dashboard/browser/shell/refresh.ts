@@ -1,4 +1,4 @@
-import { logInAgain } from './page-api.ts'
+import { renewLogin } from './page-api.ts'
 
 interface Policy {
   createHTML(text: string): string
@@ -23,7 +23,7 @@ async function current(told: boolean): Promise<Document | undefined> {
   const headers = { 'x-look': told ? 'told' : 'now', 'if-none-match': etag }
   const answer = await fetch(location.href, { cache: 'no-store', headers }).catch(() => undefined)
   if (answer === undefined) return undefined
-  if (answer.status === 401) return (await logInAgain()) ? current(told) : undefined
+  if (answer.status === 401) return (await renewLogin()) ? current(told) : undefined
   if (!answer.ok) return undefined
   const text = await textOf(answer)
   if (text === undefined) return undefined

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { prettyJson, visible } from '../../../../shared/browser/foreign-text.ts'
+import { prettyJson, visible } from '../../../../shared/browser/visible-text.ts'
 import { type Block, type Inline, markdownBlocks } from './markdown.ts'
 
 const wordsOf = (inside: readonly Inline[]): string =>

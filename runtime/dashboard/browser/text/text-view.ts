@@ -1,6 +1,6 @@
 import { el } from '../../../../shared/browser/dom.ts'
 import { count } from '../../../../shared/browser/figures.ts'
-import { prettyJson, visible } from '../../../../shared/browser/foreign-text.ts'
+import { prettyJson, visible } from '../../../../shared/browser/visible-text.ts'
 import { copyButton } from '../shell/copy-button.ts'
 import { type Block, type Inline, markdownBlocks } from './markdown.ts'
 

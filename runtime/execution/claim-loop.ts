@@ -1,5 +1,5 @@
 import type { InStatement, ResultSet } from '@libsql/client/web'
-import { ONCE, rateLimitedLog } from '../../shared/log/log.ts'
+import { REPEATS_OMITTED, rateLimitedLog } from '../../shared/log/log.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import type { Claim, Claimed, ClaimOptions, LeaseStore, NewlyMade } from './lease-store.ts'
@@ -18,7 +18,7 @@ export interface Taken {
 }
 
 /** A claim that is part of another transaction: the one that makes runs. Either `done` or `failed` follows. */
-export interface ClaimBeside {
+export interface JoinedClaim {
   /** For the end of the transaction. */
   statements: InStatement[]
   /** Takes the results of those statements; `made` is what is known of the runs that were made, by id. */
@@ -26,10 +26,10 @@ export interface ClaimBeside {
   failed(error: unknown): void
 }
 
-export type DueLooks = ReturnType<typeof dueLooks>
+export type ClaimLoop = ReturnType<typeof claimLoop>
 
 /** Looks for runs that are due, when it is woken and when the next one becomes due, until it is stopped. */
-export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
+export function claimLoop(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
   const { clock, log, owner, nodeId, limits } = deps
   const timer = dueTimer(deps, () => wake())
   const looks = oneAfterAnother(claim)
@@ -78,13 +78,13 @@ export function dueLooks(deps: EngineDeps, leases: LeaseStore, taken: Taken) {
   }
 
   function fail(error: unknown): void {
-    once('failed', () => log.error(`runs could not be claimed; ${ONCE}`, { error }))
+    once('failed', () => log.error(`runs could not be claimed; ${REPEATS_OMITTED}`, { error }))
     doubtful = true
     if (!stopped) timer.wakeBy(GIVE_BACK_MS)
   }
 
   /** The claim of a transaction that makes runs due, so that they need none of their own; undefined where it would take nothing. */
-  function beside(): ClaimBeside | undefined {
+  function beside(): JoinedClaim | undefined {
     const asked = looks.current || doubtful ? undefined : options()
     if (!asked) return undefined
     looks.begin()
@@ -173,7 +173,7 @@ interface BesideHands {
 }
 
 /** A look that is under way until its transaction is. */
-function claimBeside(statements: InStatement[], { track, found, fail }: BesideHands): ClaimBeside {
+function claimBeside(statements: InStatement[], { track, found, fail }: BesideHands): JoinedClaim {
   const { promise, resolve } = Promise.withResolvers<void>()
   track(promise)
   return {

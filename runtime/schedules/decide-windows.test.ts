@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decideWindows, MOST_MISSED, type Standing } from './decide.ts'
+import { decideWindows, MOST_MISSED, type ScheduleState } from './decide-windows.ts'
 import { windowsUpTo } from './windows.ts'
 
 const EVERY = 10_000
@@ -11,7 +11,7 @@ const every =
     return next > until ? undefined : next
   }
 
-function standing(policy: Partial<Standing['policy']>, more: Partial<Standing> = {}): Standing {
+function standing(policy: Partial<ScheduleState['policy']>, more: Partial<ScheduleState> = {}): ScheduleState {
   return {
     policy: { overlap: 'allow', catchUp: 'one', catchUpLimit: 10, ...policy },
     isRunning: false,
@@ -20,7 +20,7 @@ function standing(policy: Partial<Standing['policy']>, more: Partial<Standing> =
   }
 }
 
-const fates = (given: Standing, missed: number[], onTime: number[]) =>
+const fates = (given: ScheduleState, missed: number[], onTime: number[]) =>
   decideWindows(given, { missed, onTime }).windows.map(({ windowMs, outcome, reason }) =>
     [windowMs, outcome, ...(reason ? [reason] : [])].join(' '),
   )

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { many, moment, money, usd } from '../../shared/browser/figures.ts'
-import { visible } from '../../shared/browser/foreign-text.ts'
 import { type IconName, icon } from '../../shared/browser/icons.ts'
+import { visible } from '../../shared/browser/visible-text.ts'
 import type { Html, Shown } from './page.ts'
 
 /** A time as it stands on the record, the same in every zone. */
@@ -144,7 +144,7 @@ export interface Tab {
 }
 
 /** Parts of a page of which one is seen: a link each, so that the address names it, and without a script each leads to its part. */
-export function tabbed(label: string, path: string, all: readonly Tab[], asked: string | undefined): Html {
+export function tabPanels(label: string, path: string, all: readonly Tab[], asked: string | undefined): Html {
   const open = all.some(({ id }) => id === asked) ? asked : all[0]?.id
   return html`<div class="tabs" role="tablist" aria-label="${label}" data-tabs>${all.map(
     ({ id, words }) =>

@@ -19,7 +19,7 @@ export interface Answering {
 }
 
 /** One of several processes at an address: what the first one and the others do for it. */
-export interface Among {
+export interface ProcessPeers {
   accepted: NonNullable<RenderOptions['accepted']>
   /** It takes no further connections. */
   leave(): void
@@ -51,7 +51,7 @@ export interface JoinOptions {
   origin: string
 }
 
-export type JoinedProcesses = Among & { heard(notice: RuntimeNotice): void; opened(): void }
+export type JoinedProcesses = ProcessPeers & { heard(notice: RuntimeNotice): void; opened(): void }
 
 /** What the other processes of a service do for this one, and hear of it. */
 export async function joinProcesses({ channel, origin }: JoinOptions): Promise<JoinedProcesses> {

@@ -17,7 +17,7 @@ export interface WindowFate {
   reason?: FireReason
 }
 
-export interface Fates {
+export interface WindowFates {
   /** A window that waited and whose turn has come. */
   released: number | undefined
   windows: WindowFate[]
@@ -25,7 +25,7 @@ export interface Fates {
   pendingMs: number | null
 }
 
-export interface Standing {
+export interface ScheduleState {
   policy: Pick<Schedule, 'overlap' | 'catchUp' | 'catchUpLimit'>
   /** A run of this schedule has not ended. */
   isRunning: boolean
@@ -37,9 +37,9 @@ export const MOST_MISSED = 100
 
 /** What becomes of each window (docs/spec/runtime.md §9). Windows are taken oldest first, so that each sees what the ones before it started. */
 export function decideWindows(
-  { policy, isRunning, pendingMs }: Standing,
+  { policy, isRunning, pendingMs }: ScheduleState,
   { missed, onTime }: Omit<Windows, 'next'>,
-): Fates {
+): WindowFates {
   let busy = isRunning
   let pending = pendingMs
   let released: number | undefined
@@ -64,7 +64,7 @@ export function decideWindows(
   return { released, windows, pendingMs: pending }
 }
 
-function keptOf({ catchUp, catchUpLimit }: Standing['policy']): number {
+function keptOf({ catchUp, catchUpLimit }: ScheduleState['policy']): number {
   switch (catchUp) {
     case 'none':
       return 0

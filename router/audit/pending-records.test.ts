@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sampleTrace } from '../traces/testing/records.ts'
-import { unsealed } from './unsealed.ts'
+import { pendingRecords } from './pending-records.ts'
 
 describe('the records that wait for the writer', () => {
   it('finds every one that the writer still holds, by each id, and keeps few others', () => {
@@ -13,7 +13,7 @@ describe('the records that wait for the writer', () => {
       fc.property(fc.array(step, { maxLength: 200 }), steps => {
         const taken: ReturnType<typeof sampleTrace>[] = []
         let held = 0
-        const records = unsealed(() => held)
+        const records = pendingRecords(() => held)
         for (const one of steps) {
           if (one !== 'take') {
             held = Math.max(0, held - one.written)
@@ -43,7 +43,7 @@ describe('the records that wait for the writer', () => {
 
   it('gives the newest of several, and forgets what was written long ago', () => {
     let held = 0
-    const records = unsealed(() => held)
+    const records = pendingRecords(() => held)
     const [first, second] = [1, 2].map(at => sampleTrace({ at, final: { client_request_id: 'same' } }))
     held = 2
     records.took(first!)

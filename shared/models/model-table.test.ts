@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { acceptedBy } from './accepted.ts'
+import { acceptedBy } from './model-table.ts'
 
 describe('the model table', () => {
   it.each([

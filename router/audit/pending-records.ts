@@ -7,7 +7,7 @@ const KINDS = ['response_id', 'upstream_request_id', 'client_request_id'] as con
  * The records that the writer still holds, for a reader who comes before it. Only pointers are kept: an index by id would cost
  * each request more than all who ever ask (measured: 35 µs against 0.04 µs; a search through a full queue takes 1 ms).
  */
-export function unsealed(depth: () => number) {
+export function pendingRecords(depth: () => number) {
   let waiting: UnsealedTrace[] = []
   return {
     /** After the writer took it. */
