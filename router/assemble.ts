@@ -154,7 +154,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     log: log.target('router.upstream'),
     callLog,
     failures: failureLines(log.target('router.upstream'), clock),
-    budgetRefused: counts.budgetRefused,
+    ...counts,
     dropped: droppedRungs(metrics, log.target('router.policy')),
     record: receipts?.record ?? (async () => undefined),
     isTraced: options.receiptStorage?.collector !== undefined,

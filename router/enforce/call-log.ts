@@ -4,7 +4,7 @@ import { sumNano, toUsd } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { DroppedRung } from '../../shared/wire/router/trace.ts'
 import type { Model } from '../config/model.ts'
-import type { BrokenCall, RefusedCall } from './call-upstream.ts'
+import type { BrokenCall, NoRoomCall, RefusedCall } from './call-upstream.ts'
 import type { CascadeLog } from './receipt.ts'
 
 /** The line of a routed call: whose, what served it, how it ended and what it cost, and nothing of what was said. */
@@ -35,11 +35,14 @@ export function logRoutedCall(
  * Says that an upstream fails or refuses: what its operator should know (limits, keys, outages) as a warning once a minute for each model, what
  * is about one request as a line of debugging.
  */
-export function failureLines(log: Log, clock: Clock): (model: Model, call: RefusedCall | BrokenCall) => void {
+export function failureLines(
+  log: Log,
+  clock: Clock,
+): (model: Model, call: RefusedCall | BrokenCall | NoRoomCall) => void {
   const once = rateLimitedLog(clock)
   return ({ provider, model }, call) => {
     const { errorClass: error_class } = call
-    if (call.kind === 'broken') {
+    if (call.kind !== 'refused') {
       // A client that left is no fault, and of an open breaker there is a line of its own.
       if (error_class === 'client_abort' || error_class === 'breaker_open') return
       const fields = { provider, model, error_class, detail: call.detail }

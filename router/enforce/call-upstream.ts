@@ -79,20 +79,28 @@ interface Broken {
   detail: string
 }
 
+/** The router had no room for the rest of its answer: no fault of the upstream, which bills it. */
+interface NoRoom {
+  kind: 'no_room'
+  errorClass: 'bad_response'
+  detail: string
+}
+
 /** So much of an answer is read whether there is room or not: most have no more, and each is billed. */
 const NEEDS_NO_ROOM = 64 * 1024
 
 /** What comes beyond it counts three times: at its end an answer is held as frames, as text and as JSON, which of short ones few are at once. */
 const LONG_STREAM = 1024 * 1024
 
-/** Of a call that was given up because the router had no room for the rest of its answer. */
+/** What a client, a log and a gate read of such a call. */
 export const NO_ROOM =
   'the requests and answers of this router take up all the bytes that it holds at once (max_held_bytes)'
 
 export type AnsweredCall = Answered & CallCosts
 export type RefusedCall = Refused & CallCosts
 export type BrokenCall = Broken & CallCosts
-export type CallResult = AnsweredCall | RefusedCall | BrokenCall
+export type NoRoomCall = NoRoom & CallCosts
+export type CallResult = AnsweredCall | RefusedCall | BrokenCall | NoRoomCall
 
 export interface CallCosts {
   tokens: Tokens | null
@@ -167,6 +175,10 @@ export async function callUpstream(
     detail,
     ...costsOfCut(at),
   })
+  const tooMuch = (reason: Excess): CallResult =>
+    reason === 'too_large'
+      ? broken('bad_response', 'the answer is larger than max_response_bytes', true)
+      : { kind: 'no_room', errorClass: 'bad_response', detail: NO_ROOM, ...costsOfCut(true) }
   // Ends whatever the call has left open, and the call itself when it takes longer than its provider is given.
   const { stop, leave } = stopUnder(signal)
   let open = true
@@ -226,8 +238,8 @@ export async function callUpstream(
       watchWords(provider.timeouts.contentMs)
       for await (const chunk of body) {
         firstByteAt ??= clock.monotonic()
-        const tooMuch = count(chunk)
-        if (tooMuch !== undefined) return broken('bad_response', tooMuch, true)
+        const excess = count(chunk)
+        if (excess !== undefined) return tooMuch(excess)
         const passed: SseFrame[] = []
         for (const frame of reader.push(chunk)) {
           counting.push(frame)
@@ -250,7 +262,7 @@ export async function callUpstream(
       decoded = accumulator.finish({ incomplete: reader.rest().incomplete })
     } else {
       const whole = await readWhole(body, count, () => (firstByteAt ??= clock.monotonic()))
-      if (typeof whole === 'string') return broken('bad_response', whole, true)
+      if (typeof whole === 'string') return tooMuch(whole)
       open = false
       decoded = dialect.decodeJson(whole)
       // What is no usable answer is billed all the same.
@@ -364,18 +376,20 @@ const eventOf = ({ data = '' }: SseFrame) => asObject(tryParse(data))
 
 const rawOf = ({ raw }: SseFrame): Uint8Array => raw
 
+type Excess = 'too_large' | 'no_room'
+
 /** Counts the pieces of an answer, and says why one is too much. */
 function answerSize(
   most: number,
   held: Pick<HeldBody, 'add'>,
   streamed: boolean,
-): (chunk: Uint8Array) => string | undefined {
+): (chunk: Uint8Array) => Excess | undefined {
   let size = 0
   return ({ length }) => {
     size += length
-    if (size > most) return 'the answer is larger than max_response_bytes'
+    if (size > most) return 'too_large'
     const counted = streamed && size > LONG_STREAM ? 3 * length : length
-    return held.add(counted, size <= NEEDS_NO_ROOM) ? undefined : NO_ROOM
+    return held.add(counted, size <= NEEDS_NO_ROOM) ? undefined : 'no_room'
   }
 }
 
@@ -384,12 +398,12 @@ async function readWhole(
   body: AsyncIterable<Uint8Array>,
   count: ReturnType<typeof answerSize>,
   first: () => void,
-): Promise<Uint8Array | string> {
+): Promise<Uint8Array | Excess> {
   const chunks: Uint8Array[] = []
   for await (const chunk of body) {
     first()
-    const tooMuch = count(chunk)
-    if (tooMuch !== undefined) return tooMuch
+    const excess = count(chunk)
+    if (excess !== undefined) return excess
     chunks.push(chunk)
   }
   if (chunks.length === 1) return chunks[0]!

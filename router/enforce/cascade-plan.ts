@@ -2,6 +2,7 @@ import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import type { ErrorBudgets } from '../gates/error-budgets.ts'
 import type { Gate } from '../gates/gate.ts'
 import type { GateProbes } from '../gates/gate-probes.ts'
+import type { ShedReason } from '../metrics/live-metrics.ts'
 import type { Knobs } from '../policy/knobs.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Payer, PricedCallDeps } from './priced-call.ts'
@@ -29,4 +30,6 @@ export interface CascadeDeps extends PricedCallDeps {
   errorBudgets: ErrorBudgets
   /** Finds out whether a gate that is switched off works again. */
   probes: Pick<GateProbes, 'consider'>
+  /** Hears of a call that was refused because its answer had no room. */
+  refuseWhenFull: (reason: ShedReason) => void
 }

@@ -122,7 +122,9 @@ export async function cascade(
         const rung = route.ladder[index]!
         return { rung, ...deps.breakers.restOf(rung.provider, plan.fingerprint(rung)) }
       })
-    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, rests })
+    const end = exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, rests })
+    if (end.kind === 'error' && stop.because === 'no_room') deps.refuseWhenFull('bytes')
+    return end
   }
 
   function progressNow(): Progress {
@@ -285,7 +287,7 @@ function brokenOff({ call, rung }: Tried): CascadeEnd {
       error: 'gate_failed',
       message: 'the answer failed a gate after its beginning had been sent',
     }
-  const message = call.detail === NO_ROOM ? NO_ROOM : 'the upstream broke off after the beginning had been sent'
+  const message = call.kind === 'no_room' ? NO_ROOM : 'the upstream broke off after the beginning had been sent'
   return { kind: 'error', error: 'upstream', message }
 }
 
@@ -299,11 +301,10 @@ function afterAttempt(
   const { call, rung } = one
   const { maxRetryWaitS } = plan.config.limits
   if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
+  // The answer of another rung would be billed and have no room either.
+  if (call.kind === 'no_room') return { next: { rung: null, because: 'no_rung' }, stop: { because: 'no_room' } }
   if (call.kind === 'broken') {
-    if (call.detail !== NO_ROOM)
-      return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
-    // The answer of another rung would be billed and have no room either.
-    return { next: { rung: null, because: 'no_rung' }, stop: { because: 'overload', message: NO_ROOM } }
+    return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
   }
   if (call.errorClass === 'context_overflow') return { next: afterOverflow(progress), stop: { because: 'upstream' } }
   const ownKey = call.errorClass === 'auth' && plan.credential(rung) !== 'passthrough'

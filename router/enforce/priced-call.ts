@@ -21,7 +21,7 @@ import {
   type CallResult,
   callUpstream,
   type Follower,
-  NO_ROOM,
+  type NoRoomCall,
   notCalled,
   type RefusedCall,
 } from './call-upstream.ts'
@@ -40,7 +40,7 @@ export interface PricedCallDeps {
   refusedSettings: RefusedSettings
   log: Log
   /** Hears of every call that an upstream did not answer. */
-  failures: (model: Model, call: RefusedCall | BrokenCall) => void
+  failures: (model: Model, call: RefusedCall | BrokenCall | NoRoomCall) => void
   /** Told of a call that a budget did not cover. */
   budgetRefused: (scope: BudgetRefusal['scope']) => void
 }
@@ -129,7 +129,7 @@ export async function pricedCall(
 
 /** Cut off while its provider may have been writing: what it would say by then, and bills, has not come. */
 const wasSilent = ({ kind, tokens, usageSource }: CallResult): boolean =>
-  kind === 'broken' && usageSource === 'estimated' && tokens?.output === 0
+  (kind === 'broken' || kind === 'no_room') && usageSource === 'estimated' && tokens?.output === 0
 
 /** What the provider counted, else an estimate; null when nothing was generated. */
 function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {
@@ -143,7 +143,7 @@ function tokensOf(call: CallResult, sentTokens: number): Tried['tokens'] {
 function mark(ticket: Ticket | undefined, call: CallResult, ofCaller: boolean): void {
   if (!ticket) return
   if (call.kind === 'answered') ticket.succeeded()
-  else if (call.errorClass === 'client_abort' || (call.kind === 'broken' && call.detail === NO_ROOM)) ticket.abandoned()
+  else if (call.errorClass === 'client_abort' || call.kind === 'no_room') ticket.abandoned()
   else if (call.errorClass === 'rate_limited' || call.errorClass === 'auth') {
     if (call.kind === 'refused') ticket.refused(call.retryAfterMs ?? null, saidBy(call, call.errorClass, ofCaller))
     else ticket.refused(null)

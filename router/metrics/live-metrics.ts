@@ -55,7 +55,7 @@ export function liveMetrics(
 export function refusalMetrics(metrics: Metrics) {
   const refuseWhenFull = metrics.counter(
     'router_shed_total',
-    'Calls refused because too many were being answered, or too many bytes of them were held.',
+    'Calls refused because too many were being answered, or too many bytes of them and their answers were held.',
     shedReasons.map(reason => ({ reason })),
   )
   const budget = metrics.counter(

@@ -131,6 +131,8 @@ ${LIMITS}`
       await expect
         .poll(async () => outcome(await post(router.origin, request(100))))
         .toMatchObject({ status: 503, again: 'false', text: expect.stringMatching(/take up all the bytes/) })
+      const metrics = await (await fetch(`${router.origin}/metrics`)).text()
+      expect(metrics).toContain('router_shed_total{reason="bytes"} 1\n')
       const { length } = upstream.seen
       expect((await post(router.origin, request(100))).status).toBe(503)
       expect(upstream.seen).toHaveLength(length + 1)
