@@ -25,7 +25,7 @@ import type { TunnelEndpoint } from './nodes/gateway/well-known-route.ts'
 import type { PeerOptions } from './nodes/peers/peer-client.ts'
 import type { NodeWorker, WorkerIdentity } from './nodes/worker/worker.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
-import type { Deadlines } from './providers/vendor/deadlines.ts'
+import type { Deadlines } from './providers/vendor/answer-limits.ts'
 import type { RecordCipher, Records } from './vault/records.ts'
 
 export interface RuntimeOptions {

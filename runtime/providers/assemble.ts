@@ -10,7 +10,7 @@ import { modelSettingsStore } from './model-settings.ts'
 import { type ProviderModels, providerModels } from './models.ts'
 import type { ProvidersDeps } from './route.ts'
 import { providerStore } from './store.ts'
-import { DEADLINES, type Deadlines } from './vendor/deadlines.ts'
+import { DEADLINES, type Deadlines } from './vendor/answer-limits.ts'
 
 export interface ProvidingOptions {
   db: Db

@@ -14,9 +14,8 @@ import { DEFAULT_SETTINGS, type ModelSettingsStore } from './model-settings.ts'
 import { onlyModel } from './only-model.ts'
 import type { Paces } from './pace.ts'
 import { costOfTokens, pricing, windowOf } from './price-of-call.ts'
+import { answerRoom, type Deadlines } from './vendor/answer-limits.ts'
 import { type AskDeps, askVendor } from './vendor/ask-vendor.ts'
-import type { Deadlines } from './vendor/deadlines.ts'
-import { answerRoom } from './vendor/read-answer.ts'
 import { dialectOf, vendorOf } from './vendors.ts'
 
 export interface ModelsDeps {

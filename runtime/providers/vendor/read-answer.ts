@@ -33,37 +33,6 @@ export interface Listener {
 
 export type ReadAnswer = Decoded
 
-export type AnswerRoom = ReturnType<typeof answerRoom>
-
-/** Answers that are read at a time hold at most so many bytes together: where they would hold more, the longest of them is given up. */
-export function answerRoom(most: number) {
-  const open = new Set<{ bytes: number; giveUp: (most: number) => void }>()
-  let together = 0
-  return {
-    enter(giveUp: (most: number) => void) {
-      const own = { bytes: 0, giveUp }
-      open.add(own)
-      const leave = (one = own) => {
-        if (open.delete(one)) together -= one.bytes
-      }
-      return {
-        add(bytes: number): void {
-          if (!open.has(own)) return
-          own.bytes += bytes
-          together += bytes
-          if (together <= most) return
-          let longest = own
-          for (const one of open) if (one.bytes > longest.bytes) longest = one
-          if (longest.bytes <= LARGE_BYTES) return
-          leave(longest)
-          longest.giveUp(most)
-        },
-        leave: () => leave(),
-      }
-    },
-  }
-}
-
 /** Reads an answer, streamed or not: a host that does not stream answers whole, and that is as good. */
 export async function readAnswer(answer: Response, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
   if (answer.body === null) return { ok: false, reason: 'empty', detail: 'the body is empty' }

@@ -52,3 +52,37 @@ export function watchSilence(outer: AbortSignal, { firstByteMs, idleMs, contentM
     },
   }
 }
+
+/** Shorter answers are not given up for the room of others. */
+const MOST_SPARED_BYTES = 256 * 1024
+
+export type AnswerRoom = ReturnType<typeof answerRoom>
+
+/** Answers that are read at a time hold at most so many bytes together: where they would hold more, the longest of them is given up. */
+export function answerRoom(most: number) {
+  const open = new Set<{ bytes: number; giveUp: (most: number) => void }>()
+  let together = 0
+  return {
+    enter(giveUp: (most: number) => void) {
+      const own = { bytes: 0, giveUp }
+      open.add(own)
+      const leave = (one = own) => {
+        if (open.delete(one)) together -= one.bytes
+      }
+      return {
+        add(bytes: number): void {
+          if (!open.has(own)) return
+          own.bytes += bytes
+          together += bytes
+          if (together <= most) return
+          let longest = own
+          for (const one of open) if (one.bytes > longest.bytes) longest = one
+          if (longest.bytes <= MOST_SPARED_BYTES) return
+          leave(longest)
+          longest.giveUp(most)
+        },
+        leave: () => leave(),
+      }
+    },
+  }
+}

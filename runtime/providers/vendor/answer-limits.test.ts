@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { eventually } from '../../../tests/eventually.ts'
-import { watchSilence } from './deadlines.ts'
+import { watchSilence } from './answer-limits.ts'
 
 it('lets what arrived while this process stood still be read before it gives up a call as silent', async () => {
   let now = 0
