@@ -259,7 +259,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
       authRequired: access.keys.length > 0,
     },
-    feedback: { submit },
+    submit,
     reload: others ? reloadAll : reloadHere,
     maxBodyBytes,
     outHeaders,

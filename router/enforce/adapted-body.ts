@@ -1,5 +1,5 @@
 import { type AdaptFacts, adaptRequest } from '../../shared/dialects/adapt/adapt-request.ts'
-import type { Change } from '../../shared/dialects/adapt/change.ts'
+import type { Change } from '../../shared/dialects/adapt/draft.ts'
 import { withEdits } from '../../shared/dialects/adapt/splice.ts'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'

@@ -1,4 +1,4 @@
-import type { Change } from '../../shared/dialects/adapt/change.ts'
+import type { Change } from '../../shared/dialects/adapt/draft.ts'
 import type { Tokens } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'

@@ -1,4 +1,4 @@
-import type { Change } from '../../shared/dialects/adapt/change.ts'
+import type { Change } from '../../shared/dialects/adapt/draft.ts'
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
 import type { Span } from '../../shared/dialects/json-scan.ts'

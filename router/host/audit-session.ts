@@ -2,22 +2,29 @@ import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
+import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { FeedbackRequest, FeedbackResult } from '../../shared/wire/router/feedback.ts'
+import type { McpInput, Rehearsal } from '../../shared/wire/router/mcp.ts'
 import { auditReads } from '../audit/reads.ts'
+import { describeCalibration } from '../calibrate/calibration-reads.ts'
+import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { lastConfig } from '../calibrate/route-cache.ts'
 import { calibrationTable } from '../config/learning-tables.ts'
+import { loadConfig } from '../config/load-config.ts'
+import { formatProblem } from '../config/problem.ts'
 import { resolveCalibration } from '../config/resolve-settings.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { keepFeedback } from '../feedback/store-feedback.ts'
 import { auditTools, callTool, type ToolResult } from '../mcp/audit-tools.ts'
 import { readResource } from '../mcp/resources.ts'
-import { storedCalibration } from '../mcp/stored-calibration.ts'
 import { verifyReceipts } from '../mcp/verify-receipts.ts'
+import type { Estimate } from '../ope/estimate.ts'
+import { type PolicyTarget, rehearse } from '../ope/rehearse.ts'
 import { describeModes } from '../policy/knobs.ts'
 import { onePlace, openPlaced, openStoreToWrite } from './open-store.ts'
-import { rehearsePolicy } from './rehearse-policy.ts'
 import { verifiedInThreads } from './verify-threads.ts'
 
 export interface AuditSessionOptions {
@@ -125,4 +132,65 @@ function reportedTo(open: () => Promise<Db>, { tenant, log }: { tenant: string; 
     submit: async (report: FeedbackRequest) => (await writing()).submit(report),
     close: async () => (await opening?.catch(() => undefined))?.close(),
   }
+}
+
+interface RehearsePlace {
+  vars: Readonly<Record<string, string | undefined>>
+  tenant: string
+}
+
+/** What another policy would have cost or failed, from the receipts of one tenant. */
+async function rehearsePolicy(
+  db: Db,
+  { policy_toml, start_rung = 0, metric }: McpInput<'rehearse_policy'>,
+  { vars, tenant }: RehearsePlace,
+): Promise<Rehearsal> {
+  const target = policy_toml === undefined ? { startRung: start_rung } : await policyOf(policy_toml, vars)
+  const span = { tenant, since: undefined, until: undefined }
+  const [found] = await rehearse(db, { target, metrics: [metric], span })
+  if (found === undefined) throw new Error(`nothing was estimated for ${metric}`)
+  const { n, ess, coverage, warnings, direct } = found
+  return {
+    ips: orNothing(found.ips),
+    snips: orNothing(found.snips),
+    dr: orNothing(found.dr),
+    ...(direct && { direct: orNothing(direct.rehearsed) }),
+    ess,
+    coverage,
+    n,
+    warnings,
+  }
+}
+
+function orNothing(estimate: Estimate | null): Rehearsal['ips'] {
+  return estimate === null ? { value: null, ci: null } : { value: estimate.value, ci: [...estimate.ci] }
+}
+
+async function policyOf(text: string, vars: RehearsePlace['vars']): Promise<PolicyTarget> {
+  const loaded = loadConfig(text, {
+    file: 'policy_toml',
+    env: vars,
+    builtinPrices: await loadBuiltinPrices(),
+    hostHasProcesses: true,
+    readFile(name) {
+      throw new Error(`a policy that is only rehearsed has no folder to read ${name} from: put the content in it`)
+    },
+  })
+  if (loaded.ok) return { config: loaded.config }
+  throw new ApiError('bad_request', loaded.problems.map(formatProblem).join('\n'))
+}
+
+/** Where the thresholds of one tenant stand, by the config that a router used last on this store. */
+async function storedCalibration(db: Db, tenantId: string): Promise<CalibrationState[]> {
+  const config = await lastConfig(db)
+  if (config === undefined) return []
+  const entries = rowsOf<EntryRow>(await db.execute(entriesOf(tenantId))).map(toEntry)
+  const kept = new Map(entries.map(({ routeFp, kept }) => [routeFp, kept]))
+  return config.routes.flatMap(({ fingerprint, serve_threshold, rungs, scores = true }, ix) => {
+    const own = kept.get(fingerprint)
+    // A route that only observes has no threshold; of what an older version kept, only a route with outcomes is known to have one.
+    const decides = rungs === undefined ? own !== undefined : rungs > 0
+    const route = { ix, serveThreshold: serve_threshold, scores }
+    return decides ? [describeCalibration({ tenantId, route, kept: own, settings: config.calibration })] : []
+  })
 }

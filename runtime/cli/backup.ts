@@ -92,7 +92,7 @@ export class CompactCommand extends Command {
   })
 
   override async execute(): Promise<number> {
-    const { compact, reportCompacted } = await import('../host/compact.ts')
+    const { compact, reportCompacted } = await import('../host/backup.ts')
     return reportCompacted(await compact(this.context.env), this.context)
   }
 }

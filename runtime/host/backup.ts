@@ -1,6 +1,9 @@
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { type Compacted, compactFile } from '../../shared/host/compact-file.ts'
 import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
 import { makeDataFolder, openStore } from './open.ts'
 import { type Restored, type RestoreOptions, restoreTo } from './store-files.ts'
@@ -34,4 +37,37 @@ export async function restore(vars: Vars, file: string, options: RestoreOptions)
   }
   await makeDataFolder(env.PLATFORM_DATA_DIR)
   return restoreTo(vars, file, { ...options, place: join(env.PLATFORM_DATA_DIR, 'waybill.db') })
+}
+
+export { reportCompacted } from '../../shared/host/compact-file.ts'
+
+/** Gives the room that deleted runs left back to the disk; how large the store was and is. */
+export async function compact(vars: Record<string, string | undefined>): Promise<Compacted> {
+  const env = readEnv(runtimeEnv, vars)
+  const db = await openStore(env, { create: false })
+  try {
+    if (db.kind === 'remote') {
+      throw new EnvError('PLATFORM_DATABASE_URL names a server: compact it with the server’s own means')
+    }
+    await mergeSearch(db)
+    return await compactFile(db)
+  } finally {
+    await db.close()
+  }
+}
+
+/** Pages of the index that one transaction writes. */
+const PAGES = 256
+
+/** Words of deleted runs stay in the parts of the search index until these are merged: into one part, some pages at a time, as `compactFile` works. */
+async function mergeSearch(db: Db): Promise<void> {
+  const written = 'select total_changes() as n'
+  for (let pages = -PAGES; ; pages = PAGES) {
+    const began = performance.now()
+    const merge = { sql: "insert into run_search (run_search, rank) values ('merge', ?)", args: [pages] }
+    const [before, , after] = await db.write([written, merge, written])
+    // One is the statement itself: nothing was left to merge.
+    if (rowsOf<{ n: number }>(after!)[0]!.n - rowsOf<{ n: number }>(before!)[0]!.n < 2) return
+    await pause(performance.now() - began)
+  }
 }

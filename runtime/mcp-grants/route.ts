@@ -1,6 +1,5 @@
 import { connectorEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/connectors.ts'
-import { type Consent, callbackAt, checkPath } from '../connectors/oauth/consent.ts'
-import { consentStarted } from '../connectors/oauth/consent-started.ts'
+import { type Consent, callbackAt, checkPath, consentStarted } from '../connectors/oauth/consent.ts'
 import { homeOf, pathOf } from '../http/addresses.ts'
 import { type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'

@@ -1,6 +1,17 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
-import { attributes, type Exporter, nanoTime, type Span } from '../../shared/telemetry/exporter.ts'
+import type { Collector } from '../../shared/telemetry/collector.ts'
+import {
+  attributes,
+  type Exporter,
+  type ExporterOptions,
+  exporter,
+  nanoTime,
+  type Span,
+} from '../../shared/telemetry/exporter.ts'
+import { VERSION } from '../../shared/version.ts'
 import type { EndedRun, RunObserver } from '../execution/engine-deps.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Claimed } from '../execution/lease-store.ts'
@@ -151,4 +162,16 @@ function ownName<T extends string | undefined>(name: T): T | string {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+interface TracingOptions extends Collector, Pick<ExporterOptions, 'limits'> {
+  metrics: Metrics
+  log: Log
+  sha256: Sha256
+}
+
+/** Traces of runs, on their way to a collector. */
+export function assembleTracing({ resource, sha256, ...rest }: TracingOptions) {
+  const sending = exporter({ ...rest, resource: attributes(resource), scope: { name: 'waybill', version: VERSION } })
+  return { observer: telemetry(sending, sha256), close: sending.close }
 }

@@ -6,9 +6,8 @@ import { firecrackerDriver } from '../../node-agent/isolation/firecracker/firecr
 import { kataDriver } from '../../node-agent/isolation/kata/kata-driver.ts'
 import { kvmRemark } from '../../node-agent/isolation/kvm.ts'
 import { cgroupVersion } from '../../node-agent/isolation/oci/cgroups.ts'
-import { gvisor } from '../../node-agent/isolation/oci/gvisor.ts'
 import { ociDriver } from '../../node-agent/isolation/oci/oci-driver.ts'
-import { runc } from '../../node-agent/isolation/oci/runc.ts'
+import { gvisor, runc } from '../../node-agent/isolation/oci/oci-flavours.ts'
 import { qemuDriver } from '../../node-agent/isolation/qemu/qemu-driver.ts'
 import { testImage } from '../../node-agent/isolation/testing/test-image.ts'
 

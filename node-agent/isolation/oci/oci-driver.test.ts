@@ -13,9 +13,8 @@ import { escapeProbes } from '../testing/escape-probes.ts'
 import { shell } from '../testing/run-command.ts'
 import { hasGuestInputs, testImage } from '../testing/test-image.ts'
 import { CGROUP_PARENT, listGroups } from './cgroups.ts'
-import { gvisor } from './gvisor.ts'
 import { type OciFlavour, ociDriver } from './oci-driver.ts'
-import { runc } from './runc.ts'
+import { gvisor, runc } from './oci-flavours.ts'
 
 const LIMITS: SandboxLimits = { memoryMb: 48, cpus: 1, pids: 24, diskMb: 16 }
 
@@ -98,7 +97,7 @@ describe.each<[OciFlavour, Parameters<typeof escapeProbes>[0]['survives']]>([
       // Another process starts a sandbox and is killed before it can clean up.
       const script = `
         import { ociDriver } from '${new URL('oci-driver.ts', import.meta.url)}'
-        import { ${flavour.backend} } from '${new URL(`${flavour.backend}.ts`, import.meta.url)}'
+        import { ${flavour.backend} } from '${new URL('oci-flavours.ts', import.meta.url)}'
         const driver = ociDriver(${flavour.backend}(), ${JSON.stringify({ image: await testImage(), stateDir })})
         const { id } = await driver.start(${JSON.stringify(LIMITS)}, 10000)
         console.log(id)

@@ -1,3 +1,5 @@
+import type { Context } from 'hono'
+import { setCookie } from 'hono/cookie'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
@@ -6,6 +8,7 @@ import { toBase64Url } from '../../../shared/sign/bytes.ts'
 import { equalSecrets, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { type ConnectorId, connectorIds, isConnector } from '../../../shared/wire/runtime/catalog.ts'
+import type { OAuthStarted } from '../../../shared/wire/runtime/connector.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
 import { type Sealing, vaultToStore } from '../../vault/vault.ts'
@@ -13,7 +16,7 @@ import { invalid } from '../config.ts'
 import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
-import { CALLBACK } from './cookie.ts'
+import { CALLBACK, COOKIE, cookieAt } from './cookie.ts'
 import { MCP, placeOf, type RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
 import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
@@ -240,4 +243,15 @@ function badState(): ApiError<'validation_failed'> {
 /** A path and not an address: `//host` and `/\host` are addresses to a browser. */
 export function isOwnPath(path: string): boolean {
   return /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes('\\') && !path.includes('#')
+}
+
+/** Answers the start of a consent: where the browser goes now, and the cookie that binds the round to it. */
+export function consentStarted(
+  context: Context,
+  { redirectUrl, state, expiresMs, browser }: StartedConsent,
+  origin: string,
+): OAuthStarted {
+  if (browser !== undefined) setCookie(context, COOKIE, browser, { ...cookieAt(origin), maxAge: 600 })
+  context.header('cache-control', 'no-store')
+  return { redirectUrl, state, expiresAt: new Date(expiresMs).toISOString() }
 }

@@ -9,8 +9,7 @@ import type { RuntimeHttpEnv } from '../../http/http-env.ts'
 import { type Operation, operation } from '../../http/operation.ts'
 import { invalid } from '../config.ts'
 import { VendorFailure } from '../vendor-failure.ts'
-import type { Consent } from './consent.ts'
-import { consentStarted } from './consent-started.ts'
+import { type Consent, consentStarted } from './consent.ts'
 import { CALLBACK, COOKIE, cookieAt } from './cookie.ts'
 
 export interface OAuthDeps {

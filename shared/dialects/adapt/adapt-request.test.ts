@@ -6,7 +6,7 @@ import type { DialectName } from '../candidate.ts'
 import { dialects } from '../dialects.ts'
 import { spelling } from '../testing/spelling.ts'
 import { ADVISORY, adaptRequest } from './adapt-request.ts'
-import type { Change } from './change.ts'
+import type { Change } from './draft.ts'
 import { withEdits } from './splice.ts'
 
 interface Options {

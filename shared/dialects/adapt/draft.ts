@@ -3,8 +3,16 @@ import type { AdaptReason } from '../../wire/router/trace.ts'
 import { type Span, spanText } from '../json-scan.ts'
 import { type Json, tryParse } from '../json-value.ts'
 import type { Setting } from '../request-facts.ts'
-import type { Change } from './change.ts'
 import { cutMembers, type Edit, editObject } from './splice.ts'
+
+/** One change of a request, in words that hold nothing of what the client wrote beside numbers and the names of settings. */
+export interface Change {
+  readonly path: string
+  readonly from?: string
+  /** null where it is left out. */
+  readonly to: string | null
+  readonly why: AdaptReason
+}
 
 /** Changes of the settings of one request, as they are decided. */
 export interface Draft {

@@ -1,4 +1,4 @@
-import type { Change } from '../adapt/change.ts'
+import type { Change } from '../adapt/draft.ts'
 import type { JsonObject } from '../json-value.ts'
 
 /** A translated body and what was left out of it or put otherwise, or everything that stands in the way. */
