@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const root = new URL('..', import.meta.url).pathname
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** Runs vitest over one file with the project's reporter; what it printed last, and its exit code. */
-async function run(text: string) {
+async function run(text: string, vars: Record<string, string> = {}) {
   await writeFile(join(folder, 'one.test.ts'), `import { afterAll, describe, expect, test } from 'vitest'\n${text}`)
   const reporter = JSON.stringify(join(root, 'tests/count-reporter.ts'))
   await writeFile(
@@ -24,7 +24,7 @@ async function run(text: string) {
   const { stdout, status } = spawnSync(
     process.execPath,
     [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--config', join(folder, 'vitest.config.ts')],
-    { encoding: 'utf8', cwd: folder, env: { ...process.env, NO_COLOR: '1' } },
+    { encoding: 'utf8', cwd: folder, env: { ...process.env, NO_COLOR: '1', ...vars } },
   )
   return { last: stdout.trimEnd().split('\n').at(-1), status }
 }
@@ -50,4 +50,20 @@ test.each([
   ],
 ])('the closing line counts %s', async (_, text, last, status) => {
   expect(await run(text)).toEqual({ last, status })
+})
+
+test.each([
+  ['has passed', ONE, 'one.test.ts\n'],
+  ['has a skipped test', `${ONE}test.skip('two', () => {})`, ''],
+  ['has failed', `test('one', () => { expect(1).toBe(2) })`, ''],
+  ['does more in a full run', `import { cases } from './cases.ts'\nvoid cases\n${ONE}`, ''],
+])('a file that %s is listed as done only where nothing of it is left', async (_, text, listed) => {
+  const slice = JSON.stringify(relative(folder, join(root, 'tests/slice.ts'))).replaceAll('"', "'")
+  await writeFile(
+    join(folder, 'cases.ts'),
+    `import { slice } from ${slice}\nexport const cases = slice('cases', [1, 2], 1)\n`,
+  )
+  const list = join(folder, 'passed')
+  await run(text, { WAYBILL_TEST_PASSED: list })
+  expect(await readFile(list, 'utf8')).toBe(listed)
 })

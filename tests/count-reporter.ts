@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import type { Reporter, TestCase } from 'vitest/node'
+import { isSliced, passedBefore } from './passed-files.ts'
 import { isFull } from './slice.ts'
 
 const HOST = / on (in-process|a Node socket|workerd) > /
@@ -7,7 +9,10 @@ interface Suite {
   errors(): unknown[]
 }
 interface Module extends Suite {
-  children: { allSuites(): Iterable<Suite> }
+  moduleId: string
+  relativeModuleId: string
+  ok(): boolean
+  children: { allSuites(): Iterable<Suite>; allTests(state: 'skipped'): Iterable<unknown> }
 }
 
 /**
@@ -47,6 +52,17 @@ export class CountReporter implements Reporter {
       const hosts = [...this.#hosts].map(([host, count]) => `${count} ${host}`)
       setImmediate(() => console.log(`the contract held: ${hosts.join(', ')}`))
     }
+    const list = process.env.WAYBILL_TEST_PASSED
+    if (list !== undefined)
+      writeFileSync(
+        list,
+        modules
+          .filter(isDone)
+          .map(done => `${done.relativeModuleId}\n`)
+          .join(''),
+      )
+    const before = passedBefore().length
+    if (before > 0) setImmediate(() => console.log(`${before} files passed before and were left out`))
     const seed = process.env.WAYBILL_TEST_SEED
     if (!isFull && seed !== undefined) {
       const line = `slices of seed ${seed}: WAYBILL_TEST_SEED=${seed} repeats them, npm run test:full does every case`
@@ -58,4 +74,9 @@ export class CountReporter implements Reporter {
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
     setImmediate(() => console.log(`${this.#passed} passed, ${this.#failed} failed${skipped}`))
   }
+}
+
+/** Every test of it has passed, and a full run has no more of them. */
+function isDone(module: Module): boolean {
+  return module.ok() && [...module.children.allTests('skipped')].length === 0 && !isSliced(module.moduleId)
 }

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './count-reporter.ts'
+import { passedBefore } from './passed-files.ts'
 import { slice } from './slice.ts'
 
 /** What says something about time, or fills the machine by itself: one after the other, when everything else is done. */
@@ -63,6 +64,8 @@ const later = Object.entries(LONG).flatMap(([name, files]) => {
   return files.filter(file => !chosen.includes(file))
 })
 
+const left = [...later, ...passedBefore()]
+
 const UNIT_ROOMS = ['shared', 'router', 'runtime', 'node-agent', 'wrangler-local', 'scripts']
 
 // A faked clock is the process's: what a test before it left behind would set timers on it.
@@ -93,7 +96,7 @@ export default defineConfig({
         test: {
           name: 'units',
           include: UNIT_ROOMS.map(room => `${room}/**/*.test.ts`),
-          exclude: [...ALONE, ...IN_PAIRS, ...later, ...withFakedClock],
+          exclude: [...ALONE, ...IN_PAIRS, ...left, ...withFakedClock],
           // These hold no state of a process: one reads the modules of many.
           isolate: false,
           maxWorkers,
@@ -105,18 +108,18 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['tests/**/*.test.ts', ...withFakedClock],
-          exclude: [...ALONE, ...IN_PAIRS, ...later],
+          exclude: [...ALONE, ...IN_PAIRS, ...left],
           maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'pairs', include: IN_PAIRS, exclude: later, maxWorkers: 2, sequence: { groupOrder: 1 } },
+        test: { name: 'pairs', include: IN_PAIRS, exclude: left, maxWorkers: 2, sequence: { groupOrder: 1 } },
       },
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { name: 'alone', include: ALONE, exclude: left, maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
     ],
   },
