@@ -1,5 +1,5 @@
-import { type SseFrame, sseFrame, sseResponse } from '../../shared/http/sse-write.ts'
-import { joined, utf8 } from '../../shared/sign/bytes.ts'
+import { type SseFrame, sseResponse, sseText } from '../../shared/http/sse-write.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { runEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
@@ -135,16 +135,11 @@ const written = new WeakMap<readonly JournalEntry[], SseFrame>()
 function framesOf(list: readonly JournalEntry[]): SseFrame {
   const known = written.get(list)
   if (known) return known
-  const frames = joined(
-    list.map(entry => {
-      const { at, payload } = entry
-      return sseFrame({
-        event: entry.kind,
-        id: entry.seq,
-        data: { ...entry, ts: at, data: payload, createdAt: at },
-      })
-    }),
-  )
+  const texts = list.map(entry => {
+    const { at, payload } = entry
+    return sseText({ event: entry.kind, id: entry.seq, data: { ...entry, ts: at, data: payload, createdAt: at } })
+  })
+  const frames = utf8(texts.join(''))
   written.set(list, frames)
   return frames
 }

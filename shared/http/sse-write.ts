@@ -177,6 +177,8 @@ function sinkOf(stream: ReadableStreamDefaultController<Uint8Array>): SseSink {
   }
 }
 
-export function sseFrame({ event, data, id }: SseEvent): SseFrame {
-  return utf8((id === undefined ? '' : `id: ${id}\n`) + `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+export const sseFrame = (event: SseEvent): SseFrame => utf8(sseText(event))
+
+export function sseText({ event, data, id }: SseEvent): string {
+  return (id === undefined ? '' : `id: ${id}\n`) + `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -20,6 +20,10 @@ const decoder = new TextDecoder()
 const MOST_EVENTS = 500
 const AT_ONCE = 200_000
 
+/** Only where a node is asked; an import costs as much as reading a short answer. */
+let imported: Promise<typeof import('./read-answer.ts')> | undefined
+const reading = () => (imported ??= import('./read-answer.ts'))
+
 type Kind = Extract<NodeReadRequest['kind'], keyof Answers>
 
 export const offline = (what: string): ApiError<'node_offline'> =>
@@ -57,7 +61,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
   ): Promise<Answers[K] | undefined> {
     const answer = await node?.read({ ...asked, kind })
     if (answer === undefined || answer.status !== 200) return undefined
-    const { readAnswer } = await import('./read-answer.ts')
+    const { readAnswer } = await reading()
     return readAnswer(kind, decoder.decode(answer.body))
   }
 
@@ -65,7 +69,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     const text = decoder.decode(answer.body)
-    const { readAnswer } = await import('./read-answer.ts')
+    const { readAnswer } = await reading()
     const found: JournalEntry[] = []
     let characters = 0
     for (const { hash, body } of readEventLines(text, MOST_EVENTS) ?? readAnswer('events', text) ?? []) {
@@ -120,7 +124,7 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
       const answer = await node?.read({ kind: 'request', id: `${id}/${stepId}`, from: before })
       if (answer === undefined) throw await lostJournal(nodes, nodeId, id)
       if (answer.status === 404) return undefined
-      const { readAnswer } = await import('./read-answer.ts')
+      const { readAnswer } = await reading()
       const said = readAnswer('request', decoder.decode(answer.body))
       if (said === undefined) throw await lostJournal(nodes, nodeId, id)
       if ('error' in said) throw new ApiError('validation_failed', said.error)
