@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { namesProxy, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { refuseLoneLog } from '../../shared/host/open-libsql.ts'
+import { refuseLoneLog, refuseNetworkDisk } from '../../shared/host/open-libsql.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
@@ -200,7 +200,11 @@ async function ofStore(address: string, { ROUTER_ANCHOR_FILE: anchor, ...vars }:
   const isPath = !/^[a-z][a-z0-9+.-]+:/i.test(address)
   if (address === ':memory:') return [{ name: 'store', ok: true, detail: 'in memory: nothing is kept' }]
   if (isPath && (await stat(address).catch(() => undefined)) === undefined) {
-    const makes = () => refuseLoneLog(address).then(() => `${address} does not exist yet: the first start makes it`)
+    const makes = async () => {
+      await refuseNetworkDisk(address)
+      await refuseLoneLog(address)
+      return `${address} does not exist yet: the first start makes it`
+    }
     return [await outcome('store', makes)]
   }
   let db: Db

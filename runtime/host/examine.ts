@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { nodeEnv, nodeRunEnv } from '../../node-agent/env.ts'
 import { EnvError, namesProxy, readEnv, unreadNames } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
-import { refuseLoneLog } from '../../shared/host/open-libsql.ts'
+import { refuseLoneLog, refuseNetworkDisk } from '../../shared/host/open-libsql.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -130,7 +130,9 @@ async function writeFault(folder: string): Promise<string | undefined> {
 
 async function store(env: RuntimeEnv): Promise<CheckOutcome> {
   if (!(await hasStore(env))) {
-    await refuseLoneLog(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
+    const path = resolve(env.PLATFORM_DATA_DIR, 'waybill.db')
+    await refuseNetworkDisk(path)
+    await refuseLoneLog(path)
     return emptyStore(env, 'none yet: it is made at the first start')
   }
   const lostLog = await lostLogOf(env)

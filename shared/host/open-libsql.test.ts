@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { opensslAvailable, selfSigned } from '../../tests/backends/certificate.ts'
 import { DbOpenError } from '../sql/db-fault.ts'
-import { type OpenDbOptions, openDb } from './open-libsql.ts'
+import { networkDisk, type OpenDbOptions, openDb } from './open-libsql.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -33,6 +33,38 @@ async function sharedLock(path: string): Promise<boolean> {
   const locks = await readFile('/proc/locks', 'utf8')
   return locks.split('\n').some(line => line.includes(`:${ino} 1073741826`) && line.includes(` ${process.pid} `))
 }
+
+describe('a network file system', () => {
+  const line = (place: string, kind: string) =>
+    `43 27 0:39 / ${place} rw,relatime shared:7 - ${kind} server:/${kind} rw,user_id=0`
+  const mounts = [
+    line('/', 'ext4'),
+    line('/data', 'nfs4'),
+    line('/data/local', 'xfs'),
+    line('/data/with\\040space', 'cifs'),
+    line('/over', 'nfs'),
+    line('/over', 'ext4'),
+    line('/bucket', 'fuse.s3fs'),
+    line('/mine', 'fuse.gocryptfs'),
+    line('/wsl', '9p'),
+  ].join('\n')
+
+  test.each([
+    ['/data', 'nfs4'],
+    ['/data/deeper', 'nfs4'],
+    ['/data/local/deeper', undefined],
+    ['/data/with space', 'cifs'],
+    ['/database', undefined],
+    ['/over', undefined],
+    ['/bucket/a', 'fuse.s3fs'],
+    ['/mine', undefined],
+    ['/wsl', undefined],
+    ['/', undefined],
+  ])('is known for what is mounted at %s', (folder, kind) => {
+    expect(networkDisk(folder, mounts)).toBe(kind)
+    expect(networkDisk(folder, '')).toBeUndefined()
+  })
+})
 
 describe('opening a file', () => {
   test.runIf(process.platform === 'linux')(

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { access, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '@libsql/client/web'
 import { namesProxy } from '../env/read-env.ts'
@@ -52,6 +52,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
     mustExist: !replica && (readOnly || options.create === false),
     writes: replica || !readOnly,
   })
+  if (!readOnly) await refuseNetworkDisk(path)
   if (!replica) await refuseLoneLog(path)
   // The files beside it get the mode that it has. A copy of a server is created by the package, which takes no empty file.
   if (!isThere && !replica) makePrivate(path)
@@ -184,6 +185,44 @@ export async function refuseLoneLog(path: string): Promise<void> {
     'missing',
     `The database ${path} is missing or empty, and ${path}-wal has the last commits of one: put the database of that log back, or move the log away.`,
   )
+}
+
+/**
+ * File systems that several machines have at once. Processes agree on a database's log by memory that they share, which is of one machine: on
+ * another one a second process misses commits, and damages the file.
+ */
+const OF_A_NETWORK =
+  /^(?:nfs4?|cifs|smb3|smbfs|ceph|lustre|gpfs|beegfs|afs|fuse\.(?:sshfs|rclone|s3fs|gcsfuse|mount-s3|mountpoint-s3|goofys|blobfuse2?|glusterfs|ceph|ceph-fuse|juicefs|seaweedfs|mfs|davfs2?))$/
+
+/** The kind of network file system that a folder is on, by what Linux says of its mounts; undefined: it is on none that is known. */
+export function networkDisk(folder: string, mounts: string): string | undefined {
+  let [place, kind] = ['', '']
+  for (const line of mounts.split('\n')) {
+    const [mount = '', source = ''] = line.split(' - ')
+    const at = (mount.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) =>
+      String.fromCharCode(Number.parseInt(octal, 8)),
+    )
+    const holds = folder === at || folder.startsWith(at === '/' ? at : `${at}/`)
+    // Of several at one place the last one counts.
+    if (at !== '' && holds && at.length >= place.length) [place, kind] = [at, source.split(' ')[0] ?? '']
+  }
+  return OF_A_NETWORK.test(kind) ? kind : undefined
+}
+
+export async function refuseNetworkDisk(path: string): Promise<void> {
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')
+  const kind = networkDisk(await realFolder(path), mounts)
+  if (kind === undefined) return
+  throw new DbOpenError(
+    'network_disk',
+    `The database ${path} is on a network file system (${kind}), where a second machine could open it too and damage it: keep it on a disk of this machine or a block volume, or use a libSQL server.`,
+  )
+}
+
+/** Of a path, or of the nearest folder above it that is there. */
+async function realFolder(path: string): Promise<string> {
+  const folder = dirname(path)
+  return realpath(folder).catch(error => (folder === path ? Promise.reject(error) : realFolder(folder)))
 }
 
 async function need(target: string, mode: number, verb: string, path: string) {

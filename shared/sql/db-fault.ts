@@ -108,6 +108,7 @@ type DbOpenProblem =
   | 'missing' // no file (or no folder) at that path, or no server at that address
   | 'not_a_file' // the path is a folder or a device
   | 'no_permission' // the account of this process may not read or write there, or the server refused the token
+  | 'network_disk' // other machines may open the file as well
   | 'not_a_database' // the file holds something else, or is damaged
   | 'busy' // another process kept the file locked
   | 'bad_url' // not an address this program can open
