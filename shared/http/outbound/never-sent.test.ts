@@ -11,6 +11,10 @@ it.each([
   ['EHOSTUNREACH', 'connect', true],
   ['UND_ERR_CONNECT_TIMEOUT', undefined, true],
   ['CERT_HAS_EXPIRED', undefined, true],
+  ['EMFILE', 'connect', true],
+  ['EADDRNOTAVAIL', 'connect', true],
+  ['ETIMEDOUT', 'connect', true],
+  ['ETIMEDOUT', 'read', false],
   ['EHOSTUNREACH', 'read', false],
   ['ENETUNREACH', 'write', false],
   ['ECONNRESET', 'read', false],
@@ -23,9 +27,9 @@ it('knows what a rule or a proxy kept from leaving', () => {
 })
 
 it('knows a name of which no address took the connection', () => {
-  const every = (...codes: string[]) => new AggregateError(codes.map(code => failed(code, 'connect')))
-  expect(neverSent(every('ECONNREFUSED', 'ENETUNREACH'))).toBe(true)
-  expect(neverSent(every('ECONNREFUSED', 'ECONNRESET'))).toBe(false)
+  const every = (...syscalls: string[]) => new AggregateError(syscalls.map(syscall => failed('ECONNRESET', syscall)))
+  expect(neverSent(every('connect', 'connect'))).toBe(true)
+  expect(neverSent(every('connect', 'read'))).toBe(false)
 })
 
 it('ends where an error names itself as its cause', () => {

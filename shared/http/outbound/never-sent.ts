@@ -22,9 +22,11 @@ export function neverSent(error: unknown): boolean {
   if (denial) return !denial.mayBeDone
   if (proxyFaultIn(error)) return true
   for (let one = error, depth = 0; depth < 8 && one instanceof Error; one = one.cause, depth++) {
+    const during = 'syscall' in one ? `${one.syscall}` : ''
+    // Whatever the reason is, also that this process may open no more files.
+    if (during === 'connect' || during === 'getaddrinfo') return true
     // An open connection may end with the same code, when the way to the host is gone.
-    if ('code' in one && NEVER_SENT.has(String(one.code)))
-      return !('syscall' in one && /^(read|write)$/.test(`${one.syscall}`))
+    if ('code' in one && NEVER_SENT.has(String(one.code))) return during !== 'read' && during !== 'write'
     // A name with several addresses: each of them was tried.
     if (one instanceof AggregateError && one.errors.length > 0) return one.errors.every(neverSent)
   }
