@@ -18,9 +18,16 @@ import { cloudHost } from '../cloud/cloud-request.ts'
 import { EventStreamError, eventStreamToSse } from '../cloud/event-stream.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
+import type { ShedReason } from '../metrics/live-metrics.ts'
 import type { HeldBody } from '../proxy/exchange.ts'
 import { decoded as decodedBody, EncodingError, headerValue } from '../upstream/headers.ts'
-import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
+import {
+  type HeaderList,
+  ownLimit,
+  type Transport,
+  TransportError,
+  type UpstreamResponse,
+} from '../upstream/transport.ts'
 import { type Proof, sendSigned } from './send-signed.ts'
 
 export interface CallRequest {
@@ -79,10 +86,11 @@ interface Broken {
   detail: string
 }
 
-/** The router had no room for the rest of its answer: no fault of the upstream, which bills it. */
+/** The router had no room for the rest of its answer, which is billed, or no connection left to ask with: no fault of the upstream. */
 interface NoRoom {
   kind: 'no_room'
-  errorClass: 'bad_response'
+  errorClass: 'bad_response' | 'transport'
+  of: ShedReason
   detail: string
 }
 
@@ -92,9 +100,8 @@ const NEEDS_NO_ROOM = 64 * 1024
 /** What comes beyond it counts three times: at its end an answer is held as frames, as text and as JSON, which of short ones few are at once. */
 const LONG_STREAM = 1024 * 1024
 
-/** What a client, a log and a gate read of such a call. */
-export const NO_ROOM =
-  'the requests and answers of this router take up all the bytes that it holds at once (max_held_bytes)'
+/** What a client, a log and a gate read of a call without room for its answer. */
+const NO_ROOM = 'the requests and answers of this router take up all the bytes that it holds at once (max_held_bytes)'
 
 export type AnsweredCall = Answered & CallCosts
 export type RefusedCall = Refused & CallCosts
@@ -178,7 +185,7 @@ export async function callUpstream(
   const tooMuch = (reason: Excess): CallResult =>
     reason === 'too_large'
       ? broken('bad_response', 'the answer is larger than max_response_bytes', true)
-      : { kind: 'no_room', errorClass: 'bad_response', detail: NO_ROOM, ...costsOfCut(true) }
+      : { kind: 'no_room', of: 'bytes', errorClass: 'bad_response', detail: NO_ROOM, ...costsOfCut(true) }
   // Ends whatever the call has left open, and the call itself when it takes longer than its provider is given.
   const { stop, leave } = stopUnder(signal)
   let open = true
@@ -311,6 +318,9 @@ export async function callUpstream(
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled', true)
     if (error instanceof EncodingError || error instanceof EventStreamError)
       return broken('bad_response', error.message)
+    const own = response === undefined ? ownLimit(error) : undefined
+    if (own !== undefined)
+      return { kind: 'no_room', of: 'connections', errorClass: 'transport', detail: own, ...costs(null, 'none') }
     // Whether an upstream that cannot be reached any more has the call is not known; one that is waited for has it.
     const limit = error instanceof TransportError ? error.timeout : undefined
     if (limit !== undefined) return broken('timeout', why(error), isAnswering || limit !== 'connect')

@@ -8,7 +8,7 @@ import { isSameModel } from '../config/model.ts'
 import type { Route, Rung } from '../config/routing-config.ts'
 import type { Rest } from '../policy/breakers.ts'
 import { bestAttempt, OF_REQUEST } from '../policy/next-rung.ts'
-import { type AnsweredCall, NO_ROOM, type RefusedCall } from './call-upstream.ts'
+import type { AnsweredCall, NoRoomCall, RefusedCall } from './call-upstream.ts'
 import type { Tried } from './receipt.ts'
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
@@ -19,7 +19,10 @@ export type CascadeEnd =
   | { kind: 'aborted' }
 
 /** Why no further attempt is made. */
-export type Stop = { because: 'gates' | 'upstream' | 'no_room' } | { because: 'budget' | 'overload'; message: string }
+export type Stop =
+  | { because: 'gates' | 'upstream' }
+  | { because: 'no_room'; call: NoRoomCall }
+  | { because: 'budget' | 'overload'; message: string }
 
 /** No cap was in the way where the process that keeps the accounts did not answer: the same request may pass in a moment. */
 export function stoppedBy(refusal: BudgetRefusal): Stop {
@@ -53,7 +56,7 @@ export function exhausted(
   const best = bestOf(tried)
   if (onExhausted === 'serve_best' && best) return best
   if (stop.because === 'budget') return { kind: 'error', error: 'budget', message: stop.message }
-  if (stop.because === 'no_room') return { kind: 'error', error: 'overloaded', message: NO_ROOM }
+  if (stop.because === 'no_room') return { kind: 'error', error: 'overloaded', message: stop.call.detail }
   if (stop.because === 'overload') return { kind: 'error', error: 'overloaded', message: stop.message }
   if (best) {
     const message = 'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'

@@ -10,7 +10,7 @@ import {
   type Next,
   type Progress,
 } from '../policy/next-rung.ts'
-import { NO_ROOM, ranOut } from './call-upstream.ts'
+import { ranOut } from './call-upstream.ts'
 import { bestOf, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop, stoppedBy } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
@@ -123,7 +123,7 @@ export async function cascade(
         return { rung, ...deps.breakers.restOf(rung.provider, plan.fingerprint(rung)) }
       })
     const end = exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked, rests })
-    if (end.kind === 'error' && stop.because === 'no_room') deps.refuseWhenFull('bytes')
+    if (end.kind === 'error' && stop.because === 'no_room') deps.refuseWhenFull(stop.call.of)
     return end
   }
 
@@ -287,7 +287,7 @@ function brokenOff({ call, rung }: Tried): CascadeEnd {
       error: 'gate_failed',
       message: 'the answer failed a gate after its beginning had been sent',
     }
-  const message = call.kind === 'no_room' ? NO_ROOM : 'the upstream broke off after the beginning had been sent'
+  const message = call.kind === 'no_room' ? call.detail : 'the upstream broke off after the beginning had been sent'
   return { kind: 'error', error: 'upstream', message }
 }
 
@@ -301,8 +301,8 @@ function afterAttempt(
   const { call, rung } = one
   const { maxRetryWaitS } = plan.config.limits
   if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
-  // The answer of another rung would be billed and have no room either.
-  if (call.kind === 'no_room') return { next: { rung: null, because: 'no_rung' }, stop: { because: 'no_room' } }
+  // Another rung would find no connection either, or be billed for an answer that has no room.
+  if (call.kind === 'no_room') return { next: { rung: null, because: 'no_rung' }, stop: { because: 'no_room', call } }
   if (call.kind === 'broken') {
     return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
   }

@@ -4,8 +4,8 @@ import { type FeedbackResult, verdicts } from '../../shared/wire/router/feedback
 import { type BudgetRefusal, budgetScopes } from '../budget/ledger.ts'
 import type { CalibrationFigures } from '../calibrate/calibration-reads.ts'
 
-/** What there was too much of. */
-const shedReasons = ['concurrency', 'bytes'] as const
+/** What there was too much of; `connections`: as many as this process may open. */
+const shedReasons = ['concurrency', 'bytes', 'connections'] as const
 export type ShedReason = (typeof shedReasons)[number]
 
 export interface LiveState {
@@ -55,7 +55,7 @@ export function liveMetrics(
 export function refusalMetrics(metrics: Metrics) {
   const refuseWhenFull = metrics.counter(
     'router_shed_total',
-    'Calls refused because too many were being answered, or too many bytes of them and their answers were held.',
+    'Calls refused because too many were being answered, too many bytes of them and their answers were held, or no connection could be opened.',
     shedReasons.map(reason => ({ reason })),
   )
   const budget = metrics.counter(

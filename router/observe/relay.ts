@@ -4,6 +4,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Limits } from '../config/routing-config.ts'
+import type { ShedReason } from '../metrics/live-metrics.ts'
 import type { Exchange, HeldBody } from '../proxy/exchange.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import type { Receipts } from '../receipts.ts'
@@ -11,6 +12,7 @@ import { headerValue, toClient, toUpstream, UNBUFFERED } from '../upstream/heade
 import {
   type AnswerSink,
   type HeaderList,
+  ownLimit,
   type Transport,
   TransportError,
   type UpstreamHead,
@@ -35,6 +37,7 @@ export interface RelayDeps {
   maxBodyBytes: number
   /** Whether answers carry our own headers. */
   outHeaders: boolean
+  refuseWhenFull: (reason: ShedReason) => void
 }
 
 export interface PassedCall {
@@ -139,7 +142,7 @@ function answerSink(
     fail(error) {
       void track.end(endOf(error, exchange))
       if (hasHead || exchange.isGone) reject(error)
-      else reject(findRefusal(error) ?? new ApiError('upstream', unreachable(to.dialect, error), { cause: error }))
+      else reject(findRefusal(error) ?? failure(to.dialect, error, deps))
     },
   }
 }
@@ -228,6 +231,13 @@ function endOf(error: unknown, exchange: Exchange): ObservedEnd {
 /** Of the limit that an operator has set for calls that are only passed on. */
 function tookTooLong(): TransportError {
   return new TransportError('the call took longer than observe_total_ms', { timeout: 'total' })
+}
+
+function failure(dialect: 'messages' | 'chat', error: unknown, deps: Pick<RelayDeps, 'refuseWhenFull'>): ApiError {
+  const own = ownLimit(error)
+  if (own === undefined) return new ApiError('upstream', unreachable(dialect, error), { cause: error })
+  deps.refuseWhenFull('connections')
+  return new ApiError('overloaded', own, { cause: error, headers: { 'retry-after': '1' } })
 }
 
 function unreachable(dialect: 'messages' | 'chat', error: unknown): string {

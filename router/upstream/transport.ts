@@ -59,3 +59,15 @@ export class TransportError extends Error {
     this.byProxy = options.byProxy ?? false
   }
 }
+
+const OWN_LIMITS = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
+
+/** Why this process could open no connection, which says nothing of the upstream; undefined where that is not the reason. */
+export function ownLimit(error: unknown): string | undefined {
+  for (let one = error, depth = 0; depth < 8 && one instanceof Error; one = one.cause, depth++) {
+    if (one instanceof AggregateError && one.errors.length > 0) return one.errors.map(ownLimit).find(Boolean)
+    if (!('code' in one && OWN_LIMITS.has(String(one.code)))) continue
+    return `this router can open no more connections now (${one.code}): try again; if it lasts, raise its limit of open files`
+  }
+  return undefined
+}

@@ -1,7 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { Agent } from 'undici'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
 import { bodyHash } from '../../router/receipt/request-part.ts'
@@ -9,6 +12,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
 import { answer, type Script, type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { routerChild } from './router-child.ts'
 import { servedRouter } from './served-routers.ts'
 
 it('sheds calls above max_concurrency with 503 and retry-after, and still answers for itself', async () => {
@@ -195,4 +199,60 @@ ${LIMITS}`
       expect([features.body_bytes, body_sha256_in]).toEqual([text.length, hashOf(text)])
     }
   })
+})
+
+it.runIf(process.platform === 'linux')('blames no provider where it may open no more files itself', async () => {
+  const MOST = 90
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-shed-'))
+  const upstream = await scriptedUpstream()
+  upstream.always(answer(200, JSON.stringify(messagesAnswer('fine'))))
+  const config = join(folder, 'routing.toml')
+  await writeFile(
+    config,
+    `pricing = { unpriced = "null" }
+provider = [{ id = "up", dialect = "messages", base_url = "${upstream.origin}", auth = "none" }]
+route = [{ match = { model = "routed" }, mode = "enforce", ladder = ["up/m", "up/n"], gates = ["non-empty"] }]`,
+  )
+  const children: ChildProcess[] = []
+  const idle: Socket[] = []
+  const vars = { ROUTER_CONFIG: config, ROUTER_UPSTREAM_MESSAGES: upstream.origin, RUST_LOG: 'off' }
+  const { child, origin } = await routerChild(':memory:', vars, children, MOST)
+  const agent = new Agent({ connections: 2, headersTimeout: 10_000 })
+  const post = async (model: string) => {
+    const body = JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'hello' }] })
+    const {
+      statusCode,
+      headers,
+      body: said,
+    } = await agent.request({ origin, path: '/v1/messages', method: 'POST', body })
+    return { status: statusCode, after: headers['retry-after'], text: await said.text() }
+  }
+  const open = async () => (await readdir(`/proc/${child.pid}/fd`)).length
+  try {
+    // Two connections that stay, from which calls come when no other can be opened.
+    await Promise.all(
+      [0, 1].map(() => agent.request({ origin, path: '/healthz', method: 'GET' }).then(r => r.body.dump())),
+    )
+    for (let n = 0; n < MOST; n++) idle.push(connect(Number(new URL(origin).port), '127.0.0.1').on('error', () => {}))
+    await expect.poll(open).toBeGreaterThanOrEqual(MOST - 1)
+    for (const model of ['routed', 'passed']) {
+      const { status, after, text } = await post(model)
+      expect([status, after], text).toEqual([503, '1'])
+      expect(text).toContain(
+        'this router can open no more connections now (EMFILE): try again; if it lasts, raise its limit',
+      )
+    }
+    expect(upstream.seen).toHaveLength(0)
+    for (const socket of idle) socket.destroy()
+    await expect.poll(open).toBeLessThan(MOST - 20)
+    for (const model of ['routed', 'passed']) expect((await post(model)).status, model).toBe(200)
+    const metrics = await (await fetch(`${origin}/metrics`)).text()
+    expect(metrics).toContain('router_shed_total{reason="connections"} 2\n')
+  } finally {
+    for (const socket of idle) socket.destroy()
+    child.kill('SIGKILL')
+    await agent.destroy()
+    await upstream.close()
+    await rm(folder, { recursive: true, force: true })
+  }
 })
