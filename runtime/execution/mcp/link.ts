@@ -1,4 +1,5 @@
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
+import { neverSent } from '../../../shared/http/outbound/never-sent.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
@@ -121,7 +122,6 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
             continue
           }
           if (!connection.alive) drop()
-          const { neverSent } = await import('../../../shared/http/outbound/never-sent.ts')
           // Without a connection nothing was asked of the tool.
           throw failed(error, neverSent(error) ? 'read' : effectOf(tool, server))
         }

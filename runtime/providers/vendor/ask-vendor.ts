@@ -4,6 +4,7 @@ import { tokensOfBytes, writtenBytes } from '../../../shared/dialects/estimate.t
 import { asArray, asObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
+import { neverSent } from '../../../shared/http/outbound/never-sent.ts'
 import { redactor } from '../../../shared/log/redact.ts'
 import { fromUsd } from '../../../shared/money/money.ts'
 import { inputTokens } from '../../../shared/prices/price.ts'
@@ -177,7 +178,6 @@ async function exchange(
     return read
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    const { neverSent } = await import('../../../shared/http/outbound/never-sent.ts')
     const unbilled = neverSent(error)
     if (unbilled) meter.is('unsent')
     throw unreached(who, silence.signal.aborted ? silence.signal.reason : error, { plain, unbilled })
