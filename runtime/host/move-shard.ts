@@ -52,14 +52,14 @@ async function between<T>(
   act: (sides: { from: Db; to: Db }) => Promise<T>,
 ): Promise<T> {
   const all = await shards.shards()
-  const urlOf = (name: string): { url: string } => {
+  const shardOf = (name: string) => {
     const found = all.find(one => one.name === name)
     if (!found) throw new RefusedError(`there is no shard ${name}: see \`runtime shards list\``)
     return found
   }
-  const from = await openShardStore(env, urlOf(move.from))
+  const from = await openShardStore(env, shardOf(move.from))
   try {
-    const to = await openShardStore(env, urlOf(move.to))
+    const to = await openShardStore(env, shardOf(move.to))
     try {
       await Promise.all([from, to].map(db => migrate(db, 'runtime', runtimeSteps)))
       return await act({ from, to })

@@ -6,6 +6,7 @@ import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { DbOpenError, pause } from '../../shared/sql/db-fault.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { refuseOtherShard } from '../../shared/sql/shard-name.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { RuntimeEnv } from '../env.ts'
 import type { TunnelEndpoint } from '../nodes/gateway/well-known-route.ts'
@@ -62,12 +63,19 @@ export async function openDirectory(env: RuntimeEnv): Promise<{ db: Db; shards: 
 /** Only `runtime shards add` makes one: elsewhere an empty database would stand in the place of a lost one. */
 export async function openShardStore(
   env: RuntimeEnv,
-  { url }: Pick<Shard, 'url'>,
+  shard: Pick<Shard, 'name' | 'url'>,
   { create = false } = {},
 ): Promise<Db> {
   const { PLATFORM_DATABASE_TOKEN: token } = env
-  if (!create) await refuseMissing(url)
-  return openDb(url, { ...(token && { token }) })
+  if (!create) await refuseMissing(shard.url)
+  const db = await openDb(shard.url, { ...(token && { token }) })
+  try {
+    if (!create) await refuseOtherShard(db, 'runtime_meta', shard)
+    return db
+  } catch (error) {
+    await db.close()
+    throw error
+  }
 }
 
 interface Opened extends ShardService {

@@ -7,6 +7,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { clockOfStore } from '../../shared/sql/server-clock.ts'
+import { nameShard } from '../../shared/sql/shard-name.ts'
 import { newToken } from '../auth/dashboard/login-access.ts'
 import { type RuntimeEnv, runtimeEnv, SHARD_NAME } from '../env.ts'
 import { lastingValue } from '../lasting-value.ts'
@@ -74,10 +75,12 @@ export async function addShard(vars: Vars, given: Pick<Shard, 'name' | 'url'>): 
       await migrate(db, 'runtime', runtimeSteps)
       if (first) {
         await eachShard(env, [first], from => refuseUsed(from, db, url))
+        await nameShard(db, 'runtime_meta', given, known)
         await eachShard(env, [first], from => copyIdentity(from, db))
         return []
       }
       await makeIdentity(env, db)
+      await nameShard(db, 'runtime_meta', given)
       return tenantIds(db)
     }
     const tenants = await eachShard(env, [{ ...given, state: 'open' }], made, { create: true })

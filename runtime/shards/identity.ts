@@ -1,6 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
-import { DbOpenError } from '../../shared/sql/db-fault.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import type { Directory, Shard } from './directory.ts'
 import { insertRows, type Row } from './rows.ts'
@@ -63,34 +62,10 @@ export async function tenantIds(db: Db): Promise<string[]> {
   return rowsOf<{ id: string }>(await db.execute('select id from tenants order by created_ms, id')).map(({ id }) => id)
 }
 
-/**
- * Tenants that the directory places in a shard and that its store has not. Throws where the store is another one: an empty one in the place of one
- * that was lost, or that of other tenants, whose runs would go on twice.
- */
-export async function missingTenants(known: Directory, db: Db, { name, url }: Shard): Promise<string[]> {
-  const placed = await known.tenantsIn(name)
-  const { rows } = await db.execute("select 1 from sqlite_master where name = 'tenants'")
-  if (rows.length === 0 && placed.length > 0)
-    throw new DbOpenError(
-      'missing',
-      `The database at ${url} is empty, and the directory has tenant ${placed[0]} in shard ${name}: put the database of this shard back.`,
-    )
-  if (rows.length === 0) return []
+/** Tenants that the directory places in a shard and that its store has not. */
+export async function missingTenants(known: Directory, db: Db, { name }: Shard): Promise<string[]> {
   const there = new Set(await tenantIds(db))
-  const missing = placed.filter(id => !there.has(id))
-  const others = placed.filter(id => id !== FIRST_TENANT)
-  if (missing.length === 0 || missing.length < others.length) return missing
-  const moving = new Set((await known.moves()).map(({ tenantId }) => tenantId))
-  for (const id of there) {
-    if (id === FIRST_TENANT || moving.has(id)) continue
-    const place = await known.placeOf(id)
-    if (place === undefined || place.shard === name) continue
-    throw new DbOpenError(
-      'missing',
-      `The database at ${url} is not that of shard ${name}: it has tenant ${id} of shard ${place.shard} and none that the directory places here. Correct the address in the directory, or put the database of this shard back.`,
-    )
-  }
-  return missing
+  return (await known.tenantsIn(name)).filter(id => !there.has(id))
 }
 
 /** Tenants that have something in a store, beside the first one, with which every store begins. */

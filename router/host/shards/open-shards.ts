@@ -1,6 +1,5 @@
 import { EnvError } from '../../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
-import { refuseMissing } from '../../../shared/host/shard-file.ts'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
@@ -18,6 +17,7 @@ import { oneShardAway, type RouterShardService, shardedRouter } from '../../shar
 import { type OpenRouter, openRouter } from '../open-router.ts'
 import { receiptLocation } from '../receipt-location.ts'
 import { openRouterDirectory } from './open-directory.ts'
+import { withStore } from './shard-admin.ts'
 
 /** How soon a store that could not be opened is tried again. */
 const AGAIN_MS = 1000
@@ -153,7 +153,7 @@ function shardOpener({ env, log, options }: OpenShardsDeps, { directoryDb, all, 
 
   async function open(one: Opened): Promise<void> {
     const { name, shard } = one
-    await refuseMissing(shard.url)
+    await withStore(env, shard, async () => undefined)
     const place = { ...receiptLocation(env), address: shard.url }
     const opened = await openRouter(env, place, {
       ...options,

@@ -3,6 +3,7 @@ import { openDb } from '../../../shared/host/open-libsql.ts'
 import { refuseMissing, refuseToken } from '../../../shared/host/shard-file.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
+import { nameShard, refuseOtherShard } from '../../../shared/sql/shard-name.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import type { RouterDirectory, RouterShard } from '../../shards/directory.ts'
 import { promptSalt } from '../../traces/salt.ts'
@@ -24,11 +25,17 @@ async function withDirectory<T>(vars: Vars, act: (directory: RouterDirectory) =>
   }
 }
 
-async function withStore<T>(vars: Vars, url: string, act: (db: Db) => Promise<T>, { create = false } = {}): Promise<T> {
-  if (!create) await refuseMissing(url)
-  const token = vars.ROUTER_DB_TOKEN
-  const db = await openDb(url, { ...(token && { token }) })
+/** Does something with the store of a shard that the directory has, or that is to be added. */
+export async function withStore<T>(
+  { ROUTER_DB_TOKEN: token }: { ROUTER_DB_TOKEN?: string | undefined },
+  shard: Pick<RouterShard, 'name' | 'url'>,
+  act: (db: Db) => Promise<T>,
+  { create = false } = {},
+): Promise<T> {
+  if (!create) await refuseMissing(shard.url)
+  const db = await openDb(shard.url, { ...(token && { token }) })
   try {
+    if (!create) await refuseOtherShard(db, 'router_meta', shard)
     return await act(db)
   } finally {
     db.close()
@@ -44,7 +51,8 @@ export async function readDirectory(vars: Vars) {
 }
 
 /** A database as a further shard. The first may be the store of a router: its tenants are taken into the directory. */
-export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'name' | 'url'>): Promise<string[]> {
+export async function addShard(vars: Vars, given: Pick<RouterShard, 'name' | 'url'>): Promise<string[]> {
+  const { name, url } = given
   if (!NAME.test(name))
     throw new RefusedError(`a shard is named with letters, digits and - in lower case; "${name}" is not`)
   refuseToken(url, 'ROUTER_DB_TOKEN')
@@ -60,6 +68,7 @@ export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'nam
       const found = await storedTenants(db)
       if (first === undefined) {
         await promptSalt(db)
+        await nameShard(db, 'router_meta', given)
         return found
       }
       const [used] = found
@@ -68,10 +77,11 @@ export async function addShard(vars: Vars, { name, url }: Pick<RouterShard, 'nam
           `the database at ${url} has records of tenant ${used}: give an empty one. Only the first shard may be a store in use`,
         )
       }
-      await withStore(vars, first.url, from => copySalt(from, db))
+      await nameShard(db, 'router_meta', given, known)
+      await withStore(vars, first, from => copySalt(from, db))
       return []
     }
-    const tenants = await withStore(vars, url, made, { create: true })
+    const tenants = await withStore(vars, given, made, { create: true })
     await directory.add({ name, url, state: 'open' }, tenants, new Date())
     return tenants
   })
@@ -99,7 +109,7 @@ export async function listShards(vars: Vars): Promise<ListedShard[]> {
   return Promise.all(
     shards.map(async shard => {
       const tenants = [...places].flatMap(([tenant, name]) => (name === shard.name ? [tenant] : [])).toSorted()
-      const problem = await withStore(vars, shard.url, async db => void (await db.execute('select 1'))).then(
+      const problem = await withStore(vars, shard, async db => void (await db.execute('select 1'))).then(
         () => undefined,
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
       )
