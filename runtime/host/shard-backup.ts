@@ -1,4 +1,4 @@
-import { chmod, copyFile, stat } from 'node:fs/promises'
+import { chmod, copyFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { copyOf, refuseExisting } from '../../shared/host/copy-file.ts'
@@ -73,19 +73,26 @@ export async function restoreShards(
     }
   }
   const checked: Restored = { receipts: 0, hold: 0, without: 0, broken: [], lastMs: undefined, underWay: 0 }
-  for (const { name, url } of all) {
-    const one = await restoreTo(vars, join(folder, `${name}.db`), { ...options, place: filePath(url) })
-    checked.receipts += one.receipts
-    checked.hold += one.hold
-    checked.without += one.without
-    checked.underWay += one.underWay
-    checked.lastMs = Math.max(checked.lastMs ?? 0, one.lastMs ?? 0) || undefined
-    checked.broken.push(...one.broken.map(problem => `shard ${name}: ${problem}`))
-    if (one.broken.length > 0 && !options.force) return checked
+  let placed: string[] = []
+  try {
+    for (const { name, url } of all) {
+      const one = await restoreTo(vars, join(folder, `${name}.db`), { ...options, place: filePath(url) })
+      checked.receipts += one.receipts
+      checked.hold += one.hold
+      checked.without += one.without
+      checked.underWay += one.underWay
+      checked.lastMs = Math.max(checked.lastMs ?? 0, one.lastMs ?? 0) || undefined
+      checked.broken.push(...one.broken.map(problem => `shard ${name}: ${problem}`))
+      if (one.broken.length > 0 && !options.force) return checked
+      placed.push(filePath(url))
+    }
+    // A part of it, which a full disk may leave, is no directory.
+    await copyFile(join(folder, DIRECTORY), `${place}.part`)
+    await chmod(`${place}.part`, 0o600)
+    await putInPlace(`${place}.part`, place)
+    placed = []
+    return checked
+  } finally {
+    for (const path of placed) await rm(path, { force: true })
   }
-  // A part of it, which a full disk may leave, is no directory.
-  await copyFile(join(folder, DIRECTORY), `${place}.part`)
-  await chmod(`${place}.part`, 0o600)
-  await putInPlace(`${place}.part`, place)
-  return checked
 }

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { atTerminal } from '../../runtime/cli/testing/terminal-fixture.ts'
@@ -199,6 +199,15 @@ it('a backup of a running service has every shard, and is restored as a whole', 
   for (const path of [stores.vars.PLATFORM_DIRECTORY_URL!, ...stores.urls.values()]) {
     for (const end of ['', '-wal', '-shm']) await rm(path + end, { force: true })
   }
+  const edited = join(stores.folder, 'edited')
+  await cp(folder, edited, { recursive: true })
+  const db = await openDb(join(edited, 'b.db'))
+  await db.execute("update events set hash = '00' where seq = 2")
+  await db.execute('pragma wal_checkpoint(truncate)')
+  db.close()
+  expect(await run(['restore', edited])).toMatchObject({ code: 1, err: expect.stringMatching(/nothing was restored/) })
+  await rm(join(edited, 'b.db'))
+  expect((await run(['restore', edited])).code).toBe(3)
   const restored = await run(['restore', folder])
   expect([restored.code, restored.out], restored.err).toEqual([
     ...[0, expect.stringMatching(/^restored; 6 of 6 receipts hold\nits last change is of \S+Z; [^\n]+\n$/)],
