@@ -36,6 +36,13 @@ export function callerAddress(
   return caller
 }
 
+/** Whom the tries from an address count against: IPv6 gives each subscriber a network of /64 at least, whose addresses count as one. */
+export function callerNetwork(address: string): string {
+  const bytes = readIp(address)
+  if (bytes?.length !== 16) return address
+  return isMapped(bytes) ? bytes.slice(12).join('.') : `${bytes.slice(0, 8).join('.')}/64`
+}
+
 function isTrusted(address: string, trusted: TrustedProxies): boolean {
   const bytes = readIp(address)
   if (bytes === undefined) return false

@@ -37,6 +37,11 @@ it('tries to log in are counted by the address of the connection, or that which 
   for (let n = 0; n < 10; n++) expect(await tryToLogIn('127.0.0.1', `203.0.113.${n}, 192.0.2.1`)).toBe(401)
   expect(await tryToLogIn('127.0.0.1', '192.0.2.1')).toBe(429)
   expect(await tryToLogIn('127.0.0.1', '192.0.2.2')).toBe(401)
+  // Who has one IPv6 address has its network of /64.
+  for (let n = 0; n < 10; n++) expect(await tryToLogIn('127.0.0.1', `2001:db8:1:2:${n}::1`)).toBe(401)
+  expect(await tryToLogIn('127.0.0.1', '2001:db8:1:2:ffff::1')).toBe(429)
+  expect(await tryToLogIn('127.0.0.1', '2001:db8:1:3::1')).toBe(401)
+  expect(await tryToLogIn('127.0.0.1', '::ffff:192.0.2.1')).toBe(429)
   // From elsewhere the header counts for nothing.
   expect(await tryToLogIn('127.0.0.2', '192.0.2.1')).toBe(401)
 })

@@ -5,6 +5,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { isLoopback } from '../../../shared/http/bind.ts'
+import { callerNetwork } from '../../../shared/http/forwarded.ts'
 import { toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
 import { equalSecrets, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { accessEndpoints as endpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
@@ -87,7 +88,7 @@ export function loginOperations(deps: DashboardDeps, hash: HashPassword, tries: 
  */
 function tryCounter(devices: ReturnType<typeof knownDevices>, tries: Throttle) {
   return async (c: Context<RuntimeHttpEnv>, email: string): Promise<string | undefined> => {
-    const names = [`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`]
+    const names = [`address ${callerNetwork(c.env?.address ?? 'unknown')}`, `email ${emailKey(email)}`]
     const device = await devices.of(getCookie(c, DEVICE_COOKIE), emailKey(email))
     if (device === undefined) tries.take(...names)
     else {

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { ApiError } from '../../../shared/http/api-error.ts'
+import { callerNetwork } from '../../../shared/http/forwarded.ts'
 import { mount } from '../../../shared/http/operation.ts'
 import { sha256Hex } from '../../../shared/sign/sha256.ts'
 import { accessEndpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
@@ -38,7 +39,7 @@ function refuseForeignPages(c: Context): void {
 /** A password for the person whom a link was made for; the link is good once. */
 function acceptInvitation({ users, now, audit, log }: DashboardDeps, hash: HashPassword, tries: Throttle): Operation {
   return operation(userEndpoints.accept, async ({ body: { token, password }, context }) => {
-    tries.take(`address ${context.env?.address ?? 'unknown'}`)
+    tries.take(`address ${callerNetwork(context.env?.address ?? 'unknown')}`)
     const tokenHash = sha256Hex(token)
     const user = await users.userOfLink(tokenHash, now().getTime())
     if (user === undefined) throw badLink()
