@@ -46,6 +46,7 @@ describe('a config', () => {
   it.each([
     [{ botToken: { a: 1 } }, 'config.botToken: expected a string'],
     [{ botToken: 'a\nb' }, 'config.botToken: expected printable ASCII characters'],
+    [{ botToken: '***' }, 'config.botToken: *** stands for it in answers: send the value itself'],
     [{ botToken: 'x', authMethod: 'basic' }, 'config.authMethod: expected one of token, oauth2'],
     [{ botToken: 'x', expiresAt: 'soon' }, 'config.expiresAt: expected an ISO 8601 time with a zone'],
     [{ botToken: 'x'.repeat(8193) }, 'config.botToken: expected at most 8192 characters'],

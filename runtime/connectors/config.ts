@@ -105,6 +105,8 @@ function problemOf(value: unknown, key: ConfigKey | undefined): string | undefin
   if (typeof value !== 'string') return 'expected a string'
   const text = value.trim()
   if (text.length > MOST_CHARACTERS) return `expected at most ${MOST_CHARACTERS} characters`
+  // As of an install that was read and is sent back.
+  if (text === '***') return '*** stands for it in answers: send the value itself'
   if (key?.shape) return key.shape[0].test(text) ? undefined : `expected ${key.shape[1]}`
   if (!PRINTABLE.test(text)) return 'expected printable ASCII characters'
   return undefined
