@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { createServer as createHttp, request as httpRequest, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server as NetServer } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EgressDecision } from '../../runtime/execution/sandbox/sandboxes.ts'
 import type { ResolveHost } from '../../shared/host/resolve-host.ts'
@@ -363,4 +365,34 @@ describe('what was reached', () => {
     ])
     expect(taken[0]!.host).toHaveLength(253)
   })
+})
+
+it('a connection that is not established in time is given up, and does not stay behind', async () => {
+  // Its thread sleeps, so that the system takes two connections for it and answers no further one.
+  const asleep = new Worker(
+    `const { parentPort } = require('node:worker_threads')
+    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    })`,
+    { eval: true },
+  )
+  const [port] = (await once(asleep, 'message')) as [number]
+  const waiting = [1, 2, 3].map(() => connect(port, '127.0.0.1').on('error', () => undefined))
+  await eventually(() => expect(waiting.filter(one => one.connecting)).toHaveLength(1))
+  const { ask } = await proxyOf({
+    rules: [{ host: 'slow.example', ports: [port] }],
+    rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
+    connectMs: 100,
+  })
+  const connecting = () => process.getActiveResourcesInfo().filter(name => /ConnectWrap/.test(name)).length
+  const before = connecting()
+  const tunnelled = connect((open.at(-1)!.address() as AddressInfo).port, '127.0.0.1')
+  tunnelled.write(`CONNECT slow.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  const [refused] = (await once(tunnelled, 'data')) as [Buffer]
+  expect(refused.toString()).toContain('no answer came in time')
+  expect((await ask('GET', `http://slow.example:${port}/`)).status).toBe(502)
+  await eventually(() => expect(connecting()).toBe(before))
+  for (const one of [tunnelled, ...waiting]) one.destroy()
+  await asleep.terminate()
 })

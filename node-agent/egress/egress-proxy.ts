@@ -172,7 +172,7 @@ async function connected(host: string, port: number, timeout: number): Promise<S
   await new Promise<void>((done, failed) => {
     remote.once('connect', done)
     remote.once('error', failed)
-    remote.once('timeout', () => failed(new Error('no answer came in time')))
+    remote.once('timeout', () => remote.destroy(new Error('no answer came in time')))
   })
   return remote
 }
