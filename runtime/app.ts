@@ -38,7 +38,7 @@ import { mcpRoute } from './mcp/route.ts'
 import { type McpGrantsDeps, mcpGrantOperations } from './mcp-grants/route.ts'
 import { type MetricsDeps, metricsOperations } from './metrics/route.ts'
 import { wellKnownOperations } from './nodes/gateway/well-known-route.ts'
-import { type PeerRouteDeps, peerRoute } from './nodes/peers/peer-route.ts'
+import { PEER_PATH, type PeerRouteDeps, peerRoute } from './nodes/peers/peer-route.ts'
 import { type NodesDeps, nodeOperations } from './nodes/route.ts'
 import { servedDocument } from './openapi-document.ts'
 import { type OverviewDeps, overviewOperations } from './overview/route.ts'
@@ -132,11 +132,11 @@ export function runtimeApp(deps: AppDeps) {
   const { gates, maxBodyBytes, idempotent } = deps
   const host: OperationHost = { maxBodyBytes, idempotent }
   const app = new Hono<RuntimeHttpEnv>()
+  const inTurn = () => bodiesInTurn(deps.bodyBytesAtATime)
   // Before the limit of a body: what one control plane asks another has a limit of its own.
-  if (deps.peer) app.route('/', peerRoute(deps.peer))
+  if (deps.peer) app.use(PEER_PATH, inTurn()).route('/', peerRoute(deps.peer))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
   app.use(announcedBodyLimit(maxBodyBytes))
-  const inTurn = () => bodiesInTurn(deps.bodyBytesAtATime)
   // Callers without a key do not hold up those with one.
   const [openBodies, bodies] = [inTurn(), inTurn()]
   mount(app, publicOperations(deps), host, ({ body }) => (body ? [openBodies] : []))

@@ -256,7 +256,7 @@ interface Challenge {
 }
 
 const BEARER = /(?:^|,)\s*Bearer(?:\s+|$)/i
-const PARAMETER = /^\s*,?\s*([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/
+const PARAMETER = /^\s*(?:,\s*)?([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/
 
 /** Undefined where no Bearer token is asked for. */
 export function bearerChallenge(header: string | null): Challenge | undefined {

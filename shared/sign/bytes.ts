@@ -49,7 +49,11 @@ export function toBase64Url(bytes: Uint8Array): string {
  * signature would let a receipt be edited without a verifier seeing it.
  */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  // Of any number of signs, the pattern would try each of them as the first.
+  const plain = text
+    .replaceAll('-', '+')
+    .replaceAll('_', '/')
+    .replace(/={1,2}$/, '')
   if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
   const binary = atob(plain)
   const bytes = new Uint8Array(binary.length)

@@ -169,7 +169,7 @@ export function withoutImages(output: unknown): { output: unknown; images: Resul
     const isImage = image !== undefined || (typeof mimeType === 'string' && mimeType.startsWith('image/'))
     if (!isImage) return one
     isOther = true
-    const bytes = Math.floor((base64.replace(/=+$/, '').length * 3) / 4)
+    const bytes = Math.floor((base64.replace(/={1,2}$/, '').length * 3) / 4)
     if (image === undefined) return { type: 'image', mimeType, bytes, text: 'This image cannot be shown.' }
     images.push(image)
     return { type: 'image', mimeType: image.mediaType, bytes }
