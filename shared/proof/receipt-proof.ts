@@ -155,8 +155,12 @@ export function signedBytes(payload: unknown): Uint8Array<ArrayBuffer> | undefin
   }
 }
 
+/** A signature has 64 bytes and a key 32: what is longer is neither, and is not read. */
+const SIGNATURE_CHARS = 88
+
 /** Standard base64 with its padding, in its one spelling; nothing for any other text. */
 export function plainBase64(text: string): Uint8Array<ArrayBuffer> {
+  if (text.length > SIGNATURE_CHARS) return new Uint8Array(0)
   try {
     const bytes = fromBase64(text)
     if (toBase64(bytes) === text) return bytes
