@@ -15,7 +15,7 @@ import { connectorEndpoints } from '../shared/wire/runtime/endpoints/connectors.
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { type AgentsDeps, agentOperations } from './agents/route.ts'
 import { type ApprovalsDeps, approvalOperations } from './approvals/route.ts'
-import { audited, auditedSetup, isAdministrative } from './audit-log/audited.ts'
+import { audited, isAdministrative } from './audit-log/audited.ts'
 import type { AuditLog } from './audit-log/log.ts'
 import { auditOperations } from './audit-log/route.ts'
 import type { DashboardDeps } from './auth/dashboard/deps.ts'
@@ -143,7 +143,6 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', openapiPage(servedDocument))
   app.route('/', docsPage(servedDocument))
   app.route('/', pagesRoute({ ...deps.pages, fetch: async (request, connection) => app.fetch(request, connection) }))
-  app.use('/auth/setup', auditedSetup(deps))
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))
   app.route('/', dashboardRoute({ ...deps.dashboard, audit: deps.audit, log: deps.log }, host))
   app.use('/v1/*', gates.bearer)

@@ -4,7 +4,6 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { pathOf } from '../http/addresses.ts'
 import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import type { Act, AuditLog } from './log.ts'
 
 export interface AuditedDeps {
@@ -28,22 +27,6 @@ export function audited(deps: AuditedDeps, endpoint: Pick<Endpoint, 'id' | 'path
       requestId: c.get('requestId'),
     }
     await about(deps, c, act, next, tenantIn(endpoint.path, pathOf(c)))
-  })
-}
-
-/** The first owner and the first key come from no key. */
-export function auditedSetup(deps: AuditedDeps): MiddlewareHandler<RuntimeHttpEnv> {
-  return createMiddleware<RuntimeHttpEnv>(async (c, next) => {
-    if (c.req.method !== 'POST') return next()
-    const act: Act = {
-      tenantId: FIRST_TENANT,
-      actor: 'setup link',
-      via: 'setup',
-      action: 'setup',
-      target: targetOf(c),
-      requestId: c.get('requestId'),
-    }
-    await about(deps, c, act, next)
   })
 }
 

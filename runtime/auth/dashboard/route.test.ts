@@ -77,7 +77,11 @@ describe('setup', () => {
     const printed = await token()
     const stored = JSON.stringify((await here.db.execute('select * from setup_tokens')).rows)
     expect(stored).not.toContain(printed)
+    const changes = async () => (await here.db.execute('select total_changes() as n')).rows[0]!.n
+    const before = await changes()
     expect((await post('/auth/setup', { token: 'guess', ...OWNER })).status).toBe(401)
+    // Nothing is written for a caller whom nothing is known of.
+    expect(await changes()).toBe(before)
     here.clock.advance(HOUR)
     expect((await post('/auth/setup', { token: printed, ...OWNER })).status).toBe(401)
     const weak = await post<{ details: object[] }>('/auth/setup', { token: await token(), ...OWNER, password: 'short' })

@@ -37,7 +37,8 @@ function refuseForeignPages(c: Context): void {
 }
 
 /** A password for the person whom a link was made for; the link is good once. */
-function acceptInvitation({ users, now, audit, log }: DashboardDeps, hash: HashPassword, tries: Throttle): Operation {
+function acceptInvitation(deps: DashboardDeps, hash: HashPassword, tries: Throttle): Operation {
+  const { users, now, audit } = deps
   return operation(userEndpoints.accept, async ({ body: { token, password }, context }) => {
     tries.take(`address ${callerNetwork(context.env?.address ?? 'unknown')}`)
     const tokenHash = sha256Hex(token)
@@ -45,25 +46,31 @@ function acceptInvitation({ users, now, audit, log }: DashboardDeps, hash: HashP
     if (user === undefined) throw badLink()
     const stored = await hash(user, password)
     const act: Act = {
-      tenantId: user.tenantId,
-      actor: user.id,
-      via: 'dashboard',
-      action: 'acceptInvitation',
-      target: context.req.path,
-      requestId: context.get('requestId'),
+      ...({ tenantId: user.tenantId, actor: user.id, via: 'dashboard', action: 'acceptInvitation' } as const),
+      ...calledBy(context),
     }
     const intent = await audit.intend(act)
     if (!(await users.acceptLink(user.id, tokenHash, stored, now().getTime()))) {
       await audit.drop(intent)
       throw badLink()
     }
-    try {
-      await audit.done(intent, act, { outcome: 'done' })
-    } catch (error) {
-      log.error('a password that was set by a link could not be written into the audit log', { error })
-    }
+    await noteDone(deps, intent, act)
     return { user: toUserAnswer(user) }
   })
+}
+
+const calledBy = (context: Context<RuntimeHttpEnv>) => ({
+  target: context.req.path,
+  requestId: context.get('requestId'),
+})
+
+/** The act is done and its caller is owed the answer; what was announced becomes an entry with an unknown outcome. */
+async function noteDone({ audit, log }: DashboardDeps, intent: string, act: Act, object?: string): Promise<void> {
+  try {
+    await audit.done(intent, act, { outcome: 'done', ...(object !== undefined && { object }) })
+  } catch (error) {
+    log.error('what was done by a link could not be written into the audit log', { error, action: act.action })
+  }
 }
 
 function badLink(): ApiError<'unauthorized'> {
@@ -74,8 +81,9 @@ function badLink(): ApiError<'unauthorized'> {
 }
 
 /** The owner and the first key of an installation, for the token that its start printed, or for its bootstrap key. */
-function setUp({ users, keys, now, newId, setupHash }: DashboardDeps, hash: HashPassword): Operation {
-  return operation(accessEndpoints.setup, async ({ body: { token, email, password, name } }) => {
+function setUp(deps: DashboardDeps, hash: HashPassword): Operation {
+  const { users, keys, now, newId, setupHash, audit } = deps
+  return operation(accessEndpoints.setup, async ({ body: { token, email, password, name }, context }) => {
     if (await users.hasOwner()) throw setupDone()
     const tokenHash = await setupHash(token)
     if (!(await users.isSetupToken(tokenHash, now().getTime()))) throw badToken()
@@ -96,10 +104,17 @@ function setUp({ users, keys, now, newId, setupHash }: DashboardDeps, hash: Hash
       },
       { ifAuthor: true },
     )
+    const act: Act = {
+      ...({ tenantId: FIRST_TENANT, actor: 'setup link', via: 'setup', action: 'setup' } as const),
+      ...calledBy(context),
+    }
+    const intent = await audit.intend(act)
     if (!(await users.setUp(user, tokenHash, createdMs, [key.statement]))) {
+      await audit.drop(intent)
       if (await users.hasOwner()) throw setupDone()
       throw (await users.isSetupToken(tokenHash, createdMs)) ? emailTaken() : badToken()
     }
+    await noteDone(deps, intent, act, key.answer.key.id)
     return { user: toUserAnswer(user), ...key.answer }
   })
 }
