@@ -102,8 +102,12 @@ function lines(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): Detail[] {
   return [{ path: dotted(path), message: issue.message }]
 }
 
+/** What a person reads of them; all could be ten times as long as what was sent. */
+const MOST_DETAILS = 100
+
 /** The flat `details` of a validation error: one entry per complaint, each unknown key named. */
-export const details = (error: z.core.$ZodError): Detail[] => error.issues.flatMap(issue => lines(issue, []))
+export const details = (error: z.core.$ZodError): Detail[] =>
+  error.issues.flatMap(issue => lines(issue, [])).slice(0, MOST_DETAILS)
 
 /** The one way in for anything that crosses a process boundary. */
 export function check<T extends z.ZodType>(schema: T, value: unknown): Checked<z.output<T>> {
