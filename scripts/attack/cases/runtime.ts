@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Arena, Tenant } from '../arena.ts'
-import { type Attack, type Attempt, statusOf } from '../attempt.ts'
+import { type Attack, type Attempt, statusOf, unless } from '../attempt.ts'
 import { answered, completion, type Says } from '../far-end.ts'
 
 let names = 0
@@ -172,9 +172,22 @@ const bodies: Attempt[] = [
   })),
 )
 
+const padding: Attempt = {
+  name: 'an attachment that is padding alone',
+  async run({ mallory }) {
+    await mallory.call('POST', '/v1/agents', { name: 'padded', manifest: { model: 'demo/echo' } })
+    const { id } = await mallory.json<{ id: string }>('POST', '/v1/sessions', { agentName: 'padded' })
+    const attachments = [{ name: 'a', mediaType: 'text/plain', data: `${'='.repeat(LIMIT / 2)}A` }]
+    return unless(
+      [400],
+      await statusOf(mallory.call('POST', `/v1/sessions/${id}/messages`, { content: 'x', attachments })),
+    )
+  },
+}
+
 export const runtimeAttacks: readonly Attack[] = [
   { name: 'schemas of strangers', attempts: schemas },
   { name: 'hostile providers', attempts: providers },
   { name: 'documents of strangers', attempts: documents },
-  { name: 'bodies', attempts: bodies },
+  { name: 'bodies', attempts: [...bodies, padding] },
 ]
