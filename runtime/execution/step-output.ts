@@ -1,3 +1,4 @@
+import { utf8Bytes } from '../../shared/dialects/text-pieces.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
@@ -10,7 +11,7 @@ const BLOB_FROM_BYTES = 256 * 1024
 export function checkSize(name: string, output: unknown): void {
   if (isSmall(output)) return
   const text = JSON.stringify(output ?? null)
-  if (text.length <= MAX_RESULT_BYTES / 3 || utf8(text).length <= MAX_RESULT_BYTES) return
+  if (text.length <= MAX_RESULT_BYTES / 3 || utf8Bytes(text) <= MAX_RESULT_BYTES) return
   throw new StepFailure('result_too_large', `${name} gave more than ${MAX_RESULT_BYTES} bytes`)
 }
 

@@ -1,5 +1,4 @@
 import { toUsd } from '../../shared/money/money.ts'
-import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import { CHAIN } from '../../shared/wire/runtime/journal.ts'
 import type { ReceiptPayload } from '../../shared/wire/runtime/receipt.ts'
@@ -39,8 +38,8 @@ export interface HashedFacts extends Omit<RunFacts, 'input' | 'output'> {
 export function statementOf({ input, output, ...facts }: RunFacts, sha256: Sha256): Statement {
   return statementFrom({
     ...facts,
-    inputHash: sha256Hex(utf8(input), sha256),
-    outputHash: sha256Hex(utf8(output), sha256),
+    inputHash: sha256Hex(input, sha256),
+    outputHash: sha256Hex(output, sha256),
   })
 }
 

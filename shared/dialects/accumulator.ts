@@ -1,5 +1,6 @@
 import type { SseFrame } from '../http/sse-read.ts'
-import type { BadReason, BadResponse, Decoded, UpstreamError } from './candidate.ts'
+import type { BadReason, BadResponse, Candidate, Decoded, DecodedAnswer, UpstreamError } from './candidate.ts'
+import { jsonBytes } from './json-text.ts'
 import type { JsonObject } from './json-value.ts'
 
 export interface AccumulatorOptions {
@@ -60,6 +61,18 @@ export function merged(before: JsonObject, more: JsonObject): JsonObject {
   const made = { ...before, ...more }
   if (Object.keys(made).length > MOST_MEMBERS) fail('bad_frame', `an object has more than ${MOST_MEMBERS} members`)
   return made
+}
+
+/** Its body is made where it is read: a runtime takes the candidate alone, and a long answer is held several times while it is written. */
+export function decodedAnswer(candidate: Candidate, body: JsonObject, replayable: boolean): DecodedAnswer {
+  return {
+    ok: true,
+    candidate,
+    get body() {
+      return jsonBytes(body)
+    },
+    replayable,
+  }
 }
 
 /** Runs a decoder and gives what stopped it as a value. */

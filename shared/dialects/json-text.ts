@@ -161,12 +161,16 @@ export function writeJson(value: Json): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const source = sources.get(value)
   if (source !== undefined) return typeof source === 'string' ? source : spanText(source.bytes, source)
-  if (Array.isArray(value)) return `[${value.map(item => writeJson(item)).join(',')}]`
-  const members: string[] = []
-  for (const [key, member] of Object.entries(value)) {
-    if (member !== undefined) members.push(`${JSON.stringify(key)}:${writeJson(member)}`)
+  // Not by `join`, which would copy a long text at each level.
+  let text = ''
+  if (Array.isArray(value)) {
+    for (const item of value) text += `${text === '' ? '' : ','}${writeJson(item)}`
+    return `[${text}]`
   }
-  return `{${members.join(',')}}`
+  for (const [key, member] of Object.entries(value)) {
+    if (member !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${writeJson(member)}`
+  }
+  return `{${text}}`
 }
 
 export function jsonBytes(value: Json): Uint8Array {

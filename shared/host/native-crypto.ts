@@ -1,4 +1,13 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomFillSync, scrypt } from 'node:crypto'
+import {
+  type Cipheriv,
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  type Decipheriv,
+  type KeyObject,
+  randomFillSync,
+  scrypt,
+} from 'node:crypto'
 
 /** Node's own, on its thread pool: it neither holds up the event loop nor fills the JavaScript heap. */
 export const nativeScrypt = (
@@ -43,32 +52,46 @@ function keyOf(bytes: Uint8Array): KeyObject {
   return made
 }
 
-function seal(key: Uint8Array, plain: Uint8Array, additional: string): Buffer {
-  const nonce = newNonce()
-  const cipher = createCipheriv(ALGORITHM, keyOf(key), nonce).setAAD(Buffer.from(additional))
-  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+/** Bytes at a time. */
+const PIECE = 64 * 1024
+
+/** What the cipher makes of bytes, in their place: a large text would be there twice. */
+function inPlace(cipher: Cipheriv | Decipheriv, bytes: Buffer): Buffer {
+  if (bytes.length <= PIECE) bytes.set(cipher.update(bytes))
+  else for (let at = 0; at < bytes.length; at += PIECE) bytes.set(cipher.update(bytes.subarray(at, at + PIECE)), at)
+  // Throws where the tag does not fit; in this mode nothing is left to come.
+  cipher.final()
+  return bytes
 }
 
+function seal(key: Uint8Array, length: number, write: (plain: Buffer) => void, additional: string): Buffer {
+  const nonce = newNonce()
+  const sealed = Buffer.allocUnsafe(NONCE + length + TAG)
+  const cipher = createCipheriv(ALGORITHM, keyOf(key), nonce).setAAD(Buffer.from(additional))
+  sealed.set(nonce)
+  const plain = sealed.subarray(NONCE, NONCE + length)
+  write(plain)
+  inPlace(cipher, plain)
+  sealed.set(cipher.getAuthTag(), NONCE + length)
+  return sealed
+}
+
+/** Overwrites what it opens. */
 function open(key: Uint8Array, sealed: Buffer, additional: string): Buffer {
   if (sealed.length < NONCE + TAG) throw new RangeError('too short to be sealed')
   const decipher = createDecipheriv(ALGORITHM, keyOf(key), sealed.subarray(0, NONCE))
   decipher.setAAD(Buffer.from(additional)).setAuthTag(sealed.subarray(-TAG))
-  const plain = decipher.update(sealed.subarray(NONCE, -TAG))
-  // Throws where the tag does not fit; in this mode nothing is left to come.
-  decipher.final()
-  return plain
-}
-
-function openText(key: Uint8Array, sealed: string, additional: string): string {
-  return open(key, Buffer.from(sealed, 'base64url'), additional).toString()
+  return inPlace(decipher, sealed.subarray(NONCE, -TAG))
 }
 
 /** Node's own, without a promise: run data is sealed and opened on the path of a step. */
 export const nativeCipher = {
   seal: (key: Uint8Array, text: string, additional: string): string =>
-    seal(key, Buffer.from(text), additional).toString('base64url'),
-  open: openText,
-  sealBytes: seal,
+    seal(key, Buffer.byteLength(text), plain => plain.write(text), additional).toString('base64url'),
+  open: (key: Uint8Array, sealed: string, additional: string): string =>
+    open(key, Buffer.from(sealed, 'base64url'), additional).toString(),
+  sealBytes: (key: Uint8Array, bytes: Uint8Array, additional: string): Uint8Array =>
+    seal(key, bytes.length, plain => plain.set(bytes), additional),
   openBytes: (key: Uint8Array, sealed: Uint8Array, additional: string): Uint8Array =>
     open(key, Buffer.from(sealed), additional),
 }

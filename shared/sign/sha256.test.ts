@@ -15,13 +15,16 @@ test('a text of any length gives the hash of its bytes, behind whatever stands b
   )
 })
 
-test.each([21_834, 21_835, 21_845, 21_846, 65_504, 65_536, 65_537])('%d characters of one to three bytes', length => {
-  for (const unit of ['x', 'é', '€']) {
-    const before = new Uint8Array(32).fill(7)
-    expect(sha256Hex(unit.repeat(length), undefined, before)).toBe(expected(before, unit.repeat(length)))
-    expect(sha256Hex(unit.repeat(length))).toBe(expected(new Uint8Array(0), unit.repeat(length)))
-  }
-})
+test.each([21_834, 21_835, 21_845, 21_846, 65_504, 65_536, 65_537])(
+  '%d characters, or two or three for each',
+  length => {
+    for (const unit of ['x', 'é', '€', '😀', 'x😀']) {
+      const before = new Uint8Array(32).fill(7)
+      expect(sha256Hex(unit.repeat(length), undefined, before)).toBe(expected(before, unit.repeat(length)))
+      expect(sha256Hex(unit.repeat(length))).toBe(expected(new Uint8Array(0), unit.repeat(length)))
+    }
+  },
+)
 
 test('a shorter text after a longer one takes nothing of it', () => {
   sha256Hex('longer than the next')

@@ -30,10 +30,22 @@ const MOST_BYTES = 3
 /** Lower hex of the hash over `before` and then the text in UTF-8, or over bytes as they are. */
 export function sha256Hex(data: string | Uint8Array, hash: Sha256 = sha256, before: Uint8Array = nothing): string {
   if (typeof data !== 'string') return hex(before.length === 0 ? data : concat(before, data), hash)
-  if (before.length + data.length * MOST_BYTES > room.length) return hex(concat(before, utf8(data)), hash)
+  if (before.length + data.length * MOST_BYTES > room.length) return inPieces(data, hash, before)
   room.set(before)
   const { written } = encoder.encodeInto(data, before.length === 0 ? room : room.subarray(before.length))
   return hex(room.subarray(0, before.length + written), hash)
+}
+
+/** A long text is never there as bytes in one piece. */
+function inPieces(text: string, hash: Sha256, before: Uint8Array): string {
+  const running = runningSha256(hash)
+  running.update(before)
+  for (let at = 0; at < text.length; ) {
+    const { read, written } = encoder.encodeInto(text.slice(at, at + room.length), room)
+    running.update(room.subarray(0, written))
+    at += read
+  }
+  return toHex(running.digest())
 }
 
 function hex(bytes: Uint8Array, hash: Sha256): string {

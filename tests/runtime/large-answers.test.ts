@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
@@ -107,7 +107,8 @@ it('large outputs of runs that end together are stored a few at a time', async (
     ...db,
     async write(statements) {
       const args = statements.flatMap(one => (typeof one === 'string' ? [] : Object.values(one.args ?? {})))
-      const size = args.reduce<number>((sum, arg) => sum + (typeof arg === 'string' ? arg.length : 0), 0)
+      const sizeOf = (arg: unknown) => (typeof arg === 'string' || arg instanceof Uint8Array ? arg.length : 0)
+      const size = args.reduce<number>((sum, arg) => sum + sizeOf(arg), 0)
       // The first answer is long in being stored: by then the others have come.
       if (most < 1_000_000 && size > 1_000_000) await new Promise(resolve => setTimeout(resolve, 2500))
       most = Math.max(most, size)
@@ -123,6 +124,37 @@ it('large outputs of runs that end together are stored a few at a time', async (
   for (const { id } of started) expect((await get<Run>(200, 'GET', `/v1/runs/${id}`)).status).toBe('succeeded')
   // Eight megabytes of clear text, as base64, and one run more.
   expect(most).toBeLessThan(18_000_000)
+})
+
+it('a large answer is copied for each of its forms and no more', async () => {
+  const db = await openDb(':memory:')
+  let inJson = 0
+  const watched: Db = {
+    ...db,
+    write(statements) {
+      const args = statements.flatMap(one => (typeof one === 'string' ? [] : Object.values(one.args ?? {})))
+      inJson += args.filter(arg => typeof arg === 'string' && arg.length > 1_000_000 && arg.startsWith('[')).length
+      return db.write(statements)
+    },
+  }
+  const { remote, ran } = await fixture({ db: watched })
+  const piece = `data: {"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"${'words '.repeat(10_000)}"}}]}\n\n`
+  const end = 'data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+  remote.always(stream([...Array<string>(50).fill(piece), end]))
+  const written = vi.spyOn(JSON, 'stringify')
+  const encoded = vi.spyOn(TextEncoder.prototype, 'encode')
+  onTestFinished(() => void vi.restoreAllMocks())
+  const { run } = await ran('openai/gpt-4.1-mini')
+  expect(run.status).toBe('succeeded')
+  const large = ({ results }: { results: readonly { value: unknown }[] }) =>
+    results.filter(
+      ({ value }) => (typeof value === 'string' || value instanceof Uint8Array) && value.length > 1_000_000,
+    )
+  // Its size, what its step gave, what its run gave, and the answer to this reader.
+  expect(large(written.mock)).toHaveLength(4)
+  // What its step gave, which is hashed and sealed.
+  expect(large(encoded.mock)).toHaveLength(1)
+  expect(inJson).toBe(0)
 })
 
 it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {

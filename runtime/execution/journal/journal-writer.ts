@@ -114,6 +114,11 @@ from json_each(?) as n
 where run_data.run_id = n.value ->> 0
   and exists (select 1 from runs where id = n.value ->> 0 and epoch = n.value ->> 1 and status = 'running')`
 
+/** As JSON, a text is held several times more, here and in the engine. */
+const LARGE_OUTPUT = 64 * 1024
+const LARGE_DATA = `update run_data set output = ?3, error_message = ?4
+where run_id = ?1 and exists (select 1 from runs where id = ?1 and epoch = ?2 and status = 'running')`
+
 const DROPPED = `select r.id from json_each(?) as n join runs as r on r.id = n.value ->> 0
 where r.epoch = n.value ->> 1 and r.status = 'running'`
 
@@ -201,10 +206,11 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   }
 }
 
-/** The output of a run that ends is a row of its own, and one as JSON takes more memory than an event. */
-function weightOf({ events, transition }: Unit): number {
+/** The output of a run that ends is a row of its own, and so is a large one of a step. */
+function weightOf({ events, blobs, transition }: Unit): number {
   const output = transition?.finished?.output.length ?? 0
-  return events.reduce((sum, event) => sum + event.body.length, output)
+  const beside = blobs.reduce((sum, { content }) => sum + content.length, output)
+  return events.reduce((sum, event) => sum + event.body.length, beside)
 }
 
 /** One without an event changes nothing when it is written once more. */
@@ -284,15 +290,14 @@ async function commit(
   )
   statements.push(...insertReceipts.statements(receipts))
   if (ended.length > 0) {
-    statements.push({
-      sql: DATA,
-      args: [
-        json(ended, ({ runId, epoch, finished }) => [
-          ...[runId, epoch, records.seal(finished.output, { record: runId, field: 'output' })],
-          sealMaybe(records, finished.error?.message ?? null, { record: runId, field: 'error' }),
-        ]),
-      ],
-    })
+    const data = ended.map(({ runId, epoch, finished }) => [
+      ...[runId, epoch, records.seal(finished.output, { record: runId, field: 'output' })],
+      sealMaybe(records, finished.error?.message ?? null, { record: runId, field: 'error' }),
+    ])
+    const isLarge = (row: (typeof data)[number]) => String(row[2]).length > LARGE_OUTPUT
+    const small = data.filter(row => !isLarge(row))
+    if (small.length > 0) statements.push({ sql: DATA, args: [jsonRows(small)] })
+    statements.push(...data.filter(isLarge).map(args => ({ sql: LARGE_DATA, args })))
     const which = json(ended, ({ runId, epoch, day, atMs }) => [runId, epoch, day, atMs])
     statements.push(...[ENDED, FREE].map(sql => ({ sql, args: [which] })))
     if (ended.some(({ finished }) => finished.asked)) statements.push({ sql: UNASK, args: [which] })

@@ -280,7 +280,7 @@ async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
     dispatchByMs: run.createdMs + deps.dispatchMs,
     inputSealed,
     inputSchedule: sealedInput && run.scheduleId,
-    inputHash: sealedInput?.hash ?? sha256Hex(utf8(run.input), deps.sha256),
+    inputHash: sealedInput?.hash ?? sha256Hex(run.input, deps.sha256),
     genesis: genesis(run.id, deps.sha256).hash,
   }
   const given = poolKey && inputSealed && !fork ? await offerTo(deps, run, row, poolKey, inputSealed) : undefined

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { readJson } from '../../../shared/json/read-json.ts'
-import { fromBase64, fromHex, utf8 } from '../../../shared/sign/bytes.ts'
+import { fromBase64, fromHex } from '../../../shared/sign/bytes.ts'
 import type { Signer } from '../../../shared/sign/ed25519.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
@@ -135,7 +135,7 @@ async function completeOf(deps: WorkerReportsDeps, runId: string): Promise<Omit<
   const models = signed?.models ?? []
   const hash = (field: 'input' | 'output') => {
     const text = openMaybe(deps.records, stored[field], { record: runId, field })
-    return fromHex(sha256Hex(utf8(text ?? '{}'), deps.sha256))
+    return fromHex(sha256Hex(text ?? '{}', deps.sha256))
   }
   const told: Omit<Complete, '$typeName'> = {
     runId,

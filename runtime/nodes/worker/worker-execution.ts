@@ -152,7 +152,7 @@ function requestSubagents(
         child: id,
         agent: agentName,
         box,
-        hash: sha256Hex(utf8(text), sha256),
+        hash: sha256Hex(text, sha256),
         length: text.length,
       }
       const owns = `exists (select 1 from runs where id = ?2 and epoch = ?3 and status = 'running')

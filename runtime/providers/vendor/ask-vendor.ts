@@ -291,7 +291,8 @@ function withAnswerTool(
   }
 }
 
-function toAnswer({ candidate: { dialect, choices }, body }: DecodedAnswer, names: ToolNames): Saying {
+function toAnswer(decoded: DecodedAnswer, names: ToolNames): Saying {
+  const { dialect, choices } = decoded.candidate
   const choice = choices[0]!
   const toolCalls = choice.toolCalls.map(({ id, name, arguments: text }) => ({
     id,
@@ -306,7 +307,7 @@ function toAnswer({ candidate: { dialect, choices }, body }: DecodedAnswer, name
     case 'refusal':
       return { ...said, stop: 'refusal' }
     case 'pause':
-      return { ...said, stop: 'pause', blocks: blocksOf(body) }
+      return { ...said, stop: 'pause', blocks: blocksOf(decoded.body) }
     default:
       if (choice.text === '' && toolCalls.length === 0 && choice.refusal) return { ...said, stop: 'refusal' }
       // Hosts differ in the word they finish a call with; what was called is plain to see.

@@ -1,8 +1,7 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Accumulator, AccumulatorOptions } from '../accumulator.ts'
-import { decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { decodedAnswer, decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
-import { jsonBytes } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { isArray, isObject, tryParse } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
@@ -112,7 +111,7 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
       if (failure !== undefined) return failure
       return decoding(() => {
         const body = close(incomplete)
-        return { ok: true as const, candidate: chatCandidate(body), body: jsonBytes(body), replayable }
+        return decodedAnswer(chatCandidate(body), body, replayable)
       })
     },
   }

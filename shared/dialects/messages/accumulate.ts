@@ -1,7 +1,7 @@
 import type { SseFrame } from '../../http/sse-read.ts'
-import { type Accumulator, decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { type Accumulator, decodedAnswer, decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
-import { isCutJson, jsonBytes, tryParseJson, verbatim } from '../json-text.ts'
+import { isCutJson, tryParseJson, verbatim } from '../json-text.ts'
 import {
   asArray,
   asObject,
@@ -132,7 +132,7 @@ export function messagesAccumulator(): Accumulator {
         if (start === undefined) fail('empty', 'the stream ended before message_start')
         if (!ended) fail('truncated', 'the stream ended before message_stop')
         const { answer, body } = messageOf({ start, last, blocks, usage })
-        return { ok: true, candidate: messagesCandidate(body, answer, tokens), body: jsonBytes(body), replayable }
+        return decodedAnswer(messagesCandidate(body, answer, tokens), body, replayable)
       })
     },
   }

@@ -1,7 +1,7 @@
 import type { SseFrame } from '../../http/sse-read.ts'
-import { type Accumulator, decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { type Accumulator, decodedAnswer, decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded, UpstreamError } from '../candidate.ts'
-import { jsonBytes, tryParsePlain } from '../json-text.ts'
+import { tryParsePlain } from '../json-text.ts'
 import { asArray, asObject, asString, isArray, isObject, type JsonObject, tryParse } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
 import { responsesCandidate } from './answer.ts'
@@ -107,7 +107,7 @@ export function responsesAccumulator(): Accumulator {
       if (failure !== undefined) return failure
       return decoding(() => {
         const body = close(incomplete)
-        return { ok: true as const, candidate: responsesCandidate(body), body: jsonBytes(body), replayable }
+        return decodedAnswer(responsesCandidate(body), body, replayable)
       })
     },
   }
