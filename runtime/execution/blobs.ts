@@ -7,13 +7,9 @@ import type { History } from './journal/history.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Puts the outputs that stand beside the journal back in their steps, whole. */
-export async function readBlobs(db: Db, records: Records, runId: string, { steps }: History): Promise<void> {
-  const wanted = [...steps].flatMap(([stepId, state]) => {
-    const ref = state.is === 'completed' ? blobRef.safeParse(state.output) : undefined
-    return ref?.success && state.is === 'completed' ? [{ stepId, state, digest: ref.data.$blob.sha256 }] : []
-  })
-  for (const { stepId, state, digest } of wanted) {
+/** Reads outputs that stand beside the journal of a run, by their digests. */
+export function blobReader(db: Db, records: Records, runId: string) {
+  return async (digest: string): Promise<unknown> => {
     const found = await db.execute({
       sql: 'select content, sealed from blobs where run_id = ? and sha256 = ?',
       args: [runId, digest],
@@ -21,6 +17,16 @@ export async function readBlobs(db: Db, records: Records, runId: string, { steps
     const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content' | 'sealed'>>(found)
     if (row === undefined) throw new Error(`run ${runId} lacks the recorded output ${digest}`)
     const plain = records.openBytes(new Uint8Array(row.content), row.sealed, `blob ${digest}`)
-    steps.set(stepId, { ...state, output: readJson(decoder.decode(plain)) as unknown })
+    return readJson(decoder.decode(plain))
+  }
+}
+
+/** Lets steps read their outputs that stand beside the journal. */
+export function withBlobs({ steps }: History, read: ReturnType<typeof blobReader>): void {
+  for (const [stepId, state] of steps) {
+    const ref = state.is === 'completed' ? blobRef.safeParse(state.output) : undefined
+    if (!ref?.success || state.is !== 'completed') continue
+    const { sha256 } = ref.data.$blob
+    steps.set(stepId, { ...state, load: () => read(sha256) })
   }
 }

@@ -6,7 +6,7 @@ import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { type RunErrorCode, runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { type Redaction, redactionOf } from '../privacy/redaction.ts'
 import { runApprovals } from './approvals.ts'
-import { readBlobs } from './blobs.ts'
+import { blobReader, withBlobs } from './blobs.ts'
 import type { OpenCalls } from './call-cost.ts'
 import { closeOpenSteps } from './close-steps.ts'
 import { codeAgent } from './code/code-agent.ts'
@@ -91,12 +91,12 @@ async function hold(
   }
   const journal = runJournal({ writer, clock, sha256, kept }, { runId: run.id, epoch: run.epoch, head: run.head })
   const history = readHistory(run.events)
+  withBlobs(history, blobReader(db, deps.records, run.id))
   // Known before the work begins: a wait between its last step and its end would part their commits.
   const rules = await rulesOf(deps, run)
   const end = (ending: Ending) => finish(deps, run, journal, history, { ...ending, drop: rules.drop })
   const park = (all: Parameters<typeof suspendUntil>[0]) => journal.release(() => suspendUntil(all))
   const goOn = async () => {
-    await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
     const output = await within(deps, run, stop, () => work(deps, run, journal, history, open, stop.signal))
     const kept = rules.redact ? rules.redact.value(output) : output
@@ -294,6 +294,7 @@ function stepsOf(
     retry: manifest.retry,
     clock: deps.clock,
     sha256: deps.sha256,
+    blob: blobReader(deps.db, deps.records, run.id),
     transient: !manifest.privacy.storePrompts,
     maxSteps: manifest.limits.maxSteps,
     random: deps.random,

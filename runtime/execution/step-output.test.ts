@@ -25,6 +25,13 @@ describe('place', () => {
   })
 })
 
+it('an output that looks like a reference stands beside the journal, and is not read as one', () => {
+  const output = { $blob: { sha256: '0'.repeat(64), bytes: 3, mediaType: 'application/json' } }
+  const { kept, blobs } = place(output, sha256)
+  expect(blobs.map(({ content }) => new TextDecoder().decode(content))).toEqual([canonicalize(output)])
+  expect(kept).not.toEqual(output)
+})
+
 describe('checkSize', () => {
   it('takes 8 MiB and refuses a byte more', () => {
     expect(() => checkSize('tool', 'x'.repeat(MAX_RESULT_BYTES - 2))).not.toThrow()

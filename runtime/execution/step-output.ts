@@ -17,13 +17,14 @@ export function checkSize(name: string, output: unknown): void {
 
 /** Large outputs stand beside the journal, named by their digest, which is what the chain then covers. */
 export function place(output: unknown, sha256: Sha256, always = false) {
-  // A number or a yes says nothing of what was said.
-  const extraStatements = always && (typeof output === 'string' || (typeof output === 'object' && output !== null))
-  if (!extraStatements && isSmall(output)) return { kept: output, blobs: [] }
-  const text = typeof output === 'object' || typeof output === 'string' ? canonicalize(output) : ''
-  if (!extraStatements && text.length * 3 <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
+  const isObject = typeof output === 'object' && output !== null
+  // A number or a yes says nothing of what was said. What looks like a reference would be read as one.
+  const isBeside = (always && (typeof output === 'string' || isObject)) || (isObject && '$blob' in output)
+  if (!isBeside && isSmall(output)) return { kept: output, blobs: [] }
+  const text = isObject || typeof output === 'string' ? canonicalize(output) : ''
+  if (!isBeside && text.length * 3 <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
   const content = utf8(text)
-  if (!extraStatements && content.length <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
+  if (!isBeside && content.length <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
   const digest = sha256Hex(content, sha256)
   const mediaType = 'application/json'
   return {

@@ -10,7 +10,7 @@ import type { Approvals, Decision } from './approvals.ts'
 import { type CallCost, costExtras, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
-import { countLost, countUnbilled, type History, UNCERTAIN } from './journal/history.ts'
+import { countLost, countUnbilled, type History, outputOf, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import type { RateLimitWait } from './models/model.ts'
@@ -27,6 +27,8 @@ export interface StepsDeps {
   approvals: Approvals
   clock: Clock
   sha256: Sha256
+  /** An output that stands beside the journal, by its digest. */
+  blob: (digest: string) => Promise<unknown>
   signal: AbortSignal
   random: () => number
   draining: () => boolean
@@ -62,7 +64,7 @@ export function runSteps(deps: StepsDeps) {
       switch (state?.is) {
         case 'completed':
           deps.metrics.replayed.add(1)
-          return { output: state.output, meta: state.meta, replayed: true }
+          return { output: await outputOf(state), meta: state.meta, replayed: true }
         case 'failed':
           throw new StepFailure(state.code, state.error, { transient: state.transient })
         case 'open':
@@ -154,10 +156,20 @@ function complete(deps: StepsDeps, spec: StepSpec, attempt: number, result: Step
       ...(result.extra && { extra: result.extra }),
     },
   )
-  deps.history.steps.set(spec.stepId, { is: 'completed', attempt, output, meta, seq: entry.seq })
+  const load = blobs[0] && loader(deps, blobs[0].sha256)
+  const state = { is: 'completed' as const, attempt, output: kept, meta, seq: entry.seq }
+  deps.history.steps.set(spec.stepId, load ? { ...state, load } : state)
   deps.journal.commitSoon()
   deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'completed' })
   return { output, meta, replayed: false }
+}
+
+/** Of its own, since it would hold what it stands beside. */
+function loader({ journal, blob }: StepsDeps, digest: string): () => Promise<unknown> {
+  return async () => {
+    await journal.commit()
+    return blob(digest)
+  }
 }
 
 /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */

@@ -6,12 +6,12 @@ import { type BlobRef, blobRef } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type Step } from '../../shared/wire/runtime/run.ts'
 import type { StepRequest } from '../../shared/wire/runtime/step-request.ts'
-import { readBlobs } from '../execution/blobs.ts'
+import { blobReader, withBlobs } from '../execution/blobs.ts'
 import type { ModelReply } from '../execution/harness/agent-run.ts'
 import { userMessage } from '../execution/harness/conversation.ts'
 import { type Recorded, rebuildRequest } from '../execution/harness/rebuild-request.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
-import { type History, readHistory } from '../execution/journal/history.ts'
+import { type History, outputOf, readHistory } from '../execution/journal/history.ts'
 import { readToolList } from '../execution/tool-lists.ts'
 import { type Turn, withHints } from '../execution/turn.ts'
 import { redactionOf } from '../privacy/redaction.ts'
@@ -40,7 +40,7 @@ export interface RequestsOfSteps {
 }
 
 const PAGE = 1000
-/** Each holds a run with all of its outputs in memory. */
+/** Each holds a run with its journal in memory. */
 const REBUILT_AT_ONCE = 2
 
 /** What the model steps of the runs of this store sent and got, rebuilt from their journals (docs/spec/runtime.md §4). */
@@ -72,7 +72,7 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
     if (typeof found === 'string') return { ...said, ...from, without: found }
     const { rebuilt, history, answer } = found
     const usage = { tokensIn: step.tokensIn, cacheReadTokens: said.cacheReadTokens ?? 0 }
-    const origins = originsIn(rebuilt.request.messages, history, origin!.events)
+    const origins = await originsIn(rebuilt.request.messages, history, origin!.events)
     const request = requestPage(rebuilt.request, usage, { exact: rebuilt.exact, before, origins })
     return { ...said, ...from, request, ...(answer && { answer }) }
   }
@@ -151,7 +151,7 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
   // As it was when the step began, and after its end for what was answered.
   const history = readHistory(events.filter(({ seq }) => seq < start.seq))
   const whole = readHistory(events.filter(one => one.seq < start.seq || one.stepId === stepId))
-  await readBlobs(db, records, runId, whole)
+  withBlobs(whole, blobReader(db, records, runId))
   for (const id of history.steps.keys()) history.steps.set(id, whole.steps.get(id)!)
   // Of the attempt that was made last, which may have come after a restart.
   const own = events.filter(one => one.stepId === stepId)
@@ -175,11 +175,11 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
   }
   const rebuilt = await rebuildRequest(stepId, recorded)
   if (!rebuilt) return 'unknown'
-  return { rebuilt, history, answer: answerOf(whole, stepId) }
+  return { rebuilt, history, answer: await answerOf(whole, stepId) }
 }
 
 /** What a step said, where it has come to an answer. */
-function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
+async function answerOf({ steps }: History, stepId: string): Promise<StepRequest['answer']> {
   const state = steps.get(stepId)
   if (state?.is !== 'completed') return undefined
   const {
@@ -190,7 +190,7 @@ function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
     cappedByBudget,
     sample,
     score,
-  } = state.output as Partial<ModelReply> & {
+  } = (await outputOf(state)) as Partial<ModelReply> & {
     sample?: string
     score?: number
   }
@@ -205,11 +205,11 @@ function answerOf({ steps }: History, stepId: string): StepRequest['answer'] {
 }
 
 /** Which steps the messages of a conversation came from: the newest first, as older ones may have been shortened away. */
-function originsIn(
+async function originsIn(
   messages: Parameters<typeof requestPage>[0]['messages'],
   { steps }: History,
   events: readonly JournalEntry[],
-): Origins {
+): Promise<Origins> {
   const blobs = new Map(
     events.flatMap(({ kind, stepId, payload }): [string, BlobRef['$blob']][] => {
       const ref = kind === 'step_completed' ? blobRef.safeParse(payload.output) : undefined
@@ -223,7 +223,7 @@ function originsIn(
   for (let at = messages.length - 1; at >= 0 && turn > 0; at--) {
     const message = messages[at]!
     if (message.role !== 'assistant') continue
-    while (turn > 0 && !isOf(steps.get(`model-${turn}`), message)) turn--
+    while (turn > 0 && !(await isOf(steps.get(`model-${turn}`), message))) turn--
     if (turn === 0) break
     said.set(at, `model-${turn}`)
     const after = messages[at + 1]
@@ -238,12 +238,12 @@ function originsIn(
   return { said, results }
 }
 
-function isOf(
+async function isOf(
   state: ReturnType<History['steps']['get']>,
   message: { text: string; toolCalls: readonly { id: string }[] },
-): boolean {
+): Promise<boolean> {
   if (state?.is !== 'completed') return false
-  const { text, toolCalls = [] } = state.output as Partial<ModelReply>
+  const { text, toolCalls = [] } = (await outputOf(state)) as Partial<ModelReply>
   return (
     text === message.text &&
     toolCalls.length === message.toolCalls.length &&

@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -155,6 +158,13 @@ it('a large answer is copied for each of its forms and no more', async () => {
   // What its step gave, which is hashed and sealed.
   expect(large(encoded.mock)).toHaveLength(1)
   expect(inJson).toBe(0)
+})
+
+it('a run with more results than the heap has room for does not hold them', async () => {
+  const child = fileURLToPath(new URL('./many-large-results.ts', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, ['--max-old-space-size=80', child])
+  const output = { fromByte: 900_000, ofBytes: 1_020_037, text: expect.stringMatching(/words/) }
+  expect(JSON.parse(stdout)).toEqual({ status: 'succeeded', output })
 })
 
 it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {

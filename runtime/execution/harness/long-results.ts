@@ -1,7 +1,7 @@
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { StepFailure } from '../failure.ts'
-import type { History } from '../journal/history.ts'
+import { type History, outputOf } from '../journal/history.ts'
 import { withoutImages } from '../models/model.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 
@@ -64,7 +64,8 @@ export function readResultTool({ steps }: History, room: number): ExposedTool {
     async call({ result, fromLine, lines, fromByte, bytes }) {
       const state = steps.get(String(result))
       if (state?.is !== 'completed') throw new StepFailure('not_found', `there is no result ${String(result)}`)
-      const output = String(result).startsWith('mcp-') ? withoutImages(state.output).output : state.output
+      const whole = await outputOf(state)
+      const output = String(result).startsWith('mcp-') ? withoutImages(whole).output : whole
       const text = textOf(output)
       if (fromLine !== undefined || lines !== undefined) {
         const all = text.split('\n')

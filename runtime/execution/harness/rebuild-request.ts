@@ -2,7 +2,7 @@ import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import { nextTurn } from '../../../shared/time/sleep.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { StepFailure } from '../failure.ts'
-import type { History } from '../journal/history.ts'
+import { type History, outputOf } from '../journal/history.ts'
 import type { ModelRequest } from '../models/model.ts'
 import type { Steps } from '../step.ts'
 import type { StepCall } from '../step-spec.ts'
@@ -60,7 +60,7 @@ export async function rebuildRequest(stepId: string, recorded: Recorded): Promis
         return stop()
       }
       const state = history.steps.get(spec.stepId)
-      if (state?.is === 'completed') return { output: state.output, meta: state.meta, replayed: true }
+      if (state?.is === 'completed') return { output: await outputOf(state), meta: state.meta, replayed: true }
       if (state?.is === 'failed') throw new StepFailure(state.code, state.error, { transient: state.transient })
       return stop()
     },

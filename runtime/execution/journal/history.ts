@@ -7,8 +7,19 @@ export type StepState =
   | { is: 'open'; attempt: number; meta: EventMeta; at: string; uncertain: number }
   | { is: 'retrying'; attempt: number; meta: EventMeta; nextAt: string }
   | { is: 'waiting'; attempt: number; meta: EventMeta; approvalId: string }
-  | { is: 'completed'; attempt: number; output: unknown; meta: EventMeta; seq: number }
+  | Completed
   | { is: 'failed'; attempt: number; error: string; code: string; transient: boolean; seq: number }
+
+interface Completed {
+  is: 'completed'
+  attempt: number
+  /** As the journal holds it. */
+  output: unknown
+  /** Where the output stands beside the journal: a run with hundreds of large ones does not hold them all. */
+  load?: () => Promise<unknown>
+  meta: EventMeta
+  seq: number
+}
 
 export interface History {
   steps: Map<string, StepState>
@@ -27,6 +38,11 @@ export interface History {
 
 /** Code of a `step_retrying` that records an attempt interrupted by a crash; the step stays open under the same key. */
 export const UNCERTAIN = 'uncertain'
+
+/** What a step gave, whole. */
+export async function outputOf({ output, load }: Completed): Promise<unknown> {
+  return load === undefined ? output : load()
+}
 
 export function emptyHistory(): History {
   return {
