@@ -6,6 +6,7 @@ import { DamagedRowError, type Db, objectIn, type RowOf, readRow, rowsOf } from 
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/history.ts'
+import { JOURNAL_PAGE } from '../runs/store.ts'
 import type { agentVersions, blobs, events, receipts, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
@@ -159,10 +160,10 @@ async function walkJournal(
   const broken = (brokenAt: number) => ({ walk: { ok: false as const, brokenAt }, models: [...models].sort() })
   for (;;) {
     const found = await db.execute({
-      sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
-      args: [runId, count, PAGE],
+      sql: JOURNAL_PAGE,
+      args: [runId, count + 1, PAGE],
     })
-    const rows = rowsOf<Pick<RowOf<typeof events>, 'seq' | 'hash' | 'body'>>(found)
+    const rows = rowsOf<Pick<RowOf<typeof events>, 'seq' | 'hash' | 'body'> & { cut: number | null }>(found)
     for (const row of rows) {
       const seq = count + 1
       const body = opened(() => records.open(row.body, { record: runId, field: `event ${seq}` }))
@@ -179,7 +180,8 @@ async function walkJournal(
       }
       count = seq
     }
-    if (rows.length < PAGE) return { walk: { ok: true, count, head }, models: [...models].sort() }
+    if (rows.length < PAGE && (rows[0]?.cut ?? null) === null)
+      return { walk: { ok: true, count, head }, models: [...models].sort() }
   }
 }
 

@@ -1,10 +1,10 @@
 import { nextTurn } from '../../shared/time/sleep.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Progress, RunWatchers } from '../execution/run-watchers.ts'
-import type { RunStore } from './store.ts'
+import type { JournalPage, RunStore } from './store.ts'
 
 export interface FollowDeps {
-  runs: Pick<RunStore, 'events' | 'progress'>
+  runs: Pick<RunStore, 'page' | 'progress'>
   runWatchers: Pick<RunWatchers, 'watch'>
 }
 
@@ -20,14 +20,14 @@ export interface FollowOptions {
 
 /** The beginning of a stream as it was read with the run itself. */
 export interface Opening {
-  /** From `fromSeq` on, up to a page of them; undefined where they have still to be read. */
-  entries: readonly JournalEntry[] | undefined
+  /** From `fromSeq` on; undefined where it has still to be read. */
+  page: JournalPage | undefined
   terminal: boolean
   /** How far the run has come since a moment before that read; undefined where that is not known. */
   since: () => Progress | undefined
 }
 
-/** How many entries are read at once. */
+/** How many entries are read at once, at most. */
 export const PAGE = 500
 
 /** How many entries wait for a reader who is slow; beyond that they are read from the store when it comes back. */
@@ -80,11 +80,11 @@ export async function* follow(
   async function* stored(): AsyncGenerator<readonly JournalEntry[]> {
     const asked = known
     for (;;) {
-      const page = await runs.events(runId, next, PAGE)
-      if (page.length > 0) yield page
+      const { entries, isLast } = await runs.page(runId, next, PAGE)
+      if (entries.length > 0) yield entries
       if (gone.aborted) return
-      next = (page.at(-1)?.seq ?? next - 1) + 1
-      if (page.length < PAGE) break
+      next = (entries.at(-1)?.seq ?? next - 1) + 1
+      if (isLast) break
     }
     // Whatever was there is sent; what is not there any more is not waited for. What was told of during the read may be missing from it.
     if (known === asked) known = Math.min(known, next - 1)
@@ -93,11 +93,11 @@ export async function* follow(
   try {
     const since = opening?.since()
     if (opening && since) {
-      const { entries = [] } = opening
+      const entries = opening.page?.entries ?? []
       told.unshift(...since.lists)
       known = Math.max(known, since.seq)
       terminal ||= opening.terminal || since.terminal
-      looked = opening.entries !== undefined && entries.length < PAGE
+      looked = opening.page?.isLast === true
       if (entries.length > 0) yield entries
       next = (entries.at(-1)?.seq ?? next - 1) + 1
     } else terminal ||= await isOver(runs, runId)

@@ -41,16 +41,22 @@ export function journalOperations({
 
   async function* pages(runId: string): AsyncGenerator<JournalEntry[]> {
     for (let next = 1; ; ) {
-      const page = await runs.events(runId, next, PAGE)
-      if (page.length > 0) yield page
-      if (page.length < PAGE) return
-      next += page.length
+      const { entries, isLast } = await runs.page(runId, next, PAGE)
+      if (entries.length > 0) yield entries
+      if (isLast) return
+      next += entries.length
     }
   }
 
-  async function entries(runId: string): Promise<JournalEntry[]> {
+  /** What a list of steps says: without what each of them gave. */
+  async function outlines(runId: string): Promise<JournalEntry[]> {
     const found: JournalEntry[] = []
-    for await (const page of pages(runId)) found.push(...page)
+    for await (const page of pages(runId)) {
+      for (const { payload, ...entry } of page) {
+        const { error, code } = payload
+        found.push({ ...entry, payload: { error, code } })
+      }
+    }
     return found
   }
 
@@ -58,7 +64,7 @@ export function journalOperations({
     operation(endpoints.steps, async ({ principal, params }) => {
       const { id } = await find(principal, params)
       const progress = await runs.progress(id)
-      return stepsOf(await entries(id), progress?.recoverySeq ?? 0)
+      return stepsOf(await outlines(id), progress?.recoverySeq ?? 0)
     }),
     operation(endpoints.stepRequest, async ({ principal, params, query: { before } }) => {
       const { id } = await find(principal, params)
@@ -69,19 +75,18 @@ export function journalOperations({
     operation(endpoints.journal, async ({ principal, params, context }): Promise<JournalExport | Response> => {
       const { id: runId, status } = await find(principal, params)
       if (context.req.header('accept')?.includes('application/x-ndjson')) {
-        return context.body(lines(pages(runId)), 200, { 'content-type': 'application/x-ndjson; charset=utf-8' })
+        return context.body(piecewise(lines(pages(runId))), 200, {
+          'content-type': 'application/x-ndjson; charset=utf-8',
+        })
       }
-      const events = await entries(runId)
       const first = genesis(runId, sha256).hash
-      return {
-        runId,
-        chain: CHAIN,
-        genesis: first,
-        head: events.at(-1)?.hash ?? first,
-        eventCount: events.length,
-        sealed: isTerminal(status),
-        events: events as JournalExport['events'],
+      const about = { runId, chain: CHAIN, genesis: first, sealed: isTerminal(status) } as const
+      const { entries, isLast } = await runs.page(runId, 1, PAGE)
+      if (!isLast) {
+        return context.body(piecewise(document(about, pages(runId))), 200, { 'content-type': 'application/json' })
       }
+      const head = entries.at(-1)?.hash ?? first
+      return { ...about, head, eventCount: entries.length, events: entries as JournalExport['events'] }
     }),
     operation(endpoints.blob, async ({ principal, params, context }) => {
       const { id } = await find(principal, params)
@@ -106,11 +111,11 @@ export function journalOperations({
       }
       const terminal = isTerminal(found.status)
       // A browser's EventSource comes back after every end of a stream, and stays away only after this answer.
-      if (last !== undefined && terminal && (found.entries ?? (await runs.events(id, fromSeq, 1))).length === 0) {
+      if (last !== undefined && terminal && (found.page?.entries ?? (await runs.events(id, fromSeq, 1))).length === 0) {
         since()
         return context.body(null, 204)
       }
-      const opening = { entries: found.entries, terminal, since }
+      const opening = { page: found.page, terminal, since }
       return sseResponse(
         (gone, send) => {
           const hand = (list: readonly JournalEntry[]) => send(framesOf(list))
@@ -144,15 +149,35 @@ function framesOf(list: readonly JournalEntry[]): SseFrame {
   return frames
 }
 
-function lines(pages: AsyncGenerator<JournalEntry[]>): ReadableStream<Uint8Array> {
+async function* lines(pages: AsyncIterable<JournalEntry[]>): AsyncGenerator<string> {
+  for await (const page of pages) yield page.map(entry => `${JSON.stringify(entry)}\n`).join('')
+}
+
+/** A journal of more than a page, whose end is known behind its entries. */
+async function* document(
+  about: Pick<JournalExport, 'runId' | 'chain' | 'genesis' | 'sealed'>,
+  pages: AsyncIterable<JournalEntry[]>,
+): AsyncGenerator<string> {
+  let head = about.genesis
+  let eventCount = 0
+  yield `${JSON.stringify(about).slice(0, -1)},"events":[`
+  for await (const page of pages) {
+    yield `${eventCount > 0 ? ',' : ''}${page.map(entry => JSON.stringify(entry)).join(',')}`
+    head = page.at(-1)?.hash ?? head
+    eventCount += page.length
+  }
+  yield `],"head":${JSON.stringify(head)},"eventCount":${eventCount}}`
+}
+
+function piecewise(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(stream) {
-      const { value, done } = await pages.next()
+      const { value, done } = await texts.next()
       if (done) stream.close()
-      else stream.enqueue(utf8(value.map(entry => JSON.stringify(entry) + '\n').join('')))
+      else stream.enqueue(utf8(value))
     },
     async cancel() {
-      await pages.return(undefined)
+      await texts.return(undefined)
     },
   })
 }

@@ -227,15 +227,36 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
 /** A run where a reader of its stream begins. */
 export interface StreamOpening extends Pick<Run, 'tenantId' | 'status'> {
   /** Absent where the journal is elsewhere. */
-  entries?: JournalEntry[]
+  page?: JournalPage
 }
+
+/** Part of a journal, in order. One of long entries ends before its limit, so that a reader of a long journal holds little of it. */
+export interface JournalPage {
+  entries: JournalEntry[]
+  isLast: boolean
+}
+
+/** Of what is stored; a longer entry is a page of its own. */
+const PAGE_BYTES = 1024 * 1024
+
+/** Where such a page ends before its limit; null where it does not. */
+const CUT = `with cut (seq) as (
+  select min(seq) from (select seq, sum(bytes) over (order by seq) as upto
+    from (select seq, octet_length(body) as bytes from events where run_id = ?1 and seq >= ?2 order by seq limit ?3))
+  where upto > ${PAGE_BYTES} and seq > ?2)`
 
 const EVENTS = 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?'
 
 /** A run with that part of its journal, or with one row of nothing: a statement is of one moment, and costs a server less than a transaction. */
-const OPENING = `select tenant_id, status, hash, body, seq from runs left join events on run_id = id and seq >= ?2 where id = ?1
-  order by seq limit ?3`
-type Opening = Pick<RowOf<typeof runs>, 'tenant_id' | 'status'> & (StoredEvent | Record<keyof StoredEvent, null>)
+const OPENING = `${CUT} select tenant_id, status, hash, body, e.seq as seq, cut.seq as cut from runs cross join cut
+  left join events as e on e.run_id = id and e.seq >= ?2 and (cut.seq is null or e.seq < cut.seq) where id = ?1
+  order by e.seq limit ?3`
+export const JOURNAL_PAGE = `${CUT} select hash, body, e.seq as seq, cut.seq as cut from cut
+  cross join events as e on e.run_id = ?1 and e.seq >= ?2 and (cut.seq is null or e.seq < cut.seq) order by e.seq limit ?3`
+type Opening = Pick<RowOf<typeof runs>, 'tenant_id' | 'status'> &
+  (StoredEvent | Record<keyof StoredEvent, null>) & {
+    cut: number | null
+  }
 
 type StoredEvent = Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>
 
@@ -255,11 +276,22 @@ function journalReads(db: Db, records: Records) {
       return entriesOf(records, runId, await db.execute({ sql: EVENTS, args: [runId, fromSeq, most] }))
     },
 
+    /** At most so many of a journal, from one on. */
+    async page(runId: string, fromSeq: number, most: number): Promise<JournalPage> {
+      const found = await db.execute({ sql: JOURNAL_PAGE, args: [runId, fromSeq, most] })
+      const rows = rowsOf<StoredEvent & { cut: number | null }>(found)
+      const isLast = rows.length < most && (rows[0]?.cut ?? null) === null
+      return { entries: rows.map(row => entryOf(records, runId, row)), isLast }
+    },
+
     /** What the stream of a run begins with: whose it is, how it stands, and that part of its journal, all of one moment. */
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
       const rows = rowsOf<Opening>(await db.execute({ sql: OPENING, args: [runId, fromSeq, most] }))
       const entries = rows.flatMap(row => (row.seq === null ? [] : entryOf(records, runId, row)))
-      return rows[0] && { tenantId: rows[0].tenant_id, status: rows[0].status, entries }
+      const [first] = rows
+      if (first === undefined) return undefined
+      const isLast = rows.length < most && first.cut === null
+      return { tenantId: first.tenant_id, status: first.status, page: { entries, isLast } }
     },
 
     /** An output that stands beside the journal, by its digest. */

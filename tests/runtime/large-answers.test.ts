@@ -167,6 +167,51 @@ it('a run with more results than the heap has room for does not hold them', asyn
   expect(JSON.parse(stdout)).toEqual({ status: 'succeeded', output })
 })
 
+it('a long journal is read a little at a time, in each of its forms', async () => {
+  const db = await openDb(':memory:')
+  let most = 0
+  const watched: Db = {
+    ...db,
+    async execute(statement) {
+      const found = await db.execute(statement)
+      const bodies = found.rows.map(({ body }) => (typeof body === 'string' ? body.length : 0))
+      most = Math.max(
+        most,
+        bodies.reduce((sum, one) => sum + one, 0),
+      )
+      return found
+    },
+  }
+  const { remote, ran, call, json: get, events } = await fixture({ db: watched })
+  const asks = `{"id":"c","type":"function","function":{"name":"http_request","arguments":"{\\"url\\":\\"${remote.origin}/page\\"}"}}`
+  const asking = `{"index":0,"finish_reason":"tool_calls","message":{"tool_calls":[${asks}]}}`
+  let turn = 0
+  remote.always((response, seen, request) => {
+    if (seen.url === '/page') return answer(200, 'words '.repeat(40_000))(response, seen, request)
+    return json(`{"model":"m","choices":[${turn++ < 12 ? asking : said}],${usage}}`)(response, seen, request)
+  })
+  const egress = [{ host: '127.0.0.1', ports: [Number(new URL(remote.origin).port)] }]
+  const { run, steps } = await ran('openai/gpt-4.1-mini', { tools: ['http_request'], egress })
+  expect(run.status).toBe('succeeded')
+  expect(steps.filter(({ name, status }) => name === 'http_request' && status === 'completed')).toHaveLength(12)
+  const path = `/v1/runs/${run.id}/journal`
+  const whole = await get<JournalExport>(200, 'GET', path)
+  expect(JSON.stringify(whole).length).toBeGreaterThan(2_500_000)
+  expect(whole).toMatchObject({ eventCount: whole.events.length, head: whole.events.at(-1)?.hash, sealed: true })
+  const lines = await (await call('GET', path, undefined, { accept: 'application/x-ndjson' })).text()
+  expect(
+    lines
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as unknown),
+  ).toEqual(whole.events)
+  const streamed = await (await events(`/v1/runs/${run.id}/events?from_seq=1&live=false`)).all()
+  expect(streamed.map(({ id }) => Number(id))).toEqual(whole.events.map(({ seq }) => seq))
+  const receipt = await get(200, 'GET', `/v1/runs/${run.id}/receipt`)
+  expect(await get(200, 'POST', '/v1/runs/receipts/verify', { receipt })).toMatchObject({ valid: true })
+  expect(most).toBeLessThan(1_100_000)
+})
+
 it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {
   const { remote, ran, call } = await fixture()
   remote.always(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(3_000_000))}],${usage}}`))

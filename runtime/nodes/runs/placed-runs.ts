@@ -10,7 +10,7 @@ import { EMBEDDED_POOL, POOL_LABEL } from '../../agents/pool-label.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { genesis } from '../../execution/journal/event.ts'
 import type { SealedInput } from '../../runs/sealed-input.ts'
-import type { NewRun, RunStore, StreamOpening } from '../../runs/store.ts'
+import type { JournalPage, NewRun, RunStore, StreamOpening } from '../../runs/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import { provenBackends } from '../registry/node.ts'
 import type { NodeLink, NodeLinks } from '../registry/node-link.ts'
@@ -152,12 +152,19 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
     },
 
+    async page(runId: string, fromSeq: number, most: number): Promise<JournalPage> {
+      const found = await readable(runId)
+      if (found === undefined) return runs.page(runId, fromSeq, most)
+      const entries = await data.events(found, fromSeq, most)
+      return { entries, isLast: entries.length < most }
+    },
+
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
       const found = await placeOf(deps, runId)
       if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
       const { tenantId, status, eventSeq } = found
       // The reader has all that was reported, and the stream gets what comes.
-      if (eventSeq < fromSeq && !isTerminal(status)) return { tenantId, status, entries: [] }
+      if (eventSeq < fromSeq && !isTerminal(status)) return { tenantId, status, page: { entries: [], isLast: true } }
       // Its node is asked by the stream: only once it is known whose run it is.
       return { tenantId, status }
     },
