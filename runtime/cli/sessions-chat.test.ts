@@ -1,46 +1,19 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { programEnv } from '../../tests/program-env.ts'
-import { serveRuntime } from '../host/node.ts'
 import { printable } from './terminal.ts'
+import { KEY, MAIN, servedRuntime } from './testing/served-runtime.ts'
 
-const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
-const KEY = `wb_live_${'c'.repeat(43)}`
-let folder: string
-let service: Awaited<ReturnType<typeof serveRuntime>>
-
+let on: Awaited<ReturnType<typeof servedRuntime>>
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'waybill-chat-'))
-  service = await serveRuntime({
-    PLATFORM_BIND: '127.0.0.1:0',
-    PLATFORM_DATA_DIR: folder,
-    PLATFORM_LOG_LEVEL: 'off',
-    PLATFORM_BOOTSTRAP_KEY: KEY,
-  })
-  await call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  on = await servedRuntime()
 })
-afterAll(async () => {
-  await service.close()
-  await rm(folder, { recursive: true, force: true })
-})
-
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(service.origin + path, {
-    method,
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  return (await answer.json()) as T
-}
+afterAll(() => on.close())
 
 function chat(args: string[], input: string, vars: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, 'sessions', 'chat', ...args], {
-    env: { ...programEnv, PLATFORM_URL: service.origin, PLATFORM_API_KEY: KEY, ...vars },
+    env: { ...programEnv, PLATFORM_URL: on.origin, PLATFORM_API_KEY: KEY, ...vars },
   })
   let [out, err] = ['', '']
   child.stdout.on('data', chunk => {
@@ -64,7 +37,7 @@ it('answers each line, without a spinner where nobody looks, and can go on later
   const id = first.err.trim().split(' ')[1]!
   const second = await chat(['echo', '--session', id], 'third\n/stop\nnever\n')
   expect(second).toMatchObject({ code: 0, out: expect.stringContaining('You said: third') })
-  expect(await call<Session>('GET', `/v1/sessions/${id}`)).toMatchObject({ status: 'stopped', turnCount: 3 })
+  expect(await on.call<Session>('GET', `/v1/sessions/${id}`)).toMatchObject({ status: 'stopped', turnCount: 3 })
 })
 
 it('says what is wrong in one line', async () => {

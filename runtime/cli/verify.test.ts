@@ -1,8 +1,6 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
@@ -10,51 +8,27 @@ import { signer } from '../../shared/sign/ed25519.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { programEnv } from '../../tests/program-env.ts'
-import { serveRuntime } from '../host/node.ts'
+import { MAIN, servedRuntime } from './testing/served-runtime.ts'
 
-const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
-const KEY = `wb_live_${'v'.repeat(43)}`
-let folder: string
-let service: Awaited<ReturnType<typeof serveRuntime>>
-
+let on: Awaited<ReturnType<typeof servedRuntime>>
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'waybill-verify-'))
-  service = await serveRuntime({
-    PLATFORM_BIND: '127.0.0.1:0',
-    PLATFORM_DATA_DIR: folder,
-    PLATFORM_LOG_LEVEL: 'off',
-    PLATFORM_BOOTSTRAP_KEY: KEY,
-  })
-  await call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  on = await servedRuntime()
 })
-afterAll(async () => {
-  await service.close()
-  await rm(folder, { recursive: true, force: true })
-})
-
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(service.origin + path, {
-    method,
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  const text = await answer.text()
-  return (path.endsWith('/events') ? undefined : JSON.parse(text)) as T
-}
+afterAll(() => on.close())
 
 async function files(): Promise<{ receipt: Receipt; journal: JournalExport; keys: ReceiptKeys }> {
-  const { id } = await call<{ id: string }>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'prove it' } })
-  await call('GET', `/v1/runs/${id}/events`)
+  const { id } = await on.call<{ id: string }>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'prove it' } })
+  await on.call('GET', `/v1/runs/${id}/events`)
   const made = {
-    receipt: await call<Receipt>('GET', `/v1/runs/${id}/receipt`),
-    journal: await call<JournalExport>('GET', `/v1/runs/${id}/journal`),
-    keys: await call<ReceiptKeys>('GET', '/.well-known/platform-receipts'),
+    receipt: await on.call<Receipt>('GET', `/v1/runs/${id}/receipt`),
+    journal: await on.call<JournalExport>('GET', `/v1/runs/${id}/journal`),
+    keys: await on.call<ReceiptKeys>('GET', '/.well-known/platform-receipts'),
   }
   for (const [name, value] of Object.entries(made)) await save(name, value)
   return made
 }
 
-const save = (name: string, value: unknown) => writeFile(join(folder, `${name}.json`), JSON.stringify(value))
+const save = (name: string, value: unknown) => writeFile(join(on.folder, `${name}.json`), JSON.stringify(value))
 
 /** The command as a process of its own, in the folder of the files, with nothing of the service in its environment. */
 function runtime(...args: string[]): Promise<{ code: number; out: string; err: string }> {
@@ -62,7 +36,7 @@ function runtime(...args: string[]): Promise<{ code: number; out: string; err: s
     execFile(
       process.execPath,
       [MAIN, ...args],
-      { cwd: folder, env: { ...programEnv, PLATFORM_DATA_DIR: folder } },
+      { cwd: on.folder, env: { ...programEnv, PLATFORM_DATA_DIR: on.folder } },
       (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
     )
   })
@@ -104,11 +78,11 @@ it('quotes a hostile file without letting it write to the terminal, and says tha
   ])
 
   expect((await runtime('verify', 'receipt.json', ...print)).out).not.toContain('late')
-  const store = await openDb(join(folder, 'waybill.db'))
+  const store = await openDb(join(on.folder, 'waybill.db'))
   const { runId } = receipt.payload
   await store.execute({ sql: 'delete from receipts where run_id = ?', args: [runId] })
   store.close()
-  const late = await call<Receipt>('GET', `/v1/runs/${runId}/receipt`)
+  const late = await on.call<Receipt>('GET', `/v1/runs/${runId}/receipt`)
   await save('late', late)
   expect((await runtime('verify', 'late.json', ...print)).out).toContain(
     `\nlate       signed ${late.payload.issuedAt}, not in the commit that ended the run`,
@@ -138,7 +112,7 @@ it('answers 2 and one line for what it cannot use', async () => {
     out: '',
     err: 'none.json is not a receipt: it cannot be read\n',
   })
-  await writeFile(join(folder, 'half.json'), '{"payload":')
+  await writeFile(join(on.folder, 'half.json'), '{"payload":')
   expect((await runtime('verify', 'half.json', ...print)).err).toBe('half.json is not a receipt: it is not JSON\n')
   expect((await runtime('verify', 'keys.json', ...print)).err).toMatch(/^keys\.json is not a receipt: /)
   expect((await runtime('verify', 'receipt.json', '--fingerprint', 'abc')).code).toBe(2)
@@ -159,12 +133,12 @@ it('goes on saying valid after the key was rotated, and a running service signs 
   const rotated = await runtime('keys', 'rotate')
   expect(rotated.code).toBe(0)
   expect(rotated.out.trim()).not.toBe(old.receipt.payload.keyId)
-  const keys = await call<ReceiptKeys>('GET', '/.well-known/platform-receipts')
+  const keys = await on.call<ReceiptKeys>('GET', '/.well-known/platform-receipts')
   expect(keys.keys.map(({ keyId, status }) => [keyId, status])).toEqual([
     [old.receipt.payload.keyId, 'retired'],
     [rotated.out.trim(), 'active'],
   ])
-  expect(await call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt)).toMatchObject({ valid: true })
+  expect(await on.call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt)).toMatchObject({ valid: true })
   await save('keys', keys)
   expect((await runtime('verify', 'receipt.json', '--key', 'keys.json')).code).toBe(0)
 })
@@ -186,9 +160,9 @@ it('says that a stolen key counts no more once it is revoked, which one in use i
   expect(await runtime('keys', 'revoke', keyId)).toMatchObject({ code: 0, err: '' })
   const refused = { valid: false, reason: 'key_revoked' }
   await expect
-    .poll(() => call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt), { timeout: 10_000 })
+    .poll(() => on.call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt), { timeout: 10_000 })
     .toMatchObject(refused)
-  await save('keys', await call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
+  await save('keys', await on.call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
   const said = await runtime('verify', 'receipt.json', '--key', 'keys.json')
   expect([said.code, said.err]).toEqual([2, expect.stringContaining('was revoked')])
 })

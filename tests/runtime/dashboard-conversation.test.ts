@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { wrongIn } from '../browser/axe.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
-import { type DashboardFixture, dashboardFixture, HOSTILE, logIn } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, HOSTILE, openAsOwner } from './dashboard-fixture.ts'
 
 const PANEL = 'http://127.0.0.1:9/panel'
 
@@ -48,11 +48,8 @@ if (hasChromium()) {
       await fixture.call('POST', '/v1/agents', { name: 'broken', manifest: { model: 'openai-compatible:far/none' } })
       const quiet = { model: 'demo/echo', privacy: { storePrompts: false } }
       await fixture.call('POST', '/v1/agents', { name: 'quiet', manifest: quiet })
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     }, 40_000)
     afterAll(async () => {
       await seen?.close()

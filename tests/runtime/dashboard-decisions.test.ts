@@ -7,9 +7,9 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('what a person decides, asks and finds in the dashboard', () => {
@@ -38,11 +38,8 @@ if (hasChromium()) {
         name: 'clerk',
         manifest: { model: 'demo/echo', tools: ['ask_human', 'wait'], approvals: { tools: ['wait'] } },
       })
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     })
     afterAll(async () => {
       await seen?.close()

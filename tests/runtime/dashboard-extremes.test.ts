@@ -2,9 +2,9 @@ import type { CDPSession, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
-import { type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 import { longRun, manyRuns } from './many-runs.ts'
 
 const LCP_MS = 400
@@ -162,11 +162,8 @@ if (hasChromium()) {
       fixture = await dashboardFixture({ PLATFORM_MAX_BODY_BYTES: '8000000' })
       await fixture.setUp()
       await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
       protocol = await seen.context.newCDPSession(page)
       await protocol.send('Network.enable')
       await protocol.send('Network.setCacheDisabled', { cacheDisabled: true })

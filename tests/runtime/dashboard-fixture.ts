@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { type RuntimeParts, type RuntimeService, serveRuntime } from '../../runtime/host/node.ts'
 import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
+import { type Opened, openPlaywright, type Room } from '../browser/playwright.ts'
 
 export const OWNER = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
 /** Markup where a person, an agent or a model can put any text. */
@@ -76,4 +77,13 @@ export async function logIn(page: Page, person = OWNER): Promise<void> {
   await page.fill('[name=password]', person.password)
   await page.click('text=Log in >> nth=-1')
   await page.waitForSelector('nav')
+}
+
+/** A browser in which the owner is logged in. */
+export async function openAsOwner({ origin }: DashboardFixture, room?: Room): Promise<Opened> {
+  const seen = await openPlaywright(room)
+  seen.page.setDefaultTimeout(10_000)
+  await seen.page.goto(`${origin}/login`)
+  await logIn(seen.page)
+  return seen
 }

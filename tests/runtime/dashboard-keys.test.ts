@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('the dashboard by keys, and in the colours that are wanted', () => {
@@ -22,11 +22,8 @@ if (hasChromium()) {
         name: 'asker',
         manifest: { model: 'demo/echo', tools: ['ask_human'] },
       })
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     })
     afterAll(async () => {
       await seen?.close()

@@ -2,9 +2,9 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
-import { type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 import { longRun } from './many-runs.ts'
 
 if (hasChromium()) {
@@ -25,11 +25,8 @@ if (hasChromium()) {
       const run = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
       short = run.id
       await fixture.call('GET', `/v1/runs/${short}/events`)
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     })
     afterAll(async () => {
       await seen?.close()

@@ -2,9 +2,9 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 import { manyRuns } from './many-runs.ts'
 
 /** An answer with figures is given for fifty times as long as it took. */
@@ -23,11 +23,8 @@ if (hasChromium()) {
     beforeAll(async () => {
       fixture = await dashboardFixture()
       await fixture.setUp()
-      seen = await openPlaywright({ timezoneId: 'Asia/Tokyo' })
+      seen = await openAsOwner(fixture, { timezoneId: 'Asia/Tokyo' })
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     })
     afterAll(async () => {
       await seen?.close()

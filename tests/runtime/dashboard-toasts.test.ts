@@ -4,9 +4,9 @@ import type { Agent } from '../../shared/wire/runtime/agent.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Person } from '../../shared/wire/runtime/user.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { confirmed, type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { confirmed, type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 
 const GRACE = 'grace@example.com'
 
@@ -29,11 +29,8 @@ if (hasChromium()) {
         run = (await call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt } })).id
         await call('GET', `/v1/runs/${run}/events`)
       }
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     }, 30_000)
     afterEach(async () => {
       await page.unrouteAll({ behavior: 'ignoreErrors' })

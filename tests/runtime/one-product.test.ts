@@ -7,10 +7,10 @@ import { serveRouter } from '../../router/host/node.ts'
 import type { Service } from '../../shared/host/serve.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import type { Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, openAsOwner } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('the runtime and the router of one process in a browser', () => {
@@ -52,11 +52,8 @@ gates = ["non-empty"]
       }
       fixture = await dashboardFixture({}, { routerPanel: () => `${router.origin}/panel`, routerFetch: toRouter })
       await fixture.setUp()
-      seen = await openPlaywright()
+      seen = await openAsOwner(fixture)
       page = seen.page
-      page.setDefaultTimeout(10_000)
-      await page.goto(at('login'))
-      await logIn(page)
     })
     afterAll(async () => {
       await seen?.close()

@@ -7,7 +7,6 @@ import { outcomes, verdicts } from './feedback.ts'
 
 /** A profile with its resolved knobs (docs/spec/router.md §6.7). */
 export const routingMode = z.object({ name: profile, knobs: freeForm })
-export type RoutingMode = z.infer<typeof routingMode>
 
 /** docs/spec/router.md §2.5. No secrets, no full URLs, only the caller's tenant. */
 export const capabilities = named(

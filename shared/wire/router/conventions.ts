@@ -3,7 +3,6 @@ import { fromText } from '../aliases.ts'
 import { dayOrMoment, int, shape, text } from '../bounds.ts'
 
 export const hex64 = shape(/^[0-9a-f]{64}$/, '64 lower-case hexadecimal digits')
-export const GENESIS_HASH = '0'.repeat(64)
 
 export const traceId = shape(
   /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { check } from '../issues.ts'
 import { checkpoint } from './checkpoint.ts'
-import { GENESIS_HASH } from './conventions.ts'
 import { traceRecord, unsealedTrace } from './trace.ts'
 import { traceListQuery } from './traces.ts'
 
@@ -77,6 +76,7 @@ const unsealed = {
     overhead_ms: 0.9,
   },
 }
+const GENESIS_HASH = '0'.repeat(64)
 const record = { ...unsealed, seq: 0, prev_hash: GENESIS_HASH, hash: hex }
 
 describe('trace record v1', () => {

@@ -163,7 +163,6 @@ export const dropReasons = [
   'conversation',
   'no_credential',
 ] as const
-export type DropReason = (typeof dropReasons)[number]
 
 /** A rung that could not take the request, so that it was never asked. */
 export const droppedRung = z.strictObject({

@@ -69,7 +69,6 @@ export const agentAliases: readonly Alias[] = [{ from: 'systemPrompt', to: 'mani
 
 export const agentCreate = acceptsRecord(withAliases(createFields, agentAliases), createFields.shape, agent)
 export type AgentCreate = z.input<typeof createFields>
-export type AgentCreateParsed = z.output<typeof agentCreate>
 
 const patchFields = named(
   'AgentPatch',
@@ -82,4 +81,3 @@ export const versionCreate = named(
   'AgentVersionCreate',
   z.strictObject({ manifest, promote: z.boolean().default(true), note: text(0, 1000).optional() }),
 )
-export type VersionCreate = z.input<typeof versionCreate>

@@ -5,7 +5,6 @@ import { expected, int, plainText, shape, text } from '../bounds.ts'
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 export const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 export const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/
 
 /** We make version 7; any version is read, because journals from elsewhere must still verify. */

@@ -35,7 +35,6 @@ export const statusOf = {
 } as const
 
 export type ErrorCode = keyof typeof statusOf
-export type ErrorStatus = (typeof statusOf)[ErrorCode]
 
 export const errorCodes = Object.keys(statusOf) as [ErrorCode, ...ErrorCode[]]
 

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { named } from '../schema-names.ts'
 
 export const healthz = named('Health', z.object({ status: z.literal('ok'), version: z.string() }))
-export type Healthz = z.infer<typeof healthz>
 
 /** Each check is `ok` or says what is wrong; a part that this instance does not have is absent. */
 export const readyz = named(

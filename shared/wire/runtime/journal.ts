@@ -184,7 +184,6 @@ export const claimedEvent = z.looseObject({
   meta: claimed,
   hash: claimed,
 })
-export type ClaimedEvent = z.infer<typeof claimedEvent>
 
 export const claimedJournal = named(
   'ClaimedJournal',

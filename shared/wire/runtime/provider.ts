@@ -106,7 +106,6 @@ export const modelSettings = named(
   }),
 )
 export type ModelSettings = z.output<typeof modelSettings>
-export type ModelSettingsInput = z.input<typeof modelSettings>
 
 export const secretName = shape(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "1 to 128 letters, digits, '.', '_' or '-'")
 export const secretParams = z.object({ name: secretName })

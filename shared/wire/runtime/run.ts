@@ -61,7 +61,6 @@ export const runErrorCode = z.enum(runErrorCodes)
 export type RunErrorCode = z.infer<typeof runErrorCode>
 
 export const runError = z.object({ code: runErrorCode, message: z.string(), stepId: z.string().optional() })
-export type RunError = z.infer<typeof runError>
 
 export const triggerKinds = ['api', 'schedule', 'session', 'subagent', 'fork'] as const
 export const triggerKind = z.enum(triggerKinds)

@@ -16,7 +16,6 @@ export const usageQuery = query(
   },
   [{ from: 'agent', to: 'agentName' }],
 )
-export type UsageQuery = z.output<typeof usageQuery>
 
 /** What is wrong with a range of days, or nothing. */
 export function rangeProblem(from: string, to: string): { path: string; message: string } | undefined {
