@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { endWithReader } from '../shared/host/closed-output.ts'
+import { refuseFewThreads } from '../shared/host/few-threads.ts'
 import { keepCompiled } from '../shared/host/keep-compiled.ts'
 import { shutInspector } from '../shared/host/shut-inspector.ts'
 import { refuseOldNode } from '../shared/version.ts'
 
 // Before anything else is loaded.
 refuseOldNode(process)
+refuseFewThreads()
 shutInspector()
 keepCompiled()
 endWithReader({ isService: process.argv[2] === undefined || process.argv[2] === 'run' })

@@ -66,13 +66,13 @@ describe.each([
   [
     'router',
     ROUTER,
-    382,
+    376,
     /^(?:runtime|node-agent)\/|files\.gen|\/onboard\/|undici\/(?:index\.js|lib\/(?:web|mock|interceptor))/,
   ],
   [
     'runtime',
     RUNTIME,
-    564,
+    563,
     /^(?:router|node-agent\/(?:isolation|guest))\/|files\.gen|openapi\/(?:compile|custom-connector)\.ts/,
   ],
 ] as const)('an idle %s', (service, packages, most, later) => {
