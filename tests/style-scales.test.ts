@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { ICONS } from '../shared/browser/icons.ts'
+import { TYPEFACE } from '../shared/browser/menu.ts'
 import { typefaceFiles } from '../shared/browser/typeface.gen.ts'
-import { TYPEFACE } from '../shared/browser/typeface.ts'
 
 const root = new URL('..', import.meta.url).pathname
 const sheets = ['shared/browser', 'runtime/dashboard/browser/styles', 'router/panel/browser'].flatMap(folder =>

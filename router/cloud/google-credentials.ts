@@ -12,7 +12,6 @@ import {
   type SourceDeps,
   tokenOf,
 } from './credential-request.ts'
-import { subjectToken, subjectTokenSource } from './google-subject-token.ts'
 import { metadataOrigin, safe } from './vendor-addresses.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
@@ -32,6 +31,16 @@ export interface GoogleAccount {
   /** Instead of the account's own. */
   tokenUrl: string | null
 }
+
+const format = z
+  .object({ type: z.enum(['text', 'json']), subject_token_field_name: z.string().min(1).optional() })
+  .default({ type: 'text' })
+
+/** Where the token of the other identity provider is: of a file or an address. Programs and keys of AWS are not read. */
+const subjectTokenSource = z.union([
+  z.object({ file: z.string().min(1), format }),
+  z.object({ url: z.url(), headers: z.record(z.string(), z.string()).default({}), format }),
+])
 
 const serviceAccount = z.object({
   type: z.literal('service_account').default('service_account'),
@@ -181,4 +190,28 @@ async function instanceToken(deps: SourceDeps): Promise<Expiring<string>> {
     throw new NoSourceError('no Google credentials are set up, and what answers is not the metadata server')
   if (reply.status === 404) throw new NoSourceError('no Google credentials are set up, and the machine has no account')
   return tokenOf(deps, METADATA, reply)
+}
+
+/** Read for each exchange, because the platform replaces it in time. */
+async function subjectToken(deps: SourceDeps, source: z.output<typeof subjectTokenSource>): Promise<string> {
+  const text = 'file' in source ? await fileOf(deps, source.file, SUBJECT) : await fetched(deps, source)
+  const { type, subject_token_field_name: field } = source.format
+  if (type === 'text') return text.trim()
+  const token = field && parsed(z.record(z.string(), z.unknown()), text)?.[field]
+  if (typeof token !== 'string' || token === '')
+    throw new TransportError(`${SUBJECT} is not in the member that is named`)
+  return token
+}
+
+const SUBJECT = 'the subject token of the external account'
+
+async function fetched(deps: SourceDeps, { url, headers }: { url: string; headers: Record<string, string> }) {
+  const reply = await ask(deps, {
+    name: SUBJECT,
+    url: safe(url, 'credential_source.url'),
+    headers: Object.entries(headers),
+    ms: REMOTE_TIMEOUT_MS,
+  })
+  if (reply.status !== 200) throw new TransportError(`${SUBJECT} was not given, status ${reply.status}`)
+  return reply.text
 }

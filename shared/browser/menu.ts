@@ -12,3 +12,6 @@ export const MENU: readonly { name: string; href: string; icon: IconName }[] = [
   { name: 'Nodes', href: 'nodes', icon: 'nodes' },
   { name: 'Settings', href: 'settings', icon: 'settings' },
 ]
+
+/** The file of the letters, which pages ask for before they have read a style sheet. */
+export const TYPEFACE = 'geist-5.3.0.woff2'

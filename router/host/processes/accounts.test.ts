@@ -5,7 +5,7 @@ import { systemClock } from '../../../shared/time/clock.ts'
 import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { Caps, Reservation, SpentRow } from '../../budget/ledger.ts'
 import { type Accounts, accounts } from './accounts.ts'
-import { remoteBudgets } from './remote-budgets.ts'
+import { remoteBudgets } from './other-processes.ts'
 
 const CAP = 1000
 const caps: Caps = {
