@@ -119,7 +119,6 @@ export function ledger(deps: LedgerDeps) {
 
     offer: (candidate: RunCandidate, runId: string) => offer(deps, candidate, runId),
 
-    /** The model as a run may ask it: within its agent's budget, whatever it is asked. */
     within: (run: Claimed, model: FoundModel) => limitedModel(deps, inTurn, run, model),
   }
 }

@@ -4,7 +4,7 @@ import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress
 import { isDeeper } from '../../shared/http/validate.ts'
 import { readExactly } from '../../shared/json/exact-numbers.ts'
 import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
-import { secretForms } from '../../shared/sign/secret-forms.ts'
+import { IN_FAILURES, IN_RESULTS, maskForms, secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { backoffDelay } from '../../shared/time/sleep.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
@@ -271,11 +271,6 @@ function asObject(body: unknown): Record<string, unknown> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : { value: body }
 }
 
-const MASK = '***'
-/** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
-export const IN_FAILURES = 4
-export const IN_RESULTS = 8
-
 /** Takes the secrets of a credential that have so many characters out of a text, in each form in which a vendor may repeat them. */
 export function redaction({ keys }: Connector, { values }: Credential, least: number): (text: string) => string {
   const secret = new Set(keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
@@ -287,7 +282,7 @@ export function redaction({ keys }: Connector, { values }: Credential, least: nu
     .filter(value => value.length >= least)
     .flatMap(value => [...secretForms(value), ...names.map(name => toBase64(utf8(`${name}:${value}`)))])
   const all = [...new Set(forms)].toSorted((a, b) => b.length - a.length)
-  return text => all.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, MASK) : made), text)
+  return text => maskForms(text, all)
 }
 
 const OAUTH_SECRETS = new Set(['accessToken', 'refreshToken', 'clientSecret'])

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { IN_FAILURES, IN_RESULTS, redaction } from './call.ts'
+import { IN_FAILURES, IN_RESULTS } from '../../shared/sign/secret-forms.ts'
+import { redaction } from './call.ts'
 import { catalogue } from './catalogue.ts'
 
 const secret = fc

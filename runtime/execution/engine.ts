@@ -115,7 +115,6 @@ export function createEngine(deps: EngineDeps) {
       timers.push(setInterval(() => void sweep(), limits.recoveryMs))
     },
 
-    /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
     idle: (ms: number) => whenIdle(clock, executions, looks, ms),
 
     end: ends.end,

@@ -6,6 +6,8 @@ import { StepFailure } from './failure.ts'
 
 /** A single result beyond this fails its step: the journal is read back whole when a run is resumed. */
 export const MAX_RESULT_BYTES = 8 * 1024 * 1024
+/** One message with the most that a result may have, and room for what wraps it. */
+export const MAX_MESSAGE_BYTES = MAX_RESULT_BYTES + 64 * 1024
 const BLOB_FROM_BYTES = 256 * 1024
 
 export function checkSize(name: string, output: unknown): void {

@@ -104,7 +104,7 @@ export function assembleNodes(options: NodesOptions) {
   const remote = remoteRunStore(db)
   const links = nodeLinks()
   const { maxBodyBytes, ownSessions } = options
-  const among = assemblePeers({
+  const peers = assemblePeers({
     peer: options.peer,
     links,
     store,
@@ -116,7 +116,7 @@ export function assembleNodes(options: NodesOptions) {
     log,
     maxBodyBytes,
   })
-  const { reachableNodes } = among
+  const { reachableNodes } = peers
   const data = remoteReads(reachableNodes, store)
   const credentials = poolCredentials({
     db,
@@ -166,7 +166,7 @@ export function assembleNodes(options: NodesOptions) {
   const loads = nodeLoads(links, now)
   const frameOf = assignFrames({ versionOf: options.versionOf, sealTo: options.curveKeys.sealTo })
   const offering = dispatcher({ db, log, now, links, loads, remote, nodes: store, frameOf })
-  const dispatching = among.dispatching(offering)
+  const dispatching = peers.dispatching(offering)
   const child = remoteSubagents({
     db,
     remote,
@@ -273,8 +273,8 @@ export function assembleNodes(options: NodesOptions) {
     end,
     engaged,
     credentials,
-    wanted: among.wanted,
-    peer: among.route(offering),
+    wanted: peers.wanted,
+    peer: peers.route(offering),
     routes: {
       credentials,
       db,
@@ -357,11 +357,11 @@ export function assembleNodes(options: NodesOptions) {
     sweep: sweeps.now,
     async close(): Promise<void> {
       await sweeps.close()
-      among.leave()
+      peers.leave()
       await gateway.close()
       await offering.idle()
       await dispatching.idle()
-      await among.close()
+      await peers.close()
       await idle()
       await talk.idle()
     },

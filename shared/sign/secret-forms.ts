@@ -1,5 +1,14 @@
 import { toBase64, toHex, utf8 } from './bytes.ts'
 
+/** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
+export const IN_FAILURES = 4
+export const IN_RESULTS = 8
+
+/** A text without these forms of secrets, of which the longest comes first. */
+export function maskForms(text: string, forms: readonly string[]): string {
+  return forms.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, '***') : made), text)
+}
+
 /** Less of an encoded secret than this could be part of anything. */
 const LEAST = 8
 

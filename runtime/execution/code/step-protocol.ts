@@ -14,7 +14,7 @@ import {
 } from '../../../shared/wire/runtime/step-protocol.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import { inexactProblem } from '../inexact-problem.ts'
-import { MAX_RESULT_BYTES } from '../step-output.ts'
+import { MAX_MESSAGE_BYTES } from '../step-output.ts'
 import { type CodeCalls, ProtocolFault } from './code-calls.ts'
 
 export interface StepProtocol {
@@ -28,7 +28,6 @@ export interface StepProtocol {
   stop: (reason: unknown) => void
 }
 
-const MAX_BODY_BYTES = MAX_RESULT_BYTES + 65_536
 const STEP_PATH = /^\/v0\/steps\/([A-Za-z0-9._-]{1,200})\/(complete|fail)$/
 
 /** The step protocol of docs/spec/runtime.md §3 as an HTTP handler. It is reached over the channel of one sandbox and by no socket. */
@@ -94,8 +93,8 @@ export function stepProtocol({ calls, token, input, maxRequests, finish, stop }:
 const refusal = (status: number, code: string, error: string) => Response.json({ error, code }, { status })
 
 async function bodyOf(request: Request): Promise<unknown> {
-  const { body, truncated } = await readAtMost(new Response(request.body), MAX_BODY_BYTES)
-  if (truncated) throw new ProtocolFault(400, `a body may have ${MAX_BODY_BYTES} bytes`)
+  const { body, truncated } = await readAtMost(new Response(request.body), MAX_MESSAGE_BYTES)
+  if (truncated) throw new ProtocolFault(400, `a body may have ${MAX_MESSAGE_BYTES} bytes`)
   if (body.length === 0) return {}
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)

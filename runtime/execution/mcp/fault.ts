@@ -1,5 +1,5 @@
 import { denialIn } from '../../../shared/http/outbound/bounded-body.ts'
-import { secretForms } from '../../../shared/sign/secret-forms.ts'
+import { IN_FAILURES, IN_RESULTS, maskForms, secretForms } from '../../../shared/sign/secret-forms.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { StepFailure } from '../failure.ts'
 
@@ -80,11 +80,6 @@ function codeOf(error: unknown): number | undefined {
   return typeof code === 'number' && (code < 0 || (code >= 400 && code < 600)) ? code : undefined
 }
 
-const MASK = '***'
-/** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
-const IN_FAILURES = 4
-const IN_RESULTS = 8
-
 interface Redactor {
   /** A failure in words. */
   text(text: string): string
@@ -98,18 +93,18 @@ export function redactValues(secrets: readonly string[]): Redactor {
     // `Bearer <token>` is a header's value, and the token alone is as secret.
     .flatMap(secret => [secret, ...secretForms(secret.slice(secret.indexOf(' ') + 1))])
     .toSorted((a, b) => b.length - a.length)
-  const hide = (text: string, least: number) =>
-    forms.reduce((made, form) => (form.length >= least ? made.replaceAll(form, MASK) : made), text)
+  const ofLength = (least: number) => forms.filter(form => form.length >= least)
+  const [inFailures, inResults] = [ofLength(IN_FAILURES), ofLength(IN_RESULTS)]
 
   function hideIn(value: unknown): unknown {
-    if (typeof value === 'string') return hide(value, IN_RESULTS)
+    if (typeof value === 'string') return maskForms(value, inResults)
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map(hideIn)
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [hide(key, IN_RESULTS), hideIn(one)]))
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [maskForms(key, inResults), hideIn(one)]))
   }
 
   return {
-    text: text => hide(text, IN_FAILURES),
+    text: text => maskForms(text, inFailures),
     json: value => (forms.length === 0 ? value : hideIn(value)),
   }
 }

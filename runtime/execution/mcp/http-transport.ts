@@ -2,7 +2,7 @@ import type { Transport } from '@modelcontextprotocol/client'
 import type { EgressClient, EgressInit } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
-import { MAX_RESULT_BYTES } from '../step-output.ts'
+import { MAX_MESSAGE_BYTES } from '../step-output.ts'
 import { type QuotedNumbers, quotedNumbers } from './quoted-numbers.ts'
 
 /** Where the key of a step stands among what goes along with a call (docs/spec/runtime.md §5, "Key"). */
@@ -11,8 +11,6 @@ export const KEY_META = 'waybill/idempotencyKey'
 /** Called with the key of a call of whose answer no more will come; the SDK alone would wait for its deadline. */
 export type Broken = (key: string, error: StepFailure) => void
 
-/** One message with the most that a result may have, and room for what wraps it. */
-const MOST_BYTES = MAX_RESULT_BYTES + 64 * 1024
 const READING_MS = 100
 const RECONNECT = {
   initialReconnectionDelay: 250,
@@ -54,7 +52,7 @@ export async function httpTransport(
   function watched(answer: Response, key: string | undefined, ofCall: boolean): Response {
     const { body, status, headers } = answer
     if (body === null || !answer.ok) return bounded(answer)
-    let left = MOST_BYTES
+    let left = MAX_MESSAGE_BYTES
     const seen = eventIds()
     const over = (error: StepFailure) => {
       const tooLarge = error.code === 'result_too_large'
@@ -82,7 +80,10 @@ export async function httpTransport(
           }
           left -= value.length
           if (left < 0) {
-            const error = new StepFailure('result_too_large', `the server answered with more than ${MOST_BYTES} bytes`)
+            const error = new StepFailure(
+              'result_too_large',
+              `the server answered with more than ${MAX_MESSAGE_BYTES} bytes`,
+            )
             await reader.cancel().catch(() => undefined)
             over(error)
             controller.error(error)

@@ -4,11 +4,8 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxPipe } from '../sandbox/sandboxes.ts'
-import { MAX_RESULT_BYTES } from '../step-output.ts'
+import { MAX_MESSAGE_BYTES } from '../step-output.ts'
 import { MOST_ANSWERS } from './connection.ts'
-
-/** One message with the most that a result may have, and room for what wraps it. */
-const MOST_LINE = MAX_RESULT_BYTES + 64 * 1024
 
 /** MCP over the standard streams of a program in a sandbox: one message for each line. */
 export function pipeTransport(pipe: SandboxPipe): Transport {
@@ -36,8 +33,10 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
         take(line.slice(0, end))
         line = line.slice(end + 1)
       }
-      if (line.length > MOST_LINE) {
-        return over(new StepFailure('result_too_large', `the server wrote a line of more than ${MOST_LINE} characters`))
+      if (line.length > MAX_MESSAGE_BYTES) {
+        return over(
+          new StepFailure('result_too_large', `the server wrote a line of more than ${MAX_MESSAGE_BYTES} characters`),
+        )
       }
     }
     over(new StepFailure('mcp_failed', `the server ended: ${await pipe.ended}`, { transient: true }))

@@ -1,5 +1,5 @@
 import { readJson } from '../../../shared/json/read-json.ts'
-import { secretForms } from '../../../shared/sign/secret-forms.ts'
+import { maskForms, secretForms } from '../../../shared/sign/secret-forms.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../failure.ts'
 import type { Egress, Offered, RunSandbox, Sandboxes, SandboxFor } from './sandboxes.ts'
@@ -48,8 +48,7 @@ export function sandboxOfRun({
   }
 
   // What a command says must not carry a secret into the journal, or to the model. It is found in the usual encodings as well.
-  const withoutSecrets = (text: string) =>
-    forms.reduce((from, form) => (from.includes(form) ? from.replaceAll(form, '***') : from), text)
+  const withoutSecrets = (text: string) => maskForms(text, forms)
 
   return {
     get(): Promise<RunSandbox> {
