@@ -8,7 +8,7 @@ import { requireBackend } from '../backends/require.ts'
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 
 /** Nothing of the browser's own may ask the network: a test counts every request. */
-const QUIET = [
+export const QUIET = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
@@ -18,7 +18,6 @@ const QUIET = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  '--window-size=1280,900',
 ]
 
 const [BROWSER, DRIVER] = ['chromium', 'chromedriver'] as const
@@ -53,7 +52,7 @@ export async function openChromium() {
   const { sessionId } = await ask<{ sessionId: string }>('POST', '/session', {
     capabilities: {
       alwaysMatch: {
-        'goog:chromeOptions': { args: [...QUIET, `--user-data-dir=${profile}`] },
+        'goog:chromeOptions': { args: ['--window-size=1280,900', ...QUIET, `--user-data-dir=${profile}`] },
         'goog:loggingPrefs': { performance: 'ALL', browser: 'ALL' },
       },
     },

@@ -1,17 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-
-/** Nothing of the browser's own may ask the network. */
-const QUIET = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--disable-dev-shm-usage',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
+import { QUIET } from './chromium.ts'
 
 export interface Seen {
   context: BrowserContext
