@@ -9,7 +9,7 @@ export function isSliced(file: string, seen = new Set<string>()): boolean {
   if (file === slice) return true
   if (seen.has(file) || !file.endsWith('.ts')) return false
   seen.add(file)
-  const imported = readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)
+  const imported = readFileSync(file, 'utf8').matchAll(/^(?:import|export|\})(?:[^'"`]* from)? '(\.[^']+)'/gm)
   return [...imported].some(([, path = '']) => isSliced(join(dirname(file), path), seen))
 }
 
