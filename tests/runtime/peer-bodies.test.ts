@@ -7,13 +7,13 @@ it('what claims to come from another control plane is read in turns, as any long
     bodyBytesAtATime: 1024 * 1024,
     peer: { url: 'http://localhost', fetch: async () => new Response(null, { status: 503 }) },
   })
-  let begun = 0
+  let started = 0
   const ends: (() => void)[] = []
   function post(bytes: number) {
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(stream) {
-          begun++
+          started++
           await new Promise<void>(resolve => ends.push(resolve))
           stream.enqueue(new Uint8Array(bytes))
           stream.close()
@@ -28,7 +28,7 @@ it('what claims to come from another control plane is read in turns, as any long
   const all = Array.from({ length: 20 }, () => post(600_000))
   const little = post(500)
   await new Promise(resolve => setTimeout(resolve, 50))
-  expect(begun).toBe(2)
+  expect(started).toBe(2)
   let answered = false
   void Promise.all([...all, little]).then(() => (answered = true))
   while (!answered) {
