@@ -60,12 +60,17 @@ export class TransportError extends Error {
   }
 }
 
-const OWN_LIMITS = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
+/** Not EADDRNOTAVAIL, which is also said of an IPv6 address on a machine without IPv6: another upstream may be reached then. */
+const OWN_LIMITS = new Set(['EMFILE', 'ENFILE', 'ENOBUFS'])
 
 /** Why this process could open no connection, which says nothing of the upstream; undefined where that is not the reason. */
 export function ownLimit(error: unknown): string | undefined {
   for (let one = error, depth = 0; depth < 8 && one instanceof Error; one = one.cause, depth++) {
-    if (one instanceof AggregateError && one.errors.length > 0) return one.errors.map(ownLimit).find(Boolean)
+    // A name with several addresses: where one of them refused, that is the reason.
+    if (one instanceof AggregateError && one.errors.length > 0) {
+      const all = one.errors.map(ownLimit)
+      return all.includes(undefined) ? undefined : all[0]
+    }
     if (!('code' in one && OWN_LIMITS.has(String(one.code)))) continue
     return `this router can open no more connections now (${one.code}): try again; if it lasts, raise its limit of open files`
   }

@@ -28,6 +28,8 @@ it('knows what a rule or a proxy kept from leaving', () => {
 
 it('knows a name of which no address took the connection', () => {
   const every = (...syscalls: string[]) => new AggregateError(syscalls.map(syscall => failed('ECONNRESET', syscall)))
+  expect(neverSent(new AggregateError([failed('ECONNREFUSED'), failed('ENETUNREACH')]))).toBe(true)
+  expect(neverSent(new AggregateError([failed('ECONNREFUSED'), failed('ECONNRESET')]))).toBe(false)
   expect(neverSent(every('connect', 'connect'))).toBe(true)
   expect(neverSent(every('connect', 'read'))).toBe(false)
 })
