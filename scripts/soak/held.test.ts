@@ -18,6 +18,8 @@ test('what grows is told from what only warms up', () => {
     { length: 40 },
     (_, at): Held => ({
       rssMb: at < 10 ? at * 10 : 100,
+      heapMb: 50,
+      buffersMb: 5,
       sockets: 20 + at,
       files: 7,
       threads: 11,

@@ -44,7 +44,7 @@ export function growth(samples: readonly Held[]): Growth[] {
         .toSorted((a, b) => a - b),
       0.5,
     )
-  return (['rssMb', 'sockets', 'files', 'threads', 'timers', 'handles'] as const).map(of => {
+  return (['rssMb', 'heapMb', 'buffersMb', 'sockets', 'files', 'threads', 'timers', 'handles'] as const).map(of => {
     const [early, late] = [median(of, quarter), median(of, samples.length - quarter)]
     return { of, early, late, share: early === 0 ? late : (late - early) / early }
   })

@@ -130,7 +130,7 @@ export async function soakProcesses({ processes, minutes, folder: parent, fault,
     for (const role of ROLES) {
       const held = pids[role].map(pid => ({
         ...heldBy(pid),
-        ...(insideOf(`${inside}.${pid}`) ?? { timers: 0, handles: 0 }),
+        ...(insideOf(`${inside}.${pid}`) ?? { timers: 0, handles: 0, heapMb: 0, buffersMb: 0 }),
       }))
       if (held.length > 0) samples.get(role)!.push(sumOf(held))
     }
@@ -215,6 +215,8 @@ function sumOf(held: readonly Held[]): Held {
   const sum = (of: keyof Held) => held.reduce((all, one) => all + one[of], 0)
   return {
     rssMb: sum('rssMb'),
+    heapMb: sum('heapMb'),
+    buffersMb: sum('buffersMb'),
     sockets: sum('sockets'),
     files: sum('files'),
     threads: sum('threads'),
