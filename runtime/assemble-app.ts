@@ -35,7 +35,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
   const { features, nodes, work, schedules, live, index, readiness, draining } = parts
   const { access, agents, audit, budgets, connectors, prices, provided, receipts } = features
   const { maxBodyBytes = DEFAULT_BODY_BYTES, sseHeartbeatMs: heartbeatMs = 15_000, embeddedNode = true } = options
-  const clients = streamClients(metrics)
+  const clients = streamClients(metrics, options.maxTenantStreams)
   return runtimeApp({
     ...access,
     log: log.target('runtime.http'),
@@ -52,6 +52,7 @@ export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts
       users: access.dashboard.users,
       takesBootstrapKey: options.bootstrapKey !== undefined,
       live,
+      clients,
       now: clock.now,
       monotonic: clock.monotonic,
       maxBodyBytes,

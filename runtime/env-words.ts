@@ -160,6 +160,12 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       form: INTERVAL,
       default: '15s',
     },
+    PLATFORM_MAX_TENANT_STREAMS: {
+      about:
+        'Event streams that one tenant may have open in a process: of runs, of sessions and of pages. One more is refused with 429, so that connections are left for others.',
+      form: '1 to 999999',
+      default: '2000',
+    },
     PLATFORM_LEASE_TTL: {
       about: 'How long a run stays with a process that was killed, before another one takes it.',
       form: INTERVAL,

@@ -94,6 +94,11 @@ export const runtimeEnv = z.object({
   PLATFORM_LEASE_TTL: interval.default(60_000),
   PLATFORM_TURN_TIMEOUT: timeout.default(120_000),
   PLATFORM_SSE_HEARTBEAT: interval.default(15_000),
+  PLATFORM_MAX_TENANT_STREAMS: z
+    .string()
+    .regex(/^[1-9]\d{0,5}$/, 'expected 1 to 999999 streams')
+    .transform(Number)
+    .default(2000),
   /** How long a model may keep its answer open without a word: pings and empty deltas are none. */
   PLATFORM_MODEL_CONTENT_TIMEOUT: timeout.default(600_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z

@@ -105,6 +105,8 @@ export interface RuntimeOptions {
   /** Where traces of runs go; without it nothing is traced. */
   telemetry?: Collector | undefined
   sseHeartbeatMs?: number
+  /** Event streams that a tenant may have open in this process. Default: 2000. */
+  maxTenantStreams?: number | undefined
   /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
   timers?: boolean
   /** How long a message to a session waits for its answer. */

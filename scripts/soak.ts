@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { freePort, untilAnswers } from './bench/free-port.ts'
 import { growth, type Held, heldBy } from './soak/held.ts'
 import { INSIDE_FILE, insideOf } from './soak/inside.ts'
-import { mixedLoad, type Places, type Tally } from './soak/load.ts'
+import { manySessions, mixedLoad, type Places, type Tally } from './soak/load.ts'
 import { soakProcesses } from './soak/processes.ts'
 
 /**
@@ -99,10 +99,14 @@ async function soakOne(): Promise<void> {
   const places: Places = { runtime: `http://127.0.0.1:${near}`, router: `http://127.0.0.1:${hop}`, key: KEY }
   await untilAnswers(places.runtime)
   await untilAnswers(places.router)
+  await manySessions(places)
   const tally: Tally = new Map()
   const load = mixedLoad(places, tally)
-  const agent = { name: 'soak', manifest: { tools: ['wait'] } }
-  await load.call('publish', places.runtime, '/v1/agents', agent)
+  // One that calls tools, and one whose model is what an agent gets that names none: the router.
+  const tools = { name: 'soak', manifest: { model: 'demo/echo', tools: ['wait'] } }
+  for (const agent of [tools, { name: 'routed', manifest: {} }]) {
+    await load.call('publish', places.runtime, '/v1/agents', agent)
+  }
   for (let at = 0; at < 10; at++) {
     const cronExpr = `*/${at + 3} * * * * *`
     await load.call('schedule', places.runtime, '/v1/schedules', { agentName: 'soak', cronExpr })

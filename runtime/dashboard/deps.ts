@@ -1,9 +1,11 @@
 import type { ChangeFeed } from '../../shared/http/change-feed.ts'
 import type { UserStore } from '../auth/dashboard/user-store.ts'
+import type { StreamClients } from '../http/stream-clients.ts'
 
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'isLoggedIn' | 'hasOwner' | 'hasAnybody'>
   live: Pick<ChangeFeed, 'follow' | 'mark' | 'isCrowded'>
+  clients: StreamClients
   /** A bootstrap key takes the place of a setup link, which is then not printed. */
   takesBootstrapKey: boolean
   now: () => Date

@@ -40,6 +40,7 @@ const MOST_FORM_BYTES = 16_384
 export function pagesRoute({
   users,
   live,
+  clients,
   now,
   monotonic,
   maxBodyBytes,
@@ -188,7 +189,9 @@ export function pagesRoute({
     })
     .get('/ui/live', async c => {
       const { user, holds } = await logins(c)
-      return sseResponse(gone => live.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs, admitted: holds })
+      clients.refuseBeyond(user.tenantId)
+      const changes = (gone: AbortSignal) => clients.counted('page', user.tenantId, live.follow(user.tenantId, gone))
+      return sseResponse(changes, { retryMs: 1500, heartbeatMs, admitted: holds })
     })
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))

@@ -132,6 +132,7 @@ export async function serveRuntime(
     owner: writerName(),
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
+    maxTenantStreams: env.PLATFORM_MAX_TENANT_STREAMS,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
     peer: among?.peer ?? peerOf(env),
     embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',

@@ -146,6 +146,7 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
     timers: false,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
+    maxTenantStreams: env.PLATFORM_MAX_TENANT_STREAMS,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
     embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',
     dispatchTimeoutMs: env.PLATFORM_DISPATCH_TIMEOUT,

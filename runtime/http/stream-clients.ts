@@ -1,25 +1,45 @@
 import type { Context } from 'hono'
+import { ApiError } from '../../shared/http/api-error.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
+
+/** Each is a connection of the process, and some twenty kilobytes of it. */
+const MOST_OF_TENANT = 2000
+/** A stream that was ended makes room, and nobody can say when that will be. */
+const AGAIN_S = 10
+
+type StreamKind = 'run' | 'session' | 'page'
 
 export type StreamClients = ReturnType<typeof streamClients>
 
-/** Counts who is on the event streams at this moment. */
-export function streamClients(metrics: Metrics) {
+/** Counts who is on the event streams at this moment, and lets no tenant have so many that there is no room for another one's. */
+export function streamClients(metrics: Metrics, mostOfTenant = MOST_OF_TENANT) {
   const gauge = metrics.gauge('waybill_sse_clients', 'Open event streams.')
-  const open = { run: 0, session: 0 }
-  const count = (stream: keyof typeof open, by: number) => {
+  const open = { run: 0, session: 0, page: 0 }
+  const byTenant = new Map<string, number>()
+  const count = (stream: StreamKind, tenantId: string, by: 1 | -1) => {
     open[stream] += by
     gauge.set(open[stream], { stream })
+    const own = (byTenant.get(tenantId) ?? 0) + by
+    if (own === 0) byTenant.delete(tenantId)
+    else byTenant.set(tenantId, own)
   }
-  count('run', 0)
-  count('session', 0)
+  for (const stream of ['run', 'session', 'page'] as const) gauge.set(0, { stream })
   return {
-    async *counted<T>(stream: keyof typeof open, frames: AsyncIterable<T>): AsyncGenerator<T> {
-      count(stream, 1)
+    /** Throws `throttled` where a tenant has as many streams as it may have. */
+    refuseBeyond(tenantId: string): void {
+      if ((byTenant.get(tenantId) ?? 0) < mostOfTenant) return
+      throw new ApiError(
+        'throttled',
+        `this tenant has ${mostOfTenant} event streams open, as many as one may have (PLATFORM_MAX_TENANT_STREAMS): end some of them, and try again`,
+        { headers: { 'retry-after': String(AGAIN_S) } },
+      )
+    },
+    async *counted<T>(stream: StreamKind, tenantId: string, frames: AsyncIterable<T>): AsyncGenerator<T> {
+      count(stream, tenantId, 1)
       try {
         yield* frames
       } finally {
-        count(stream, -1)
+        count(stream, tenantId, -1)
       }
     },
   }

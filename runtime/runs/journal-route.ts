@@ -98,6 +98,7 @@ export function journalOperations({
       })
     }),
     operation(endpoints.events, async ({ principal, params: { id }, query: { from_seq, live }, context }) => {
+      clients.refuseBeyond(principal.tenantId)
       const last = lastEventId(context)
       const fromSeq = last === undefined ? Math.max(from_seq ?? 1, 1) : last + 1
       // Noted before the read, so that nothing falls between the read and the watching.
@@ -121,6 +122,7 @@ export function journalOperations({
           const hand = (list: readonly JournalEntry[]) => send(framesOf(list))
           return clients.counted(
             'run',
+            principal.tenantId,
             stream(follow({ runs, runWatchers }, id, { fromSeq, live, gone, opening, hand })),
           )
         },

@@ -63,6 +63,7 @@ export function sessionOperations({ service, heartbeatMs, ...deps }: SessionsDep
       await (runs ? service.removeWithRuns(session) : service.remove(session))
     }),
     operation(endpoints.events, async ({ principal, params, query: { replay }, context }) => {
+      deps.clients.refuseBeyond(principal.tenantId)
       const { id, wire } = await find(principal, params)
       const lastId = lastEventId(context)
       if (lastId !== undefined && wire.status === 'stopped') {
@@ -72,7 +73,7 @@ export function sessionOperations({ service, heartbeatMs, ...deps }: SessionsDep
       }
       const events = (gone: AbortSignal) => stream(follow(deps, id, { lastId, replay, gone }))
       const admitted = context.get('admitted')
-      return sseResponse(gone => deps.clients.counted('session', events(gone)), {
+      return sseResponse(gone => deps.clients.counted('session', principal.tenantId, events(gone)), {
         retryMs: RETRY_MS,
         heartbeatMs,
         admitted,

@@ -9,6 +9,27 @@ export interface Places {
 
 export type Tally = Map<string, number>
 
+/** As many as a router remembers of a tenant (docs/spec/router.md §4.6): what grows afterwards is none of these. */
+const SESSIONS = 20_000
+
+/** The first turn of so many sessions, so that the memory of them has its size before anything is measured. */
+export async function manySessions({ router }: Places): Promise<void> {
+  const agent = new Agent({ connections: 64, pipelining: 1 })
+  const body = JSON.stringify({ model: 'auto', max_tokens: 8, messages: [{ role: 'user', content: 'hi' }] })
+  let left = SESSIONS
+  const client = async () => {
+    while (left-- > 0) {
+      const headers = { 'content-type': 'application/json', 'x-router-session': `session-${left}` }
+      const answer = await agent
+        .request({ origin: router, path: '/v1/messages', method: 'POST', headers, body })
+        .catch(() => undefined)
+      await answer?.body.dump().catch(() => undefined)
+    }
+  }
+  await Promise.all(Array.from({ length: 64 }, client))
+  await agent.close()
+}
+
 /** What several kinds of callers do all the time, at a pace that the machine can hold; everything they see is counted. */
 export function mixedLoad({ runtime, router, key }: Places, tally: Tally) {
   const agent = new Agent({ connections: 64, pipelining: 1, bodyTimeout: 30_000 })
@@ -61,6 +82,12 @@ export function mixedLoad({ runtime, router, key }: Places, tally: Tally) {
       const { id } = JSON.parse(made.text) as { id: string }
       await call('events', runtime, `/v1/runs/${id}/events`)
       await call('receipt', runtime, `/v1/runs/${id}/receipt`)
+    },
+    async () => {
+      const made = await call('routed run', runtime, '/v1/runs', { agentName: 'routed', input: { prompt: 'hi' } })
+      if (made.status !== 201) return
+      const { id } = JSON.parse(made.text) as { id: string }
+      await call('events', runtime, `/v1/runs/${id}/events`)
     },
     async () => {
       const made = await call('run to cancel', runtime, '/v1/runs', {

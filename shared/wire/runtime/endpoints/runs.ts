@@ -198,7 +198,7 @@ export const runEndpoints = {
     query: runEventsQuery,
     headers: z.object({ 'Last-Event-ID': z.string().optional() }),
     responses: streamToEnd(runEventData, 'One event per journal entry; `id` is its seq, `event` its kind.'),
-    errors: ONE,
+    errors: [...ONE, 429],
   }),
   forecast: endpoint({
     id: 'forecastRun',

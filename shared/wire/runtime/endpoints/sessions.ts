@@ -111,6 +111,6 @@ export const sessionEndpoints = {
       sessionEventData,
       'Events message_delta, message_completed, message_error and session_stopped.',
     ),
-    errors: ONE,
+    errors: [...ONE, 429],
   }),
 }
