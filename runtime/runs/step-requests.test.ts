@@ -14,10 +14,11 @@ it('reads the journals of two runs at a time, in the order of the calls, and goe
     runs: {
       get: async () => undefined,
       progress: async () => undefined,
-      events(runId) {
+      events: async () => [],
+      page(runId) {
         asked.push(runId)
         return new Promise((resolve, reject) => {
-          answers.push(failed => (failed ? reject(failed) : resolve([])))
+          answers.push(failed => (failed ? reject(failed) : resolve({ entries: [], isLast: true })))
         })
       },
     },

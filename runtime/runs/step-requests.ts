@@ -24,7 +24,7 @@ export interface StepRequestsDeps {
   db: Db
   records: Records
   sha256: Sha256
-  runs: Pick<RunStore, 'get' | 'events' | 'progress'>
+  runs: Pick<RunStore, 'get' | 'events' | 'page' | 'progress'>
   getVersion: (versionId: string) => Promise<{ manifest: Manifest } | undefined>
   /** What a turn of a session began with, as it was. */
   turnAsItWas: (
@@ -40,7 +40,7 @@ export interface RequestsOfSteps {
 }
 
 const PAGE = 1000
-/** Each holds a run with its journal in memory. */
+/** Each holds the journal of a run in memory, without long outputs. */
 const REBUILT_AT_ONCE = 2
 
 /** What the model steps of the runs of this store sent and got, rebuilt from their journals (docs/spec/runtime.md §4). */
@@ -50,10 +50,10 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
 
   async function eventsOf(runId: string): Promise<JournalEntry[]> {
     const found: JournalEntry[] = []
-    for (let page = PAGE; page === PAGE; ) {
-      const next = await runs.events(runId, found.length + 1, PAGE)
-      found.push(...next)
-      page = next.length
+    for (let isLast = false; !isLast; ) {
+      const page = await runs.page(runId, found.length + 1, PAGE)
+      found.push(...page.entries.map(withoutLongOutput))
+      isLast = page.isLast || page.entries.length === 0
     }
     return found
   }
@@ -82,6 +82,32 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
       const release = await rebuilding.take()
       return requestOf(runId, stepId, before).finally(release)
     },
+  }
+}
+
+/** In place of an output that is read where it is needed. */
+const LONG = Symbol('an output that is not held')
+const LONG_CHARACTERS = 4096
+
+function withoutLongOutput(entry: JournalEntry): JournalEntry {
+  const { output, ...rest } = entry.payload
+  return isLong(output) ? { ...entry, payload: { ...rest, output: LONG } } : entry
+}
+
+function isLong(value: unknown): boolean {
+  let room = LONG_CHARACTERS
+  const fits = (one: unknown): boolean => {
+    room -= typeof one === 'string' ? one.length : 8
+    if (room < 0 || typeof one !== 'object' || one === null) return room >= 0
+    return Object.entries(one).every(([name, member]) => fits(name) && fits(member))
+  }
+  return !fits(value)
+}
+
+function withLongOutputs({ steps }: History, read: (seq: number) => Promise<unknown>): void {
+  for (const [stepId, state] of steps) {
+    if (state.is !== 'completed' || state.output !== LONG) continue
+    steps.set(stepId, { ...state, load: () => read(state.seq) })
   }
 }
 
@@ -152,6 +178,7 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
   const history = readHistory(events.filter(({ seq }) => seq < start.seq))
   const whole = readHistory(events.filter(one => one.seq < start.seq || one.stepId === stepId))
   withBlobs(whole, blobReader(db, records, runId))
+  withLongOutputs(whole, async seq => (await deps.runs.events(runId, seq, 1))[0]?.payload.output)
   for (const id of history.steps.keys()) history.steps.set(id, whole.steps.get(id)!)
   // Of the attempt that was made last, which may have come after a restart.
   const own = events.filter(one => one.stepId === stepId)

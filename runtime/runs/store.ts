@@ -3,6 +3,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { JoinedClaim } from '../execution/claim-loop.ts'
 import { resumption } from '../execution/claim-statement.ts'
@@ -281,6 +282,8 @@ function journalReads(db: Db, records: Records) {
       const found = await db.execute({ sql: JOURNAL_PAGE, args: [runId, fromSeq, most] })
       const rows = rowsOf<StoredEvent & { cut: number | null }>(found)
       const isLast = rows.length < most && (rows[0]?.cut ?? null) === null
+      // A file is read on this thread, so who reads page after page lets others have their turn in between.
+      if (!isLast) await new Promise<void>(nextTurn)
       return { entries: rows.map(row => entryOf(records, runId, row)), isLast }
     },
 
@@ -291,6 +294,7 @@ function journalReads(db: Db, records: Records) {
       const [first] = rows
       if (first === undefined) return undefined
       const isLast = rows.length < most && first.cut === null
+      if (!isLast) await new Promise<void>(nextTurn)
       return { tenantId: first.tenant_id, status: first.status, page: { entries, isLast } }
     },
 

@@ -28,8 +28,12 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
       }
       const store = {
         states: async () => new Map([['s', { ...state }]]),
-        endsAfter: async (_id: string, after: number) => ends.filter(({ id }) => id > after),
-        lastCompleted: async () => [],
+        // A page is one turn.
+        endsAfter: async (_id: string, after: number) => {
+          const all = ends.filter(({ id }) => id > after)
+          return { ends: all.slice(0, 1), isLast: all.length < 2 }
+        },
+        lastCompleted: async () => ({ ends: [], isLast: true }),
       }
       let runWatchers = live({ store, pollMs: 1e6 })
       let epoch = 1

@@ -11,7 +11,7 @@ import { type Live, stoppedEvent } from './live-sessions.ts'
 import type { SessionService } from './service.ts'
 import type { SessionRow } from './session.ts'
 import type { Numbered } from './session-log.ts'
-import type { SessionState, SessionStore } from './store.ts'
+import type { SessionState, SessionStore, TurnEnds } from './store.ts'
 
 export interface SessionsDeps extends FollowDeps {
   store: SessionStore
@@ -144,7 +144,7 @@ export async function* follow(
   let sent = lastId ?? 0
   /** The ends of turns that the store has, up to the one with that id. */
   async function* stored(last = Number.POSITIVE_INFINITY): AsyncGenerator<Numbered> {
-    for (const { id, end } of await store.endsAfter(sessionId, sent, now().getTime())) {
+    for await (const { id, end } of each(after => store.endsAfter(sessionId, after, now().getTime()), sent)) {
       if (gone.aborted || id > last) return
       yield { id, ...end }
       sent = id
@@ -154,8 +154,10 @@ export async function* follow(
     const first = (await store.states([sessionId])).get(sessionId)
     moved ??= first ?? 'deleted'
     if (first && lastId === undefined) {
-      const told = replay === 0 ? [] : await store.lastCompleted(sessionId, replay)
-      for (const { id, end } of told) yield { id, ...end }
+      if (replay > 0) {
+        const last = each(after => store.lastCompleted(sessionId, replay, after), 0)
+        for await (const { id, end } of last) yield { id, ...end }
+      }
       sent = first.lastEvent
     } else if (first && first.turnId === undefined) sent = Math.min(sent, first.lastEvent)
 
@@ -200,5 +202,19 @@ export async function* follow(
   } finally {
     gone.removeEventListener('abort', stir)
     leave()
+  }
+}
+
+/** The ends of turns after an event, page by page. */
+async function* each(
+  page: (after: number) => Promise<TurnEnds>,
+  after: number,
+): AsyncGenerator<TurnEnds['ends'][number]> {
+  for (let from = after; ; ) {
+    const { ends, isLast } = await page(from)
+    yield* ends
+    const last = ends.at(-1)
+    if (isLast || last === undefined) return
+    from = last.id
   }
 }

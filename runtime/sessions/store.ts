@@ -2,6 +2,7 @@ import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { runData, runs, sessions, turns } from '../schema/tables.ts'
@@ -33,12 +34,21 @@ export interface SessionState {
   turnStatus: string | undefined
 }
 
+/** A page of ends of turns, in order. */
+export interface TurnEnds {
+  ends: { id: number; end: TurnEnd }[]
+  isLast: boolean
+}
+
 /** How far the ids of one life of a turn are from those of the next: no life says more pieces than that. */
 export const LIFE = 2 ** 20
 
 const MESSAGES = 200
-const MESSAGES_PAGE = 25
-const HINTS_PAGE = 100
+/** Characters of the messages that are shown together. */
+const MOST_OF_MESSAGES = 4_000_000
+/** Turns that are read at once: so many, and fewer where they are long as they are stored. An input holds attachments too. */
+const TURNS_PAGE = 100
+const TURNS_BYTES = 1024 * 1024
 /** Of earlier turns, as they are stored: more than any model's window, so that what fits is left to compaction. */
 const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
@@ -52,6 +62,25 @@ const END_TURN = `update runs set updated_ms = ?2, ending = iif(${HERE}, 'cancel
 
 const STATE = `select j.value as wanted, s.id, s.status, s.stopped_ms, s.stop_reason, s.last_event, s.turn_id, r.status as turn_status
   from json_each(?) as j left join sessions as s on s.id = j.value left join runs as r on r.id = s.turn_id`
+
+/** A page of a session's turns before a number, the newest first, with their inputs. */
+const TURNS_BEFORE = `select t.*, d.input from (
+    select run_id, sum(bytes) over (order by number desc) - bytes as before from (
+      select t.run_id, t.number, ${bytesOf('t.text', 't.tool_calls', 'd.input')} as bytes
+        from turns as t left join run_data as d on d.run_id = t.run_id
+        where t.session_id = ?1 and t.number < ?2 order by t.number desc limit ${TURNS_PAGE})) as p
+  join turns as t on t.run_id = p.run_id left join run_data as d on d.run_id = t.run_id
+  where p.before < ${TURNS_BYTES} order by t.number desc`
+
+/** A page of the ends of turns after an event, in order: of those that ended later than ?3, or of the completed ones, the last ?4. */
+const ENDS = `select t.*, p.most from (
+    select run_id, row_number() over by_event as place, sum(bytes) over by_event - bytes as before, count(*) over () as most
+      from (select run_id, event_id, ${bytesOf('text', 'tool_calls', 'error')} as bytes from turns
+        where session_id = ?1 and event_id > ?2 and (status = 'completed' or ?3 is not null) and ended_ms > coalesce(?3, 0)
+        order by event_id desc limit ?4)
+      window by_event as (order by event_id)) as p
+  join turns as t on t.run_id = p.run_id
+  where p.before < ${TURNS_BYTES} and p.place <= ${TURNS_PAGE} order by t.event_id`
 
 type Stored = RowOf<typeof sessions>
 type Turn = RowOf<typeof turns>
@@ -206,23 +235,27 @@ function turnStatements(records: Records) {
 function turnReads(db: Db, records: Records) {
   const readTurn = (row: Turn) => turnEnd(openTurn(row, records))
 
+  async function ends(args: InValue[]): Promise<TurnEnds> {
+    const rows = rowsOf<Turn & { most: number }>(await db.execute({ sql: ENDS, args }))
+    const isLast = rows.length === (rows[0]?.most ?? 0)
+    // A file is read on this thread, so who reads page after page lets others have their turn in between.
+    if (!isLast) await new Promise<void>(nextTurn)
+    return { ends: rows.flatMap(row => numbered(row, readTurn(row))), isLast }
+  }
+
   return {
     /** The last messages, oldest first. */
     async messages(id: string) {
       const messages: SessionMessage[] = []
-      // An input holds attachments too, so only a few are in memory at once.
-      for (let before = Number.MAX_SAFE_INTEGER; messages.length < MESSAGES; ) {
-        const found = await db.execute({
-          sql: `select t.*, d.input from turns as t left join run_data as d on d.run_id = t.run_id
-            where t.session_id = ? and t.number < ? order by t.number desc limit ?`,
-          args: [id, before, MESSAGES_PAGE],
-        })
-        const rows = rowsOf<Turn & { input: string | null }>(found)
-        messages.unshift(...rows.toReversed().flatMap(row => messagesOf(openTurn(row, records))))
-        if (rows.length < MESSAGES_PAGE) break
-        before = rows.at(-1)!.number
+      let characters = 0
+      for await (const turn of turnsBefore(db, id)) {
+        const said = messagesOf(openTurn(turn, records))
+        characters += said.reduce((sum, { content }) => sum + content.length, 0)
+        if (messages.length > 0 && characters > MOST_OF_MESSAGES) break
+        messages.push(...said.reverse())
+        if (messages.length >= MESSAGES) break
       }
-      return messages.slice(-MESSAGES)
+      return messages.slice(0, MESSAGES).reverse()
     },
 
     openingOf: (sessionId: string, turnId: string, turns: number) =>
@@ -240,27 +273,21 @@ function turnReads(db: Db, records: Records) {
     },
 
     /** Ends of turns that came after an event, in order: of the last day, and at most the last thousand. */
-    async endsAfter(id: string, eventId: number, nowMs: number) {
-      const found = await db.execute({
-        sql: `select * from turns where session_id = ? and event_id > ? and ended_ms > ? order by event_id desc limit ?`,
-        args: [id, eventId, nowMs - KEPT_MS, KEPT_EVENTS],
-      })
-      return rowsOf<Turn>(found)
-        .toReversed()
-        .flatMap(row => numbered(row, readTurn(row)))
-    },
+    endsAfter: (id: string, eventId: number, nowMs: number) => ends([id, eventId, nowMs - KEPT_MS, KEPT_EVENTS]),
 
-    /** The last turns that came to something, oldest first. */
-    async lastCompleted(id: string, most: number) {
-      const found = await db.execute({
-        sql: `select * from turns where session_id = ? and event_id is not null and status = 'completed'
-          order by event_id desc limit ?`,
-        args: [id, most],
-      })
-      return rowsOf<Turn>(found)
-        .toReversed()
-        .flatMap(row => numbered(row, readTurn(row)))
-    },
+    /** The last turns that came to something, of those after an event, oldest first. */
+    lastCompleted: (id: string, most: number, eventId: number) => ends([id, eventId, null, most]),
+  }
+}
+
+/** The turns of a session before a number, the newest first, a page at a time in memory. */
+async function* turnsBefore(db: Db, id: string, number = Number.MAX_SAFE_INTEGER) {
+  for (let before = number; before > 1; ) {
+    const found = await db.execute({ sql: TURNS_BEFORE, args: [id, before] })
+    const rows = rowsOf<Turn & { input: string | null }>(found)
+    yield* rows
+    before = rows.at(-1)?.number ?? 0
+    if (before > 1) await new Promise<void>(nextTurn)
   }
 }
 
@@ -306,22 +333,15 @@ async function openingOf(
 
 /** The hint that was in force in a turn: that of the last message until then which set one. */
 async function hintOf(db: Db, records: Records, sessionId: string, turnId: string): Promise<string> {
-  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
-    const found = await db.execute({
-      sql: `select t.run_id, t.number, d.input from turns as t join run_data as d on d.run_id = t.run_id
-        where t.session_id = ?1 and t.number < ?2 and t.number <= (select number from turns where run_id = ?3)
-        order by t.number desc limit ${HINTS_PAGE}`,
-      args: [sessionId, before, turnId],
-    })
-    const rows = rowsOf<Pick<Turn, 'run_id' | 'number'> & Pick<RowOf<typeof runData>, 'input'>>(found)
-    for (const { run_id: record, input } of rows) {
-      const given = input === '' ? {} : readJson(records.open(input, { record, field: 'input' }))
-      const { systemHint } = given as { systemHint?: string }
-      if (systemHint !== undefined) return systemHint
-    }
-    if (rows.length < HINTS_PAGE) return ''
-    before = rows.at(-1)!.number
+  const found = await db.execute({ sql: 'select number from turns where run_id = ?', args: [turnId] })
+  const [own] = rowsOf<Pick<Turn, 'number'>>(found)
+  if (own === undefined) return ''
+  for await (const { run_id: record, input } of turnsBefore(db, sessionId, own.number + 1)) {
+    const given = input ? readJson(records.open(input, { record, field: 'input' })) : {}
+    const { systemHint } = given as { systemHint?: string }
+    if (systemHint !== undefined) return systemHint
   }
+  return ''
 }
 
 /** For the transaction that deletes an agent; the runs of its sessions end as those of the agent do. */
@@ -351,6 +371,11 @@ function stopped(column: 'id' | 'agent_id', value: string, reason: StopReason, n
 
 function idIn(result: ResultSet | undefined): string | undefined {
   return result && rowsOf<Pick<RowOf<typeof runs>, 'id'>>(result)[0]?.id
+}
+
+/** How long columns are as they are stored, which is known without reading them. */
+function bytesOf(...columns: string[]): string {
+  return columns.map(column => `coalesce(octet_length(${column}), 0)`).join(' + ')
 }
 
 function numbered(row: Turn, end: TurnEnd | undefined): { id: number; end: TurnEnd }[] {

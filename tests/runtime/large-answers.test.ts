@@ -6,6 +6,7 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { StepRequest } from '../../shared/wire/runtime/step-request.ts'
 import { expectWithin } from '../crowding.ts'
 import { answer, stream } from '../upstream/scripted.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
@@ -175,13 +176,20 @@ it('a long journal is read a little at a time, in each of its forms', async () =
     async execute(statement) {
       const found = await db.execute(statement)
       const bodies = found.rows.map(({ body }) => (typeof body === 'string' ? body.length : 0))
-      most = Math.max(
-        most,
-        bodies.reduce((sum, one) => sum + one, 0),
-      )
+      const bytes = bodies.reduce((sum, one) => sum + one, 0)
+      most = Math.max(most, bytes)
+      if (bytes > 500_000) pageTurns.push(turns)
       return found
     },
   }
+  let pageTurns: number[] = []
+  let turns = 0
+  const aTurn = () => new Promise(resolve => setImmediate(resolve))
+  let beat = setImmediate(function next() {
+    turns++
+    beat = setImmediate(next)
+  })
+  onTestFinished(() => clearImmediate(beat))
   const { remote, ran, call, json: get, events } = await fixture({ db: watched })
   const asks = `{"id":"c","type":"function","function":{"name":"http_request","arguments":"{\\"url\\":\\"${remote.origin}/page\\"}"}}`
   const asking = `{"index":0,"finish_reason":"tool_calls","message":{"tool_calls":[${asks}]}}`
@@ -194,10 +202,12 @@ it('a long journal is read a little at a time, in each of its forms', async () =
   const { run, steps } = await ran('openai/gpt-4.1-mini', { tools: ['http_request'], egress })
   expect(run.status).toBe('succeeded')
   expect(steps.filter(({ name, status }) => name === 'http_request' && status === 'completed')).toHaveLength(12)
+  pageTurns = []
   const path = `/v1/runs/${run.id}/journal`
   const whole = await get<JournalExport>(200, 'GET', path)
   expect(JSON.stringify(whole).length).toBeGreaterThan(2_500_000)
   expect(whole).toMatchObject({ eventCount: whole.events.length, head: whole.events.at(-1)?.hash, sealed: true })
+  await aTurn()
   const lines = await (await call('GET', path, undefined, { accept: 'application/x-ndjson' })).text()
   expect(
     lines
@@ -205,11 +215,19 @@ it('a long journal is read a little at a time, in each of its forms', async () =
       .split('\n')
       .map(line => JSON.parse(line) as unknown),
   ).toEqual(whole.events)
+  await aTurn()
   const streamed = await (await events(`/v1/runs/${run.id}/events?from_seq=1&live=false`)).all()
   expect(streamed.map(({ id }) => Number(id))).toEqual(whole.events.map(({ seq }) => seq))
+  await aTurn()
   const receipt = await get(200, 'GET', `/v1/runs/${run.id}/receipt`)
   expect(await get(200, 'POST', '/v1/runs/receipts/verify', { receipt })).toMatchObject({ valid: true })
+  await aTurn()
+  const request = await get<StepRequest>(200, 'GET', `/v1/runs/${run.id}/steps/model-13/request`)
+  expect(request).toMatchObject({ request: { exact: true }, answer: { text: 'done' } })
   expect(most).toBeLessThan(1_100_000)
+  // No request reads two pages in one turn.
+  expect(pageTurns.length).toBeGreaterThan(8)
+  expect(pageTurns).toEqual([...new Set(pageTurns)])
 })
 
 it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {

@@ -4,7 +4,7 @@ import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { remoteSessions as remoteSessionsTable } from '../../schema/tables.ts'
 import type { TurnEnd } from '../../sessions/session.ts'
-import type { SessionStore } from '../../sessions/store.ts'
+import type { SessionStore, TurnEnds } from '../../sessions/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeLink } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
@@ -68,6 +68,7 @@ export function remoteSessions(deps: RemoteSessionsDeps) {
         const session = ends.length === 0 ? undefined : await sessionOf(deps, id)
         return session ? withWords(deps, session, ends) : ends
       }
+      const pageOf = async (id: string, { ends, isLast }: TurnEnds) => ({ ends: await wordsOf(id, ends), isLast })
       return {
         ...own,
         async messages(id): Promise<SessionMessage[]> {
@@ -83,8 +84,8 @@ export function remoteSessions(deps: RemoteSessionsDeps) {
           const [one] = await wordsOf(end.data.sessionId, [{ end }])
           return one?.end
         },
-        endsAfter: async (id, eventId, nowMs) => wordsOf(id, await own.endsAfter(id, eventId, nowMs)),
-        lastCompleted: async (id, most) => wordsOf(id, await own.lastCompleted(id, most)),
+        endsAfter: async (id, eventId, nowMs) => pageOf(id, await own.endsAfter(id, eventId, nowMs)),
+        lastCompleted: async (id, most, eventId) => pageOf(id, await own.lastCompleted(id, most, eventId)),
         async stop(id, nowMs) {
           const session = await sessionOf(deps, id)
           const turnId = await own.stop(id, nowMs)
