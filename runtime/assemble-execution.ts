@@ -60,6 +60,7 @@ export interface ExecutionDeps {
   childrenOf?: ((runs: RunStore) => EngineDeps['children']) | undefined
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
+  copiedBytesAtMost?: number | undefined
 }
 
 export interface Execution {
@@ -133,6 +134,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
     dayOf,
     newId,
     now: clock.now,
+    copiedBytesAtMost: deps.copiedBytesAtMost,
     sha256,
     ...agents,
   })

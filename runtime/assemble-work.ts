@@ -109,6 +109,7 @@ export function assembleWork(
     nodeId,
     signReceipt: receipts.sign,
     turns: sessions.turns,
+    copiedBytesAtMost: options.copiedBytesAtMost,
     log: log.target('runtime.engine'),
     owner,
     limits: { ...engineLimits, ...options.limits },

@@ -41,6 +41,8 @@ export interface RuntimeOptions {
   bodyBytesAtATime?: number
   /** Answers of models that are read at a time have so many bytes together; beyond, the longest is given up. Default: no limit. */
   answerBytesAtATime?: number
+  /** Bytes of the steps that a fork begins with; a longer fork is refused. Default: no limit. */
+  copiedBytesAtMost?: number
   /** Origins whose pages may call the API from a browser, such as `https://app.example.com`. Default: none. */
   corsOrigins?: readonly string[] | undefined
   /** After so many days an ended run is deleted, unless its agent says fewer; 0: never, the default. */

@@ -9,31 +9,21 @@ interface CopyOptions {
   keepsTools?: boolean
 }
 
-/**
- * The beginning of a forked run's journal: the steps that started before `fromStepId`, or all of them, as far as they are done, marked as
- * copied and without their cost, which was paid once. Undefined when there is no such step.
- */
+/** The beginning of a forked run's journal, whose source is at hand whole; undefined when there is no such step. */
 export function copiedSteps(
   source: readonly JournalEntry[],
   fromStepId: string | undefined,
   runId: string,
-  { at, sha256, keepsTools = true }: CopyOptions,
+  options: CopyOptions,
 ): SealedEvent[] | undefined {
-  // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
-  const isAll = fromStepId === undefined || fromStepId === ENTRYPOINT_STEP
-  const from = isAll ? undefined : source.find(({ kind, stepId }) => kind === 'step_started' && stepId === fromStepId)
-  if (!isAll && !from) return undefined
-  const before = from?.seq ?? Number.POSITIVE_INFINITY
-  const started = new Map<string, JournalEntry>()
-  const done = doneSteps(source, before)
-  for (const event of source) {
-    if (event.kind === 'step_started' && event.seq < before && event.stepId !== ENTRYPOINT_STEP) {
-      started.set(event.stepId, event)
-    }
-  }
-  const copies: SealedEvent[] = []
+  const copy = copyOf(runId, options)
+  return stepsToCopy(source, fromStepId)?.map(copy)
+}
+
+/** Seals entries of a source one after the other as those of a fork: marked as copied, and without their cost, which was paid once. */
+export function copyOf(runId: string, { at, sha256, keepsTools = true }: CopyOptions) {
   let head: ChainHead = genesis(runId, sha256)
-  const copy = ({ kind, stepId, payload, meta: known, seq, runId: sourceId }: JournalEntry) => {
+  return ({ kind, stepId, payload, meta: known, seq, runId: sourceId }: JournalEntry): SealedEvent => {
     const { request, ...others } = known
     const meta = keepsTools ? known : others
     const spent = kind === 'step_started' ? {} : { tokensIn: 0, tokensOut: 0, costUsd: 0 }
@@ -46,13 +36,35 @@ export function copiedSteps(
       sha256,
     )
     head = { seq: event.entry.seq, hash: event.entry.hash }
-    copies.push(event)
+    return event
   }
+}
+
+/**
+ * The entries that a fork begins with: of the steps that started before `fromStepId`, or of all of them, as far as they are done. Undefined
+ * when there is no such step.
+ */
+export function stepsToCopy(
+  source: readonly JournalEntry[],
+  fromStepId: string | undefined,
+): JournalEntry[] | undefined {
+  // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
+  const isAll = fromStepId === undefined || fromStepId === ENTRYPOINT_STEP
+  const from = isAll ? undefined : source.find(({ kind, stepId }) => kind === 'step_started' && stepId === fromStepId)
+  if (!isAll && !from) return undefined
+  const before = from?.seq ?? Number.POSITIVE_INFINITY
+  const started = new Map<string, JournalEntry>()
+  const done = doneSteps(source, before)
+  for (const event of source) {
+    if (event.kind === 'step_started' && event.seq < before && event.stepId !== ENTRYPOINT_STEP) {
+      started.set(event.stepId, event)
+    }
+  }
+  const copies: JournalEntry[] = []
   for (const [stepId, start] of started) {
     const end = done.get(stepId)
     if (!end || (allowsCall(start, end) && !isMade(stepId))) continue
-    copy(start)
-    copy(end)
+    copies.push(start, end)
   }
   return copies
 

@@ -2,15 +2,19 @@ import type { InStatement } from '@libsql/client/web'
 import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
+import { createSlots, type Slots } from '../../shared/time/slots.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunFork, type runCreate } from '../../shared/wire/runtime/run.ts'
 import type { Engine } from '../execution/engine.ts'
+import type { JournalEntry, SealedEvent } from '../execution/journal/event.ts'
 import { canonicalBody } from '../http/idempotent.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { newRun, refuseUnfitInput } from './created-run.ts'
-import { copiedSteps, retriedStep, unfinishedBefore } from './fork.ts'
+import { copyOf, retriedStep, stepsToCopy, unfinishedBefore } from './fork.ts'
 import { placeholderInput } from './sealed-input.ts'
+import { isLeftOut, journalOutline, outputAt } from './steps.ts'
 import type { NewRun, RunStore } from './store.ts'
 
 export interface AgentVersion {
@@ -45,6 +49,8 @@ export interface RunServiceDeps {
   newId: () => string
   now: () => Date
   sha256?: Sha256
+  /** Of the journal that a fork begins with. Default: no limit. */
+  copiedBytesAtMost?: number | undefined
 }
 
 /** A run as it is asked for, before it has an id and a day. */
@@ -64,6 +70,8 @@ export type RunService = ReturnType<typeof runService>
 /** Starting, forking and ending runs: what the routes, schedules and sessions have in common. */
 export function runService(deps: RunServiceDeps) {
   const { runs, engine, newId, now } = deps
+  const longForks = createSlots(1)
+  const forked = (source: Run, fork: Fork, also: CreationStatements) => forkRun(deps, longForks, source, fork, also)
 
   return {
     /** Makes a run of that version. */
@@ -86,7 +94,7 @@ export function runService(deps: RunServiceDeps) {
       return createRun(deps, run, version, also)
     },
 
-    fork: (source: Run, fork: RunFork, also: CreationStatements) => forkRun(deps, source, fork, also),
+    fork: (source: Run, fork: RunFork, also: CreationStatements) => forked(source, fork, also),
 
     async retry(source: Run, also: CreationStatements): Promise<Run> {
       if (source.status !== 'failed' && source.status !== 'cancelled') {
@@ -95,12 +103,12 @@ export function runService(deps: RunServiceDeps) {
           `run ${source.id} is ${source.status}: only a failed or cancelled one is retried`,
         )
       }
-      const journal = await runs.events(source.id, 1, MAX_EVENTS)
+      const journal = await journalOutline(runs, source.id)
       const { onlyStep = false, stepId } = source.forkedFrom ?? {}
       const isBegun = journal.some(event => isStart(event) && event.stepId === stepId)
       const trial = isBegun ? stepId : undefined
       const fromStepId = onlyStep ? trial : retriedStep(journal, source.error?.stepId)
-      return forkRun(deps, source, { fromStepId, onlyStep }, also)
+      return forked(source, { fromStepId, onlyStep }, also)
     },
 
     /** Ends the run and its children; the answer shows it cancelled. */
@@ -193,6 +201,7 @@ async function versionFor(
 /** A new run that begins with copies of the steps before `fromStepId`, or of all where there is none. */
 async function forkRun(
   deps: RunServiceDeps,
+  longForks: Slots,
   source: Run,
   { fromStepId, input, versionId = source.agentVersionId, onlyStep }: Fork,
   also: CreationStatements,
@@ -208,31 +217,56 @@ async function forkRun(
   const { inputSchema } = version.manifest
   if (input !== undefined && inputSchema) refuseUnfitInput(inputSchema, input)
   const id = deps.newId()
-  const journal = await deps.runs.events(source.id, 1, MAX_EVENTS)
-  const events = copiedSteps(journal, fromStepId, id, {
-    at: deps.now(),
-    sha256: deps.sha256 ?? portableSha256,
-    keepsTools: !isOther,
-  })
-  if (!events) throw notFound('step', String(fromStepId))
+  const journal = await journalOutline(deps.runs, source.id)
+  const kept = stepsToCopy(journal, fromStepId)
+  if (!kept) throw notFound('step', String(fromStepId))
   const at = fromStepId ?? (onlyStep ? source.forkedFrom?.stepId : undefined)
   if (onlyStep && at !== undefined) refuseTrial(source, version, at, unfinishedBefore(journal, at))
-  const copies = {
+  const blobs = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
       select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
     args: [id, source.id],
   }
   const copy = {
     tenantId: source.tenantId,
-    events,
     labels: JSON.stringify(source.labels),
-    also: [copies],
+    also: [blobs],
     input: canonicalBody(input ?? inputOf(source)),
     trigger: { kind: 'fork' as const, ref: source.id },
     ...(at !== undefined && { forkedFrom: { runId: source.id, stepId: at } }),
     ...(onlyStep && at !== undefined && { onlyStep: at }),
   }
-  return createRun(deps, copy, version, also, id)
+  // Long ones are copied one at a time: each is in memory several times on its way into the store.
+  const release = kept.some(({ payload }) => isLeftOut(payload.output))
+    ? await longForks.take(undefined, source.tenantId)
+    : undefined
+  try {
+    return await createRun(deps, { ...copy, events: await copies(deps, kept, id, !isOther) }, version, also, id)
+  } finally {
+    release?.()
+  }
+}
+
+async function copies(deps: RunServiceDeps, kept: readonly JournalEntry[], id: string, keepsTools: boolean) {
+  const { runs, copiedBytesAtMost = Number.POSITIVE_INFINITY } = deps
+  const copy = copyOf(id, { at: deps.now(), sha256: deps.sha256 ?? portableSha256, keepsTools })
+  const events: SealedEvent[] = []
+  let bytes = 0
+  for (const entry of kept) {
+    const { runId, seq, payload } = entry
+    const isLong = isLeftOut(payload.output)
+    const whole = isLong ? { ...payload, output: await outputAt(runs, runId, seq) } : payload
+    const event = copy({ ...entry, payload: whole })
+    if (isLong) await new Promise<void>(nextTurn)
+    bytes += event.body.length
+    if (bytes > copiedBytesAtMost) {
+      const most = Math.floor(copiedBytesAtMost / 1024 ** 2)
+      const message = `the steps that this fork of run ${runId} would begin with have more than ${most} MiB, which this service has no memory for: fork at an earlier step`
+      throw new ApiError('payload_too_large', message)
+    }
+    events.push(event)
+  }
+  return events
 }
 
 async function versionOf(deps: RunServiceDeps, { tenantId, agentVersionId }: Run): Promise<AgentVersion> {
@@ -248,9 +282,6 @@ async function cancelTree(deps: RunServiceDeps, id: string, reason: string | und
 }
 
 const isStart = ({ kind }: { kind: string }) => kind === 'step_started'
-
-/** A run has at most 2,000 steps of a few events each. */
-const MAX_EVENTS = 100_000
 
 /** A trial asks a model what the step asked it, and does nothing else. */
 function refuseTrial(

@@ -17,7 +17,7 @@ import { type Turn, withHints } from '../execution/turn.ts'
 import { redactionOf } from '../privacy/redaction.ts'
 import type { Records } from '../vault/records.ts'
 import { cutText, type Origins, requestPage } from './step-request-page.ts'
-import { stepsOf } from './steps.ts'
+import { isLeftOut, journalOutline, outputAt, stepsOf } from './steps.ts'
 import type { RunStore } from './store.ts'
 
 export interface StepRequestsDeps {
@@ -39,7 +39,6 @@ export interface RequestsOfSteps {
   of(runId: string, stepId: string, before?: number): Promise<StepRequest | undefined>
 }
 
-const PAGE = 1000
 /** Each holds the journal of a run in memory, without long outputs. */
 const REBUILT_AT_ONCE = 2
 
@@ -48,15 +47,7 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
   const { runs } = deps
   const rebuilding = createSlots(REBUILT_AT_ONCE)
 
-  async function eventsOf(runId: string): Promise<JournalEntry[]> {
-    const found: JournalEntry[] = []
-    for (let isLast = false; !isLast; ) {
-      const page = await runs.page(runId, found.length + 1, PAGE)
-      found.push(...page.entries.map(withoutLongOutput))
-      isLast = page.isLast || page.entries.length === 0
-    }
-    return found
-  }
+  const eventsOf = (runId: string) => journalOutline(runs, runId)
 
   async function requestOf(runId: string, stepId: string, before?: number): Promise<StepRequest | undefined> {
     const events = await eventsOf(runId)
@@ -85,28 +76,9 @@ export function stepRequests(deps: StepRequestsDeps): RequestsOfSteps {
   }
 }
 
-/** In place of an output that is read where it is needed. */
-const LONG = Symbol('an output that is not held')
-const LONG_CHARACTERS = 4096
-
-function withoutLongOutput(entry: JournalEntry): JournalEntry {
-  const { output, ...rest } = entry.payload
-  return isLong(output) ? { ...entry, payload: { ...rest, output: LONG } } : entry
-}
-
-function isLong(value: unknown): boolean {
-  let room = LONG_CHARACTERS
-  const fits = (one: unknown): boolean => {
-    room -= typeof one === 'string' ? one.length : 8
-    if (room < 0 || typeof one !== 'object' || one === null) return room >= 0
-    return Object.entries(one).every(([name, member]) => fits(name) && fits(member))
-  }
-  return !fits(value)
-}
-
 function withLongOutputs({ steps }: History, read: (seq: number) => Promise<unknown>): void {
   for (const [stepId, state] of steps) {
-    if (state.is !== 'completed' || state.output !== LONG) continue
+    if (state.is !== 'completed' || !isLeftOut(state.output)) continue
     steps.set(stepId, { ...state, load: () => read(state.seq) })
   }
 }
@@ -178,7 +150,7 @@ async function rebuild(deps: StepRequestsDeps, { runId, events }: Journal, stepI
   const history = readHistory(events.filter(({ seq }) => seq < start.seq))
   const whole = readHistory(events.filter(one => one.seq < start.seq || one.stepId === stepId))
   withBlobs(whole, blobReader(db, records, runId))
-  withLongOutputs(whole, async seq => (await deps.runs.events(runId, seq, 1))[0]?.payload.output)
+  withLongOutputs(whole, seq => outputAt(deps.runs, runId, seq))
   for (const id of history.steps.keys()) history.steps.set(id, whole.steps.get(id)!)
   // Of the attempt that was made last, which may have come after a restart.
   const own = events.filter(one => one.stepId === stepId)

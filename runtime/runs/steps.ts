@@ -2,6 +2,7 @@ import { fromUsd, toUsd } from '../../shared/money/money.ts'
 import type { Step } from '../../shared/wire/runtime/run.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import { UNCERTAIN } from '../execution/journal/history.ts'
+import type { RunStore } from './store.ts'
 
 /** The steps of a run as its journal tells them, in the order they started. Results up to `recoverySeq` were used again. */
 export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): Step[] {
@@ -62,4 +63,46 @@ export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): St
     }
   }
   return [...steps.values()]
+}
+
+/** In place of an output that is read where it is needed. */
+const LONG = Symbol('an output that is not held')
+const LONG_CHARACTERS = 4096
+const PAGE = 1000
+
+/** A journal without the long outputs of its steps, which may be hundreds of megabytes together. */
+export async function journalOutline(runs: Pick<RunStore, 'page'>, runId: string): Promise<JournalEntry[]> {
+  const found: JournalEntry[] = []
+  for (let isLast = false; !isLast; ) {
+    const page = await runs.page(runId, found.length + 1, PAGE)
+    found.push(...page.entries.map(withoutLongOutput))
+    isLast = page.isLast || page.entries.length === 0
+  }
+  return found
+}
+
+export const isLeftOut = (output: unknown): boolean => output === LONG
+
+/** The output of an event of an outline, as the journal has it. */
+export async function outputAt(runs: Pick<RunStore, 'events'>, runId: string, seq: number): Promise<unknown> {
+  const [entry] = await runs.events(runId, seq, 1)
+  if (entry?.seq !== seq) throw new Error(`run ${runId} lacks the event ${seq}`)
+  return entry.payload.output
+}
+
+function withoutLongOutput(entry: JournalEntry): JournalEntry {
+  const { output, ...rest } = entry.payload
+  // What a human decided says what a fork takes over.
+  const isKept = entry.stepId.startsWith('approval-') || !isLong(output)
+  return isKept ? entry : { ...entry, payload: { ...rest, output: LONG } }
+}
+
+function isLong(value: unknown): boolean {
+  let room = LONG_CHARACTERS
+  const fits = (one: unknown): boolean => {
+    room -= typeof one === 'string' ? one.length : 8
+    if (room < 0 || typeof one !== 'object' || one === null) return room >= 0
+    return Object.entries(one).every(([name, member]) => fits(name) && fits(member))
+  }
+  return !fits(value)
 }

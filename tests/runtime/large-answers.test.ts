@@ -190,7 +190,7 @@ it('a long journal is read a little at a time, in each of its forms', async () =
     beat = setImmediate(next)
   })
   onTestFinished(() => clearImmediate(beat))
-  const { remote, ran, call, json: get, events } = await fixture({ db: watched })
+  const { remote, ran, call, json: get, events } = await fixture({ db: watched, copiedBytesAtMost: 1_000_000 })
   const asks = `{"id":"c","type":"function","function":{"name":"http_request","arguments":"{\\"url\\":\\"${remote.origin}/page\\"}"}}`
   const asking = `{"index":0,"finish_reason":"tool_calls","message":{"tool_calls":[${asks}]}}`
   let turn = 0
@@ -224,10 +224,18 @@ it('a long journal is read a little at a time, in each of its forms', async () =
   await aTurn()
   const request = await get<StepRequest>(200, 'GET', `/v1/runs/${run.id}/steps/model-13/request`)
   expect(request).toMatchObject({ request: { exact: true }, answer: { text: 'done' } })
-  expect(most).toBeLessThan(1_100_000)
   // No request reads two pages in one turn.
   expect(pageTurns.length).toBeGreaterThan(8)
   expect(pageTurns).toEqual([...new Set(pageTurns)])
+  const fork = (fromStepId: string) => call('POST', `/v1/runs/${run.id}/fork`, { fromStepId })
+  const refused = await fork('model-13')
+  expect([refused.status, await refused.json()]).toMatchObject([413, { code: 'payload_too_large' }])
+  const short = (await (await fork('model-4')).json()) as Run
+  expect(short.forkedFrom).toEqual({ runId: run.id, stepId: 'model-4' })
+  const copied = await get<JournalExport>(200, 'GET', `/v1/runs/${short.id}/journal`)
+  const given = ({ events }: JournalExport) => events.slice(0, 12).map(({ stepId, payload }) => [stepId, payload])
+  expect(given(copied)).toEqual(given(whole))
+  expect(most).toBeLessThan(1_100_000)
 })
 
 it('a page of runs ends before texts of more than 8 MiB, and leads on to the next', async () => {
