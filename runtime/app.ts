@@ -1,4 +1,4 @@
-import { Hono, type MiddlewareHandler } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { routePath } from 'hono/route'
 import { ApiError } from '../shared/http/api-error.ts'
@@ -137,8 +137,10 @@ export function runtimeApp(deps: AppDeps) {
   if (deps.peer) app.use(PEER_PATH, inTurn()).route('/', peerRoute(deps.peer))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
   app.use(announcedBodyLimit(maxBodyBytes))
-  // Callers without a key do not hold up those with one.
-  const [openBodies, bodies] = [inTurn(), inTurn()]
+  // Callers without a key do not hold up those with one, nor a tenant another.
+  const openBodies = inTurn()
+  const tenantOf = (c: Context<RuntimeHttpEnv>) => c.get('principal').tenantId
+  const bodies = bodiesInTurn(deps.bodyBytesAtATime, tenantOf)
   mount(app, publicOperations(deps), host, ({ body }) => (body ? [openBodies] : []))
   app.route('/', openapiPage(servedDocument))
   app.route('/', docsPage(servedDocument))

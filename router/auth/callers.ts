@@ -61,6 +61,8 @@ export function createCallers({ access, tenantId, sha256 }: CallersDeps) {
 
   return {
     of: callerOf,
+    /** Whether there are keys of more than one tenant. */
+    areOfSeveral: keys.some(key => key.tenantId !== keys[0]?.tenantId),
     /** Of a call to a provider, which no page of another site may make. */
     ofCall(sender: Sender, key: string | undefined): Caller {
       const refusal = refusePage(sender)

@@ -226,10 +226,16 @@ describe('budget ledger', () => {
     const acme = ledger.open({ ...a, tenantId: 'acme' }, { ...none, tenant_day: 100 })
     const call = acme.reserve(100)
     if (call.ok) call.settle(100)
+    const held = ledger.open({ tenantId: 'flood', sessionId: 'held', route: 'r' }, none).reserve(1)
+    expect(held.ok).toBe(true)
     for (let ix = 0; ix <= 200_001; ix++) {
       ledger.open({ tenantId: 'flood', sessionId: `s${ix}`, route: 'r' }, { ...none, tenant_day: 0 }).reserve(1)
     }
     expect(ledger.open({ ...a, tenantId: 'acme' }, { ...none, tenant_day: 100 }).reserve(1)).toMatchObject({
+      ok: false,
+      used: 100,
+    })
+    expect(ledger.open({ ...a, tenantId: 'acme' }, { ...none, session: 100 }).reserve(1)).toMatchObject({
       ok: false,
       used: 100,
     })

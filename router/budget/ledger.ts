@@ -39,8 +39,8 @@ export interface SpentRow {
 /** What was quiet for so long can matter no more, here and in the store. */
 export const FORGET_MS = 48 * 3_600_000
 /**
- * Sessions remembered at once: of more, the one that was quiet longest begins anew. Clients choose the names of sessions, so what a day, a
- * tenant and a route have spent is remembered beside them and makes them no room.
+ * Sessions remembered at once: of more, the one that was quiet longest begins anew, of the tenant that has the most. Clients choose the names of
+ * sessions, so what a day, a tenant and a route have spent is remembered beside them and makes them no room.
  */
 const MAX_SESSIONS = 200_000
 
@@ -164,40 +164,69 @@ export function budgetLedger(
 
 /** Totals by key, and which of them are forgotten when there are too many. */
 function rememberedTotals() {
-  /** In the order in which they were last asked for, to within a second. */
-  const sessions = new Map<string, Total>()
+  /** Of each tenant, in the order in which they were last asked for, to within a second. */
+  const sessions = new Map<string, Map<string, Total>>()
   const lasting = new Map<string, Total>()
+  let count = 0
 
   function of(key: string, at: number): Total {
-    const totals = key.startsWith('session/') ? sessions : lasting
+    const isSession = key.startsWith(SESSION)
+    const totals = isSession ? sessionsOf(key.slice(SESSION.length, key.indexOf('/', SESSION.length))) : lasting
     const known = totals.get(key)
     if (known && at - known.at < SAME_MS) return known
     const one = known ?? { spent: 0, reserved: 0, at }
     if (known) totals.delete(key)
     else {
-      forget(sessions, MAX_SESSIONS, at)
-      forget(lasting, Number.POSITIVE_INFINITY, at)
+      forgetQuiet(lasting, at)
+      if (isSession) {
+        count -= forgetQuiet(totals, at)
+        if (count >= MAX_SESSIONS) count -= forgetFirst(largest())
+        count++
+      }
     }
     one.at = at
     totals.set(key, one)
     return one
   }
 
-  /** Makes room for one more; nothing is forgotten while a call of its is on its way. */
-  function forget(totals: Map<string, Total>, most: number, at: number): void {
+  function sessionsOf(tenantId: string): Map<string, Total> {
+    const known = sessions.get(tenantId)
+    if (known) return known
+    const own = new Map<string, Total>()
+    sessions.set(tenantId, own)
+    return own
+  }
+
+  function largest(): Map<string, Total> {
+    let most = new Map<string, Total>()
+    for (const own of sessions.values()) if (own.size > most.size) most = own
+    return most
+  }
+
+  /** Nothing is forgotten while a call of its is on its way. */
+  function forgetQuiet(totals: Map<string, Total>, at: number): number {
+    let forgotten = 0
     for (const [key, quiet] of totals) {
-      if (quiet.reserved > 0 || (totals.size < most && at - quiet.at < FORGET_MS)) return
-      totals.delete(key)
+      if (at - quiet.at < FORGET_MS) break
+      if (quiet.reserved === 0 && totals.delete(key)) forgotten++
     }
+    return forgotten
+  }
+
+  function forgetFirst(totals: Map<string, Total>): number {
+    for (const [key, { reserved }] of totals) if (reserved === 0) return totals.delete(key) ? 1 : 0
+    return 0
   }
 
   return {
     of,
     get size() {
-      return sessions.size + lasting.size
+      return count + lasting.size
     },
   }
 }
+
+const SESSION = 'session/'
 
 const DAY_MS = 86_400_000
 /** Tenants come from a config, which may change during a day. */

@@ -184,10 +184,11 @@ export const streamWords: Words<StreamTable> = {
 export const limitsWords: Words<LimitsTable> = {
   max_body_bytes: 'The longest request.',
   max_response_bytes: 'The longest answer of a provider.',
-  max_concurrency: 'Requests at a time; one more is a 503.',
+  max_concurrency:
+    'Requests at a time; one more is a 503. With keys of several tenants, a tenant has at most seven times what is left free.',
   max_held_bytes: {
     about:
-      'Bytes of requests, and of answers that wait for their gates or their clients, held at a time, at least `max_body_bytes`. A call that has no room is a 503. Without a config it is passed on, and its receipt has hash and size of the request alone.',
+      'Bytes of requests, and of answers that wait for their gates or their clients, held at a time, at least `max_body_bytes`, and shared among tenants as `max_concurrency`. A call that has no room is a 503. Without a config it is passed on, and its receipt has hash and size of the request alone.',
     unset: 'an eighth of the memory, at least 64 MiB',
   },
   connect_ms: 'Time to connect to a provider.',

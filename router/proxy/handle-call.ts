@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import { tooLarge } from '../../shared/http/body-limit.ts'
+import { MOST_OF_FREE, tooLarge } from '../../shared/http/body-limit.ts'
 import type { RateLimited } from '../../shared/log/log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { joined } from '../../shared/sign/bytes.ts'
@@ -51,35 +51,65 @@ interface Call {
 
 export type BodyRoom = ReturnType<typeof bodyRoom>
 
-/** The bytes of requests, and of answers that are read whole, that a process holds at a time: `usual` for all processes together, where the config does not say how many. */
+/**
+ * The bytes of requests, and of answers that are read whole, that a process holds at a time: `usual` for all processes together, where the config does not
+ * say how many. Of several tenants none takes all of it, nor all places for calls: each may take seven times what it leaves free.
+ */
 export function bodyRoom(usual: number, processes = 1) {
   let together = 0
-  function open(limits: Pick<Limits, 'maxHeldBytes' | 'maxBodyBytes'>): HeldBody {
+  const tenants = new Map<string, { calls: number; bytes: number }>()
+  function shareOf(tenantId: string) {
+    const share = tenants.get(tenantId) ?? { calls: 0, bytes: 0 }
+    tenants.set(tenantId, share)
+    return share
+  }
+
+  /** `tenantId` where there are several. */
+  function open(limits: Pick<Limits, 'maxHeldBytes' | 'maxBodyBytes'>, tenantId?: string): HeldBody {
     const most = Math.max((limits.maxHeldBytes ?? usual) / processes, limits.maxBodyBytes)
+    const share = tenantId === undefined ? undefined : shareOf(tenantId)
     let own = 0
     let isFree = false
-    const fits = (bytes: number) => together + bytes <= most
+    const fits = (bytes: number) => {
+      const free = most - together - bytes
+      if (free < 0) return false
+      // Its only call has all that is left.
+      return share === undefined || share.bytes === own || share.bytes + bytes <= MOST_OF_FREE * free
+    }
+    const count = (bytes: number) => {
+      own += bytes
+      together += bytes
+      if (share) share.bytes += bytes
+    }
     return {
       fits,
       add(bytes, always = false) {
         if (!always && !fits(bytes)) return false
-        if (isFree) return true
-        own += bytes
-        together += bytes
+        if (!isFree) count(bytes)
         return true
       },
       free() {
-        together -= own
-        own = 0
+        count(-own)
         isFree = true
       },
-      another: () => open(limits),
+      another: () => open(limits, tenantId),
       get isScarce() {
         return together > most / 2
       },
     }
   }
-  return { open }
+
+  return {
+    open,
+    /** Takes a place for a call of one of several tenants, and gives it back by what it returns; undefined where the tenant has its share. */
+    enter(tenantId: string, inFlight: number, { maxConcurrency }: Pick<Limits, 'maxConcurrency'>) {
+      const share = shareOf(tenantId)
+      if (share.calls > 0 && (share.calls + 1) * processes > MOST_OF_FREE * (maxConcurrency - inFlight))
+        return undefined
+      share.calls++
+      return () => void share.calls--
+    },
+  }
 }
 
 /** The refusal of a call that has no room; `connection: close`, since what is left of its body is not worth reading. */
@@ -107,21 +137,35 @@ export function createHandleCall(deps: CallDeps): HandleCall {
       refuse(overload(), call, deps)
       return 'full'
     }
-    const held = deps.room.open(active.config.limits)
-    answerCall(call, active, held, deps)
-      .catch((error: unknown) => {
-        if (error instanceof NoRoomError) deps.refuseWhenFull('bytes')
-        refuse(error, call, deps)
-      })
-      .finally(held.free)
+    answerCall(call, active, inFlight, deps).catch((error: unknown) => {
+      if (error instanceof NoRoomError) deps.refuseWhenFull('bytes')
+      refuse(error, call, deps)
+    })
     return 'taken'
   }
 }
 
-async function answerCall(call: Call, active: ActiveConfig, held: HeldBody, deps: CallDeps): Promise<void> {
-  const { exchange, traceId, target, to } = call
-  const { headers, contentLength = 0 } = exchange
+async function answerCall(call: Call, active: ActiveConfig, inFlight: number, deps: CallDeps): Promise<void> {
   const { limits } = active.config
+  const tenantId = admit(call, deps)
+  const sharing = deps.callers.areOfSeveral ? tenantId : undefined
+  const leave = sharing === undefined ? undefined : deps.room.enter(sharing, inFlight, limits)
+  if (sharing !== undefined && leave === undefined) {
+    deps.refuseWhenFull('concurrency')
+    throw overload()
+  }
+  const held = deps.room.open(limits, sharing)
+  try {
+    await answerAdmitted(call, { tenantId, held }, active, deps)
+  } finally {
+    held.free()
+    leave?.()
+  }
+}
+
+/** Whose call it is; what may not be asked is thrown as a refusal. */
+function admit({ exchange, to }: Call, deps: CallDeps): string {
+  const { headers, contentLength = 0 } = exchange
   if (contentLength > deps.maxBodyBytes && !isPassed(to)) throw tooLarge(deps.maxBodyBytes)
   const origin = headerValue(headers, 'origin')
   const site = headerValue(headers, 'sec-fetch-site')
@@ -130,6 +174,18 @@ async function answerCall(call: Call, active: ActiveConfig, held: HeldBody, deps
     headerValue(headers, requestHeaders.key),
   )
   if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
+  return tenantId
+}
+
+async function answerAdmitted(
+  call: Call,
+  { tenantId, held }: { tenantId: string; held: HeldBody },
+  active: ActiveConfig,
+  deps: CallDeps,
+): Promise<void> {
+  const { exchange, traceId, target, to } = call
+  const { headers, contentLength = 0 } = exchange
+  const { limits } = active.config
   if (asksForModels(call, active)) {
     const list = modelList(call.path, to.dialect, active.config, (await deps.builtinPrices()).window)
     if (list !== undefined) return exchange.answer(200, jsonHead(list, traceId, deps), [list])

@@ -70,4 +70,41 @@ describe('long bodies', () => {
     answers.get('c')?.()
     await Promise.all(others)
   })
+
+  it('of one caller hold up no other: each leaves an eighth of the room, and the next is of the one that has the least', async () => {
+    const shared = new Hono()
+    shared.post(
+      '/:name',
+      bodiesInTurn(800 * KB, c => c.req.header('x-caller') ?? ''),
+      async c => {
+        const name = c.req.param('name')
+        read.push(name)
+        await new Promise<void>(done => answers.set(name, done))
+        return c.text(name)
+      },
+    )
+    const send = (caller: string, name: string) =>
+      shared.request(`/${name}`, {
+        method: 'POST',
+        headers: { 'x-caller': caller, 'content-length': String(100 * KB) },
+      })
+    const all = Array.from({ length: 20 }, (_, n) => send('mallory', `m${n}`))
+    await turn()
+    expect(read).toHaveLength(7)
+    const first = send('victim', 'v0')
+    const second = send('victim', 'v1')
+    await turn()
+    expect(read.slice(7)).toEqual(['v0'])
+    answers.get('v0')?.()
+    await first
+    await turn()
+    expect(read.slice(7)).toEqual(['v0', 'v1'])
+    await vi.advanceTimersByTimeAsync(10_000)
+    for (let rounds = 0; rounds < 20; rounds++) {
+      for (const answer of answers.values()) answer()
+      await turn()
+    }
+    await Promise.all([second, ...all])
+    expect(read).toHaveLength(22)
+  })
 })

@@ -1,4 +1,4 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { joined } from '../sign/bytes.ts'
 import { ApiError } from './api-error.ts'
@@ -19,19 +19,43 @@ const UNSAID = 128 * 1024
 /** So long a body keeps others waiting at most: its sender may be slow, and a call may wait for minutes after it has been read. */
 const LONGEST_TURN_MS = 10_000
 
-/**
- * Long bodies are read in turns, so that what they become in memory, several times their length, has a bound however many come at once.
- */
-export function bodiesInTurn(room: number): MiddlewareHandler {
-  let taken = 0
-  const waiting: { bytes: number; enter: () => void }[] = []
-  const hasRoom = (bytes: number) => taken === 0 || taken + bytes <= room
+/** A caller of which others wait for room, or that has some. */
+interface Caller {
+  taken: number
+  waiting: { bytes: number; enter: () => void }[]
+}
 
-  function leave(bytes: number): void {
-    taken -= bytes
-    while (waiting[0] !== undefined && hasRoom(waiting[0].bytes)) {
-      const { bytes: next, enter } = waiting.shift()!
-      taken += next
+/** Of a room that several share, one takes at most so many times what it leaves free: an eighth of the room at least, however many they are. */
+export const MOST_OF_FREE = 7
+
+/**
+ * Long bodies are read in turns, so that what they become in memory, several times their length, has a bound however many come at once. The
+ * next is of the caller that has the least, and none takes all of the room: its bodies may be slow.
+ */
+export function bodiesInTurn(room: number, callerOf?: (context: Context) => string): MiddlewareHandler {
+  const callers = new Map<string, Caller>()
+  let taken = 0
+  const mayTake = ({ taken: own }: Caller, bytes: number) => {
+    if (callerOf === undefined || own === 0) return true
+    return own + bytes <= MOST_OF_FREE * (room - taken - bytes)
+  }
+
+  function next(): Caller | undefined {
+    let least: Caller | undefined
+    for (const one of callers.values()) {
+      const [first] = one.waiting
+      if (first && one.taken < (least?.taken ?? Number.POSITIVE_INFINITY) && mayTake(one, first.bytes)) least = one
+    }
+    return least
+  }
+
+  function serve(): void {
+    for (let one = next(); one; one = next()) {
+      const { bytes, enter } = one.waiting[0]!
+      if (taken > 0 && taken + bytes > room) return
+      one.waiting.shift()
+      one.taken += bytes
+      taken += bytes
       enter()
     }
   }
@@ -39,12 +63,27 @@ export function bodiesInTurn(room: number): MiddlewareHandler {
   return async (c, next) => {
     const bytes = lengthOf(c.req.raw.headers)
     if (bytes <= SMALL) return next()
-    if (waiting.length === 0 && hasRoom(bytes)) taken += bytes
-    else await new Promise<void>(enter => void waiting.push({ bytes, enter }))
+    const name = callerOf?.(c) ?? ''
+    const caller = callers.get(name) ?? { taken: 0, waiting: [] }
+    callers.set(name, caller)
+    let isIn = false
+    const turn = new Promise<void>(resolve => {
+      const enter = () => {
+        isIn = true
+        resolve()
+      }
+      caller.waiting.push({ bytes, enter })
+      serve()
+    })
+    if (!isIn) await turn
     let isOver = false
     const over = () => {
-      if (!isOver) leave(bytes)
+      if (isOver) return
       isOver = true
+      taken -= bytes
+      caller.taken -= bytes
+      if (caller.taken === 0 && caller.waiting.length === 0) callers.delete(name)
+      serve()
     }
     const late = setTimeout(over, LONGEST_TURN_MS)
     try {

@@ -50,6 +50,59 @@ it('sheds calls above max_concurrency with 503 and retry-after, and still answer
   await rm(folder, { recursive: true, force: true })
 })
 
+describe('of several tenants', () => {
+  const KEYS = { victim: 'v'.repeat(24), other: 'o'.repeat(24) }
+  const CASES = {
+    'takes all places': { limits: 'max_concurrency = 16', calls: 30, sent: 1 },
+    'holds all bytes': { limits: 'max_body_bytes = 100000, max_held_bytes = 800000', calls: 12, sent: 99_000 },
+  }
+  it.each(Object.entries(CASES))('none %s with bodies that do not end', async (_, { limits, calls, sent }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-shed-'))
+    const upstream = await scriptedUpstream()
+    upstream.always(answer(200, JSON.stringify(messagesAnswer('fine'))))
+    const config = join(folder, 'routing.toml')
+    await writeFile(
+      config,
+      `pricing = { unpriced = "null" }
+limits = { ${limits} }
+provider = [{ id = "up", dialect = "messages", base_url = "${upstream.origin}", auth = "none" }]
+route = [{ match = {}, mode = "enforce", ladder = ["up/m"], gates = ["non-empty"] }]`,
+    )
+    const router = await serveRouter({
+      ROUTER_BIND: '127.0.0.1:0',
+      ROUTER_DB: ':memory:',
+      ROUTER_CONFIG: config,
+      ROUTER_KEYS: Object.entries(KEYS)
+        .map(one => one.join(':'))
+        .join(),
+      ROUTER_DRAIN_SECONDS: '0',
+      RUST_LOG: 'off',
+    })
+    const answers: string[] = []
+    const sockets = Array.from({ length: calls }, () => {
+      const socket = connect(Number(new URL(router.origin).port), '127.0.0.1')
+      socket.on('error', () => undefined).on('data', data => answers.push(String(data).slice(9, 12)))
+      const head = ['POST /v1/messages HTTP/1.1', 'host: 127.0.0.1', `x-router-key: ${KEYS.other}`]
+      socket.write([...head, 'content-length: 100000', '', ''].join('\r\n') + ' '.repeat(sent))
+      return socket
+    })
+    await expect.poll(() => answers.length).toBeGreaterThan(0)
+    const body = JSON.stringify({
+      model: 'm',
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'x'.repeat(50_000) }],
+    })
+    const headers = { 'content-type': 'application/json', 'x-router-key': KEYS.victim }
+    const served = await fetch(`${router.origin}/v1/messages`, { method: 'POST', body, headers })
+    expect([served.status, new Set(answers)]).toEqual([200, new Set(['503'])])
+
+    for (const socket of sockets) socket.destroy()
+    await router.close()
+    await upstream.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+})
+
 describe('bytes of requests', () => {
   const LIMITS = 'limits = { max_body_bytes = 100000, max_held_bytes = 150000 }'
   const SALT = 'a salt of twenty-four letters'
