@@ -213,3 +213,44 @@ it('lets a caller that is still sending read the answer which ends its connectio
   }
   await server.close(1000)
 })
+
+it('answers the requests of one connection after each other, and those of others in between', async () => {
+  let [now, most, count] = [0, 0, 0]
+  const { origin } = await serving(async () => {
+    most = Math.max(most, ++now)
+    await Promise.resolve()
+    now--
+    return new Response(`${++count}`)
+  })
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  let said = ''
+  socket.on('data', piece => (said += String(piece)))
+  const REQUEST = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
+  const BODY = 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n'
+  socket.write(REQUEST.repeat(90) + BODY)
+  await eventually(() => count > 0)
+  const other = Number(await (await fetch(origin)).text())
+  socket.write(`hello${REQUEST}`)
+  const bodies = () => said.match(/(?<=\r\n\r\n)\d+/g) ?? []
+  await eventually(() => bodies().length === 92)
+  expect([most, other < 91]).toEqual([1, true])
+  expect(bodies().map(Number)).toEqual(
+    bodies()
+      .map(Number)
+      .toSorted((a, b) => a - b),
+  )
+  socket.destroy()
+})
+
+it('ends a connection on which hundreds of requests wait for their answers', async () => {
+  let count = 0
+  const { origin } = await serving(async () => {
+    count++
+    return new Promise(() => undefined)
+  })
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  socket.on('error', () => undefined).resume()
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(300))
+  await once(socket, 'close')
+  expect(count).toBe(1)
+})

@@ -117,8 +117,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       keepAliveTimeout: 65_000,
       ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
     },
-    (request, response) => {
-      responses.set(request.socket, response)
+    oneByOne(responses, (request, response) => {
       if (draining) response.shouldKeepAlive = false
       if (open) {
         open.add(response)
@@ -126,7 +125,7 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       }
       if (hosts(request) > 1) return refuseHosts(response)
       if (!direct?.(request, response)) void viaFetch(request, response)
-    },
+    }),
   )
   server.on('clientError', (error, socket) => refuseUnreadable(error, socket as Socket, responses))
   server.setTimeout(stalledMs, socket => endStalled(socket, responses))
@@ -192,6 +191,40 @@ export async function listen(options: RenderOptions): Promise<Listening> {
       clearTimeout(cut)
       clearInterval(idle)
     },
+  }
+}
+
+/** Requests that a caller sends on one connection before it has the answers to those before them. */
+const MOST_AHEAD = 100
+
+/**
+ * Answers the requests of a connection one after another, and those of others in between: thousands that are sent at once hold up no other caller,
+ * and what is not answered yet is not read.
+ */
+function oneByOne(responses: Responses, answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const ahead = new WeakMap<Socket, number>()
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request
+    const before = responses.get(socket)
+    responses.set(socket, response)
+    if (before === undefined || before.writableFinished || before.destroyed) {
+      answer(request, response)
+      return
+    }
+    const waiting = (ahead.get(socket) ?? 0) + 1
+    if (waiting > MOST_AHEAD) {
+      socket.destroy()
+      return
+    }
+    ahead.set(socket, waiting)
+    socket.pause()
+    const start = () => {
+      ahead.set(socket, (ahead.get(socket) ?? 1) - 1)
+      if (socket.destroyed) return
+      if (responses.get(socket) === response) socket.resume()
+      answer(request, response)
+    }
+    before.once('close', () => setImmediate(start))
   }
 }
 

@@ -96,6 +96,22 @@ const sockets: Attempt[] = [
       return unless([200], status)
     },
   },
+  ...(['runtime', 'open'] as const).map(
+    (which): Attempt => ({
+      name: `a megabyte of requests ahead on one connection of the ${which === 'open' ? 'router' : 'runtime'}`,
+      async run({ [which]: target }) {
+        const request = 'GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'
+        const socket = connect(Number(new URL(target.origin).port), '127.0.0.1')
+        socket.on('error', () => undefined)
+        socket.pause()
+        socket.write(request.repeat(20_000))
+        await wait(1000)
+        const status = await statusOf(fetch(`${target.origin}/healthz`))
+        socket.destroy()
+        return unless([200], status)
+      },
+    }),
+  ),
   {
     name: 'a hundred thousand headers',
     async run({ runtime }) {
