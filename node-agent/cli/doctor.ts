@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `node-agent doctor`: which backends work here, by running each. */
 export class DoctorCommand extends Command {
@@ -33,7 +34,7 @@ export class DoctorCommand extends Command {
     const [unread] = unreadProxy(env)
     if (unread !== undefined) diagnosis.host.network = unread
     if (namesProxy(env)) diagnosis.host.network = (await import('../../shared/host/proxy-agent.ts')).networkWords(env)
-    this.context.stdout.write(this.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
+    this.context.stdout.write(this.json ? `${jsonText(diagnosis)}\n` : describe(diagnosis))
     return diagnosis.probes.some(({ available }) => available) ? 0 : 1
   }
 }

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { ReportRow } from '../calibrate/report.ts'
 import type { RouteReport } from './calibrate-run.ts'
 
@@ -67,7 +68,7 @@ export class CalibrateCommand extends Command {
       apply: this.apply,
       unpin: this.unpin,
     })
-    this.context.stdout.write(this.json ? JSON.stringify({ routes: reports }) + '\n' : await shown(reports))
+    this.context.stdout.write(this.json ? jsonText({ routes: reports }) + '\n' : await shown(reports))
     const proven = reports.length > 0 && reports.every(({ certified }) => certified)
     return this.requireCertified && !proven ? 1 : 0
   }

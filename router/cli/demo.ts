@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `router demo`: one decision of the real router against a mock provider, with its receipt. */
 export class DemoCommand extends Command {
@@ -23,13 +24,13 @@ export class DemoCommand extends Command {
     const differences = demoDifferences(status, trace, report)
     const ok = differences.length === 0
     if (this.json) {
-      stdout.write(JSON.stringify({ ok, differences, trace, verify: report, ...(this.keep && { folder }) }) + '\n')
+      stdout.write(jsonText({ ok, differences, trace, verify: report, ...(this.keep && { folder }) }) + '\n')
       return ok ? 0 : 1
     }
     const { summary, steps } = explain(trace)
     stdout.write(`${summary}\n\n`)
     for (const { step, decision, because } of steps) stdout.write(`  ${step}: ${decision}; ${because}\n`)
-    stdout.write(`\nThe receipt, as it is sealed in the store:\n${JSON.stringify(trace, null, 2)}\n\n`)
+    stdout.write(`\nThe receipt, as it is sealed in the store:\n${jsonText(trace, 2)}\n\n`)
     stdout.write(`chain: ${report.valid ? 'valid' : 'BROKEN'}, ${report.records} record, signed checkpoint\n`)
     if (this.keep) stdout.write(`kept: ${folder}\n`)
     for (const line of differences) stderr.write(line + '\n')

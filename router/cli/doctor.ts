@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `router doctor`: what is in order and what is not. */
 export class DoctorCommand extends Command {
@@ -26,7 +27,7 @@ export class DoctorCommand extends Command {
     }
     const checks = await examine(vars, { probe: this.probe })
     const ok = checks.every(check => check.ok)
-    if (this.json) this.context.stdout.write(JSON.stringify({ ok, checks }) + '\n')
+    if (this.json) this.context.stdout.write(jsonText({ ok, checks }) + '\n')
     else for (const one of checks) this.context.stdout.write(`${one.ok ? 'ok  ' : 'FAIL'} ${one.name}: ${one.detail}\n`)
     return ok ? 0 : 1
   }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { StoredEvals } from '../traces/evals.ts'
 
 /** `router evals`: how gates and reported outcomes stand. */
@@ -21,7 +22,7 @@ export class EvalsCommand extends Command {
     const { evalsQuery } = await import('../../shared/wire/router/evals.ts')
     const query = readFlags(evalsQuery, { since: this.since, until: this.until })
     const found = await readStore(this.context.env, this, reads => reads.evals(query, this.tenant))
-    this.context.stdout.write(this.json ? JSON.stringify(found) + '\n' : await shown(found))
+    this.context.stdout.write(this.json ? jsonText(found) + '\n' : await shown(found))
     return 0
   }
 }

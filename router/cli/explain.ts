@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `router explain <id>`: why a request was routed as it was. */
 export class ExplainCommand extends Command {
@@ -25,7 +26,7 @@ export class ExplainCommand extends Command {
     }
     const explained = explain(found.trace)
     if (this.json) {
-      stdout.write(JSON.stringify(explained) + '\n')
+      stdout.write(jsonText(explained) + '\n')
       return 0
     }
     stdout.write(explained.summary + '\n')

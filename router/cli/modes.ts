@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `router modes`: the routing modes with what they mean. */
 export class ModesCommand extends Command {
@@ -19,7 +20,7 @@ export class ModesCommand extends Command {
     const { config } = await routingConfig({ ...env, ...(this.config !== undefined && { ROUTER_CONFIG: this.config }) })
     const modes = describeModes(config.learning)
     if (this.json) {
-      stdout.write(JSON.stringify({ modes }) + '\n')
+      stdout.write(jsonText({ modes }) + '\n')
       return 0
     }
     for (const { name, description, knobs } of modes) {

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `router offboard`: takes back what onboard did. */
 export class OffboardCommand extends Command {
@@ -23,7 +24,7 @@ export class OffboardCommand extends Command {
     const { changes, service, folder, failures } = await offboard(env, { dryRun: this.dryRun })
     const code = failures.length > 0 ? 1 : 0
     if (this.json) {
-      stdout.write(JSON.stringify({ applied: !this.dryRun, changes, service: service ?? null, failures }) + '\n')
+      stdout.write(jsonText({ applied: !this.dryRun, changes, service: service ?? null, failures }) + '\n')
       return code
     }
     for (const { diff } of changes) stdout.write(diff)

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { OnboardAsk, OnboardPlan } from '../host/onboard-plan.ts'
 
 /** `router onboard`: programs of this shell come through a router of this machine. */
@@ -38,7 +39,7 @@ export class OnboardCommand extends Command {
     if (!this.json) stdout.write(await described(plan))
     const wanted = this.apply && (await this.confirmed())
     if (wanted) await carryOut(plan)
-    if (this.json) stdout.write(JSON.stringify({ applied: wanted, ...(await toJson(plan)) }) + '\n')
+    if (this.json) stdout.write(jsonText({ applied: wanted, ...(await toJson(plan)) }) + '\n')
     else stdout.write(wanted ? await farewell(plan) : 'Nothing was changed. With --apply it is done.\n')
     return 0
   }

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { Estimate, Metric } from '../ope/estimate.ts'
 import type { Rehearsal } from '../ope/rehearse.ts'
 
@@ -58,7 +59,7 @@ export class OpeCommand extends Command {
       tenant: this.tenant,
       window: { since: this.since, until: this.until },
     })
-    this.context.stdout.write(this.json ? JSON.stringify({ rehearsals }) + '\n' : await shown(rehearsals))
+    this.context.stdout.write(this.json ? jsonText({ rehearsals }) + '\n' : await shown(rehearsals))
     const isJudged = ({ ips, direct }: Rehearsal) => ips !== null || (direct !== undefined && direct.n > 0)
     return rehearsals.some(isJudged) ? 0 : 1
   }

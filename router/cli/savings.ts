@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
 
 /** `router savings`: what was spent beside what the top rung would have cost. */
@@ -21,7 +22,7 @@ export class SavingsCommand extends Command {
     const { savingsQuery } = await import('../../shared/wire/router/savings.ts')
     const query = readFlags(savingsQuery, { since: this.since, until: this.until, group: this.group })
     const sums = await readStore(this.context.env, this, reads => reads.savings(query, this.tenant))
-    this.context.stdout.write(this.json ? JSON.stringify(sums) + '\n' : await shown(sums))
+    this.context.stdout.write(this.json ? jsonText(sums) + '\n' : await shown(sums))
     return 0
   }
 }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 
@@ -47,7 +48,7 @@ export class ShardsListCommand extends Command {
     const rows = all.map(({ name, state, tenants, url, problem }) => {
       return [name, state, tenants.join(' ') || '-', url, problem ?? 'answers']
     })
-    if (this.json) stdout.write(JSON.stringify(all) + '\n')
+    if (this.json) stdout.write(jsonText(all) + '\n')
     else stdout.write(toTable(['SHARD', 'STATE', 'TENANTS', 'ADDRESS', 'IS'], rows, styleOf(stdout, env).dim))
     return all.some(({ problem }) => problem !== undefined) ? 1 : 0
   }

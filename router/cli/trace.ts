@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 
 /** `router trace [id]`: the newest decisions, or one in full. */
@@ -27,12 +28,12 @@ export class TraceCommand extends Command {
     const query = readFlags(traceListQuery, { limit: this.limit })
     if (id === undefined) {
       const list = await readStore(env, this, reads => reads.list(query, tenant))
-      stdout.write(this.json ? JSON.stringify(list) + '\n' : await listed(list.traces))
+      stdout.write(this.json ? jsonText(list) + '\n' : await listed(list.traces))
       return 0
     }
     const found = await readStore(env, this, reads => reads.find(id, tenant))
     if (found === undefined) return this.unknown(id)
-    stdout.write(this.json ? JSON.stringify(found) + '\n' : JSON.stringify(found.trace, null, 2) + '\n')
+    stdout.write(this.json ? jsonText(found) + '\n' : jsonText(found.trace, 2) + '\n')
     return 0
   }
 

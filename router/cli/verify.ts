@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { counted } from '../../shared/cli/text-table.ts'
 import { visible } from '../../shared/log/log.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
@@ -178,7 +179,7 @@ export class VerifyCommand extends Command {
   private print(report: VerifyReport, notes: readonly string[]) {
     const { stdout, stderr } = this.context
     if (this.json) {
-      stdout.write(JSON.stringify(report) + '\n')
+      stdout.write(jsonText(report) + '\n')
       return
     }
     // The author of the file is unknown: nothing in it may begin a line.

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 
 /** `runtime doctor`: what stands in the way of a start, and what to do about it. */
 export class DoctorCommand extends Command {
@@ -21,7 +22,7 @@ export class DoctorCommand extends Command {
     const { examine } = await import('../host/examine.ts')
     const found = await examine(this.context.env)
     const { stdout } = this.context
-    if (this.json) stdout.write(JSON.stringify(found) + '\n')
+    if (this.json) stdout.write(jsonText(found) + '\n')
     else for (const { is, about, says } of found) stdout.write(`${is.padEnd(4)}  ${about.padEnd(12)} ${says}\n`)
     return found.some(({ is }) => is === 'fail') ? 1 : 0
   }

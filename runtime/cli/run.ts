@@ -1,5 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { AWAITS_APPROVAL } from '../../shared/cli/exit-code.ts'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -113,11 +114,11 @@ export class RunCommand extends ServiceCommand {
       const cost = `${costUsd} USD${unpricedText(unpricedCalls)}`
       this.context.stderr.write(`${status}  ${tokensIn} tokens in, ${tokensOut} out, ${cost}\n`)
     }
-    if (this.json) this.say(JSON.stringify(run))
+    if (this.json) this.say(jsonText(run))
     else if (status === 'succeeded') {
       const { result, ...rest } = output
       const alone = typeof result === 'string' && Object.keys(rest).length === 0
-      this.say(alone ? printable(result) : JSON.stringify(output))
+      this.say(alone ? printable(result) : jsonText(output))
     }
     const why = error ? `${error.code}: ${error.message}` : cancelReason
     if (status !== 'succeeded' && why !== undefined) this.context.stderr.write(printable(why) + '\n')

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { usdText } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
@@ -113,7 +114,7 @@ export class RunsLogsCommand extends ServiceCommand {
     const shown = progress(styleOf(stdout, env))
     const live = this.follow ? 'true' : 'false'
     for await (const { data } of client.runs.events({ params: { id: this.run }, query: { live } })) {
-      if (this.json) this.say(JSON.stringify(data))
+      if (this.json) this.say(jsonText(data))
       else for (const line of shown.of(data)) this.say(line)
     }
     return 0

@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { counted, toTable } from '../../shared/cli/text-table.ts'
 
@@ -47,7 +48,7 @@ export class ShardsListCommand extends Command {
     const rows = all.map(({ name, state, tenants, runs, problem, url }) => {
       return [name, state, String(tenants), runs === undefined ? '-' : String(runs), url, problem ?? 'answers']
     })
-    if (this.json) stdout.write(JSON.stringify(all) + '\n')
+    if (this.json) stdout.write(jsonText(all) + '\n')
     else stdout.write(toTable(['SHARD', 'STATE', 'TENANTS', 'RUNS', 'ADDRESS', 'IS'], rows, styleOf(stdout, env).dim))
     return all.some(({ problem }) => problem !== undefined) ? 1 : 0
   }

@@ -1,5 +1,6 @@
 import { Command, type CommandClass, Option, UsageError } from 'clipanion'
 import { REFUSED } from '../../shared/cli/exit-code.ts'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
@@ -40,7 +41,7 @@ export function verb<T, W extends Names = never, O extends Names = never, F exte
     protected async act(client: RuntimeClient): Promise<number> {
       const given = this.given(spec)
       const answer = await spec.act(client, given, this.context)
-      this.say(this.is('json') ? JSON.stringify(answer ?? null) : printable(await spec.show(answer, given)).trimEnd())
+      this.say(this.is('json') ? jsonText(answer ?? null) : printable(await spec.show(answer, given)).trimEnd())
       return spec.failed?.(answer) ? REFUSED : 0
     }
   }
@@ -72,7 +73,7 @@ export function listVerb<T, W extends Names = never, O extends Names = never, F 
       const rows = await taken(await spec.rows(client, given), limit + 1)
       const isCut = rows.length > limit
       if (isCut) rows.pop()
-      if (this.is('json')) this.say(JSON.stringify(rows))
+      if (this.is('json')) this.say(jsonText(rows))
       else if (rows.length === 0) stderr.write(`${spec.empty}\n`)
       else {
         const cells = rows.map(row => spec.columns.map(([, cell]) => textOf(cell(row))))

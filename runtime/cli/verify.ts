@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { jsonText } from '../../shared/cli/json-text.ts'
 import { visible } from '../../shared/log/log.ts'
 import { lateness, NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
 import { ambiguous, fingerprintOf, readProofFile, Unusable } from './input-files.ts'
@@ -33,7 +34,7 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     }
     try {
       const result = await this.check()
-      this.context.stdout.write((this.json ? JSON.stringify(result) : inWords(result)) + '\n')
+      this.context.stdout.write((this.json ? jsonText(result) : inWords(result)) + '\n')
       return result.valid ? 0 : 1
     } catch (error) {
       if (!(error instanceof Unusable)) throw error

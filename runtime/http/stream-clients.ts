@@ -4,7 +4,7 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 
 /** Each is a connection of the process, and some twenty kilobytes of it. */
 const MOST_OF_TENANT = 2000
-/** A stream that was ended makes room, and nobody can say when that will be. */
+/** A stream that ends makes room. When that will be is not known. */
 const AGAIN_S = 10
 
 type StreamKind = 'run' | 'session' | 'page'
