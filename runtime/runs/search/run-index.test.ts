@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { Run, RunListQuery } from '../../../shared/wire/runtime/run.ts'
-import { expectWithin } from '../../../tests/crowding.ts'
 import { eventually } from '../../../tests/eventually.ts'
 import { type Fixture, fixture, type Got } from '../../auth/testing/fixture.ts'
 import { countStatement } from '../run-list.ts'
@@ -189,8 +188,8 @@ it('keeps in a sealed store what is clear, and nothing of what is sealed', async
   expect(await find({ q: 'weather north' })).toEqual([id])
 })
 
-it('lists and searches 100,000 runs for at most 30 ms of a core, whatever is asked', async () => {
-  const MOST_MS = 30
+it('lists and searches 100,000 runs for at most what reading them four times takes of a core, whatever is asked', async () => {
+  const MOST_READINGS = 4
   here = await fixture({ embeddedNode: false })
   const numbers = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)'
   const id = `printf('%08x-%04x-7000-8000-%012x', (${FIRST_MS} + i * 1000) >> 16, (${FIRST_MS} + i * 1000) & 65535, i)`
@@ -213,7 +212,16 @@ it('lists and searches 100,000 runs for at most 30 ms of a core, whatever is ask
   await index.once()
   const entries = await here.db.execute('select count(*) as entries from run_search_docs')
   expect(entries.rows[0]).toEqual({ entries: 100_000 })
-  const worst = { ms: 0, query: '' }
+  const costOf = async (work: () => Promise<void>) => {
+    const before = process.cpuUsage()
+    await work()
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1000
+  }
+  const read = async () => {
+    await here.db.execute('select sum(length(agent_name) + length(labels)) as n from runs')
+  }
+  const worst = { readings: 0, query: '' }
   for (const query of [
     'q=summarise',
     'q=customer+17',
@@ -235,16 +243,17 @@ it('lists and searches 100,000 runs for at most 30 ms of a core, whatever is ask
     'agentName=agent-7',
     'agentName=agent-7&trigger=session&status=failed',
   ]) {
-    let ms = Number.POSITIVE_INFINITY
-    // What shares a core's caches makes the same work take longer: the cost is the least of some tries, of more where it seems too much.
-    for (let turn = 0; turn < 3 || (ms > MOST_MS && turn < 12); turn++) {
-      const before = process.cpuUsage()
-      const { status } = await here.call('GET', `/v1/runs?${query}&fields=title&subRuns=folded`)
-      const { user, system } = process.cpuUsage(before)
-      expect([query, status]).toEqual([query, 200])
-      ms = Math.min(ms, (user + system) / 1000)
+    let readings = Number.POSITIVE_INFINITY
+    // Both in one turn, and several turns: what shares a core's caches makes the same work take longer.
+    for (let turn = 0; turn < 3 || (readings > MOST_READINGS && turn < 12); turn++) {
+      const reading = await costOf(read)
+      const cost = await costOf(async () => {
+        const { status } = await here.call('GET', `/v1/runs?${query}&fields=title&subRuns=folded`)
+        expect([query, status]).toEqual([query, 200])
+      })
+      readings = Math.min(readings, cost / reading)
     }
-    if (ms > worst.ms) Object.assign(worst, { ms, query })
+    if (readings > worst.readings) Object.assign(worst, { readings, query })
   }
   // A run that the index gives and the list leaves out would be read for nothing, and there may be any number of them.
   const from = new Date(FIRST_MS + 90_000_000).toISOString()
@@ -273,6 +282,9 @@ it('lists and searches 100,000 runs for at most 30 ms of a core, whatever is ask
     })
     expect([query, given.rows[0]]).toEqual([query, runs.rows[0]])
   }
-  process.stderr.write(`search of 100,000 runs: at most ${worst.ms.toFixed(0)} ms of a core (${worst.query})\n`)
-  expectWithin(worst.ms, MOST_MS)
+  process.stderr.write(
+    `search of 100,000 runs: at most ${worst.readings.toFixed(1)} times reading them (${worst.query})\n`,
+  )
+  // As much on a slow core as on a fast one.
+  expect(worst.readings, worst.query).toBeLessThan(MOST_READINGS)
 }, 90_000)
