@@ -39,8 +39,8 @@ export interface SpentRow {
 /** What was quiet for so long can matter no more, here and in the store. */
 export const FORGET_MS = 48 * 3_600_000
 /**
- * Sessions remembered at once: of more, the one that was quiet longest begins anew, of the tenant that has the most. Clients choose the names of
- * sessions, so what a day, a tenant and a route have spent is remembered beside them and makes them no room.
+ * Sessions remembered at once. Beyond that the tenant with the most sessions loses the one that was idle longest, which begins at zero. Clients choose
+ * the names of sessions, so the totals of days, tenants and routes are kept apart and are not lost to them.
  */
 const MAX_SESSIONS = 200_000
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import { MOST_OF_FREE, tooLarge } from '../../shared/http/body-limit.ts'
+import { leavesRoom, tooLarge } from '../../shared/http/body-limit.ts'
 import type { RateLimited } from '../../shared/log/log.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { joined } from '../../shared/sign/bytes.ts'
@@ -74,7 +74,7 @@ export function bodyRoom(usual: number, processes = 1) {
       const free = most - together - bytes
       if (free < 0) return false
       // Its only call has all that is left.
-      return share === undefined || share.bytes === own || share.bytes + bytes <= MOST_OF_FREE * free
+      return share === undefined || share.bytes === own || leavesRoom(share.bytes + bytes, free)
     }
     const count = (bytes: number) => {
       own += bytes
@@ -104,8 +104,7 @@ export function bodyRoom(usual: number, processes = 1) {
     /** Takes a place for a call of one of several tenants, and gives it back by what it returns; undefined where the tenant has its share. */
     enter(tenantId: string, inFlight: number, { maxConcurrency }: Pick<Limits, 'maxConcurrency'>) {
       const share = shareOf(tenantId)
-      if (share.calls > 0 && (share.calls + 1) * processes > MOST_OF_FREE * (maxConcurrency - inFlight))
-        return undefined
+      if (share.calls > 0 && !leavesRoom((share.calls + 1) * processes, maxConcurrency - inFlight)) return undefined
       share.calls++
       return () => void share.calls--
     },

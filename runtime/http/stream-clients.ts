@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 
-/** Each is a connection of the process, and some twenty kilobytes of it. */
+/** Each holds a connection and memory of the process. */
 const MOST_OF_TENANT = 2000
 /** A stream that ends makes room. When that will be is not known. */
 const AGAIN_S = 10
@@ -11,7 +11,7 @@ type StreamKind = 'run' | 'session' | 'page'
 
 export type StreamClients = ReturnType<typeof streamClients>
 
-/** Counts who is on the event streams at this moment, and lets no tenant have so many that there is no room for another one's. */
+/** Counts the open event streams, and bounds those of each tenant, so that connections are left for the others. */
 export function streamClients(metrics: Metrics, mostOfTenant = MOST_OF_TENANT) {
   const gauge = metrics.gauge('waybill_sse_clients', 'Open event streams.')
   const open = { run: 0, session: 0, page: 0 }

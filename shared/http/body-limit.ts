@@ -25,8 +25,11 @@ interface Caller {
   waiting: { bytes: number; enter: () => void }[]
 }
 
-/** Of a room that several share, one takes at most so many times what it leaves free: an eighth of the room at least, however many they are. */
-export const MOST_OF_FREE = 7
+/**
+ * Whether one of several that share a room leaves the others some of it (decision 122): it takes at most seven times what stays free, so that
+ * one alone leaves an eighth, and any number of them leaves something.
+ */
+export const leavesRoom = (own: number, free: number): boolean => own <= 7 * free
 
 /**
  * Long bodies are read in turns, so that what they become in memory, several times their length, has a bound however many come at once. The
@@ -37,7 +40,7 @@ export function bodiesInTurn(room: number, callerOf?: (context: Context) => stri
   let taken = 0
   const mayTake = ({ taken: own }: Caller, bytes: number) => {
     if (callerOf === undefined || own === 0) return true
-    return own + bytes <= MOST_OF_FREE * (room - taken - bytes)
+    return leavesRoom(own + bytes, room - taken - bytes)
   }
 
   function next(): Caller | undefined {
