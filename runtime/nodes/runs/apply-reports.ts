@@ -14,6 +14,7 @@ import { POISONED, RATE_LIMIT } from '../../execution/claim-statement.ts'
 import type { RemoteRunEvents } from '../../webhooks/run-events.ts'
 import type { NodeRow } from '../registry/node.ts'
 import { type Closing, closeRemoteRuns, type RemoteRunEnd } from './close-remote-runs.ts'
+import { lateUse } from './remote-holds.ts'
 import type { RemoteRun } from './remote-run.ts'
 import { isMoved, type Moved, type RemoteEvent, type RemoteRunStore } from './remote-run-store.ts'
 
@@ -66,6 +67,8 @@ interface Batch {
   runs: Map<string, RemoteRun>
   events: RemoteEvent[]
   moved: Map<string, Moved>
+  /** What is reported of runs that had ended here. */
+  late: Map<string, { run: RemoteRun; used: Moved }>
   tips: Set<RemoteRun>
   /** What a run waits for, or that it goes on; an event that comes later says more. */
   parked: Map<string, typeof POISONED | ''>
@@ -123,6 +126,7 @@ async function applyBatch(
     runs: await deps.store.these([...ids]),
     events: [],
     moved: new Map(),
+    late: new Map(),
     tips: new Set(),
     parked: new Map(),
     limited: new Map(),
@@ -188,6 +192,7 @@ function statementsOf(deps: ApplyReportsDeps, batch: Batch): InStatement[] {
       events.flatMap(({ kind, runId, seq }) => (kind === 'anomaly_detected' ? [{ runId, seq, atMs: nowMs }] : [])),
     ),
     ...store.reported(events, runs, deps.dayOf(nowMs)),
+    ...[...batch.late.values()].flatMap(({ run, used }) => lateUse(used, deps.dayOf(run.finishedMs ?? nowMs))),
     ...store.moved(
       [...batch.tips].filter(({ id }) => !closed.has(id)),
       [...batch.moved.values()].filter(({ runId }) => open(runId)),
@@ -305,9 +310,8 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame) {
     model: told.model === '' ? undefined : plain(told.model),
   }
   const moved = movedBy(made, atMs, batch.moved.get(run.id))
-  const { spent } = run
-  const used = [moved.tokensIn + spent.tokensIn, moved.tokensOut + spent.tokensOut, moved.costNano + spent.costNano]
-  if (used.some(total => total > MOST_OF_RUN)) return drop(batch, 'bad_event', frame)
+  if (Object.values(spentWith(run.spent, moved)).some(total => total > MOST_OF_RUN))
+    return drop(batch, 'bad_event', frame)
   batch.events.push(made)
   batch.tips.add(run)
   batch.parked.delete(run.id)
@@ -315,7 +319,14 @@ function addEvent(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame) {
   run.eventSeq = seq
   run.tip = made.hash
   batch.moved.set(run.id, moved)
+  if (isTerminal(run.status)) batch.late.set(run.id, { run, used: moved })
 }
+
+const spentWith = (before: RemoteRun['spent'], more: RemoteRun['spent']): RemoteRun['spent'] => ({
+  tokensIn: before.tokensIn + more.tokensIn,
+  tokensOut: before.tokensOut + more.tokensOut,
+  costNano: before.costNano + more.costNano,
+})
 
 /** How far a run has come by one event more. */
 function movedBy(made: RemoteEvent, atMs: number, before: Moved | undefined): Moved {
@@ -392,6 +403,7 @@ async function sealRun(
         errorMessage: 'the node reported an end that does not follow from its events',
       }
   const already = isTerminal(run.status)
+  const late = batch.late.get(run.id)
   batch.as.push({ id: run.id, open: !already })
   // Ended here first: that stands, and the node's journal is sealed under it.
   const stands = already ? (run.status as RemoteRunEnd['status']) : end.status
@@ -403,6 +415,7 @@ async function sealRun(
     models: told.models.map(plain),
     finishedMs,
     ...(!already && end.spent && { spent: end.spent }),
+    ...(late && { spent: spentWith(run.spent, late.used) }),
     ...(end.isolationUsed !== undefined && { isolationUsed: end.isolationUsed }),
     ...(fine && {
       node: {
