@@ -3,14 +3,14 @@ import type { SessionVm } from '../runtime/execution/sandbox/sandboxes.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type Driver, IsolationError, type Sandbox, type SandboxLimits, type SnapshotRef } from './isolation/driver.ts'
 
-export interface Wanted {
+export interface MachineSpec {
   driver: Driver
   limits: SandboxLimits
   /** Without a turn for so long, it is put away. */
   idleMs: number
 }
 
-interface Held extends Wanted {
+interface Held extends MachineSpec {
   sandbox: Sandbox | undefined
   /** What it was when it was put away. */
   snapshot: SnapshotRef | undefined
@@ -32,7 +32,7 @@ const OTHER = 'the machine of this session is in use by another turn, and of ano
 export function sessionMachines({ log }: { log: Log }) {
   const all = new Map<string, Held>()
 
-  function hold(id: string, wanted: Wanted): Held {
+  function hold(id: string, wanted: MachineSpec): Held {
     const known = all.get(id)
     if (known) return known
     const vm: SessionVm = { backend: wanted.driver.backend, state: 'released', acquiredMs: 0 }
@@ -64,7 +64,7 @@ export function sessionMachines({ log }: { log: Log }) {
 
   return {
     /** A machine for a session that begins. */
-    async acquire(id: string, wanted: Wanted): Promise<SessionVm> {
+    async acquire(id: string, wanted: MachineSpec): Promise<SessionVm> {
       const held = hold(id, wanted)
       try {
         await inTurn(held, () => running(log, held))
@@ -77,7 +77,7 @@ export function sessionMachines({ log }: { log: Log }) {
     },
 
     /** The machine for a turn; `done` is called at its end. */
-    async use(id: string, wanted: Wanted): Promise<{ sandbox: Sandbox; fresh: boolean; done: () => void }> {
+    async use(id: string, wanted: MachineSpec): Promise<{ sandbox: Sandbox; fresh: boolean; done: () => void }> {
       const before = all.get(id)
       if (before && before.driver !== wanted.driver) {
         if (before.uses > 0) throw new IsolationError('start_failed', OTHER)

@@ -144,7 +144,7 @@ function assembleSessionRoutes(
       now: clock.now,
       machines: sessionMachinesOf(sandboxes, peer?.siblings !== undefined),
       currentByName: agents.currentByName,
-      placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
+      holdSession: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
       turnTimeoutMs,
     }),
   }

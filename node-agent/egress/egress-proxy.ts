@@ -91,7 +91,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       const remote = proxy
         ? await (await import('../../shared/host/proxy-agent.ts')).openTunnel(proxy, targetOf(url), connectMs)
         : await connected(address!, targetOf(url).port, connectMs)
-      places?.connected(placeOf(url, address), remote)
+      places?.connected(destinationOf(url, address), remote)
       remote.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       if (head.length > 0) remote.write(head)
@@ -132,7 +132,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       })
       remote.once('timeout', () => remote.destroy(new Error('no answer came in time')))
       remote.once('socket', socket => {
-        socket.once('connect', () => places?.connected(placeOf(url, address), socket))
+        socket.once('connect', () => places?.connected(destinationOf(url, address), socket))
       })
       const answered = new Promise<IncomingMessage>((done, failed) => {
         remote.once('response', done)
@@ -162,7 +162,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
   return stream => void server.emit('connection', stream)
 }
 
-const placeOf = (url: URL, address: string | undefined) => ({
+const destinationOf = (url: URL, address: string | undefined) => ({
   ...targetOf(url),
   ...(address !== undefined && { address }),
 })

@@ -1,6 +1,6 @@
 import type { Reached } from '../../shared/wire/runtime/journal.ts'
 
-interface Place {
+interface Destination {
   host: string
   port: number
   address?: string
@@ -22,15 +22,15 @@ export type ReachedPlaces = ReturnType<typeof reachedPlaces>
 /** Which places a sandbox has reached since this was last asked for, with the bytes that passed; open connections count as they go. */
 export function reachedPlaces() {
   let rows = new Map<string, Reached>()
-  const open = new Map<Counted, { place: Place; sent: number; received: number }>()
+  const open = new Map<Counted, { place: Destination; sent: number; received: number }>()
 
-  function row({ host, ...more }: Place): Reached {
+  function row({ host, ...more }: Destination): Reached {
     // No name of a host is longer.
-    const place: Place = { host: host.slice(0, 253), ...more }
+    const place: Destination = { host: host.slice(0, 253), ...more }
     const key = `${place.host} ${place.port} ${place.address ?? ''}`
     const known = rows.get(key) ?? (rows.size < MOST_PLACES ? undefined : rows.get(MORE))
     if (known) return known
-    const named: Place = rows.size < MOST_PLACES ? place : { host: MORE, port: 0 }
+    const named: Destination = rows.size < MOST_PLACES ? place : { host: MORE, port: 0 }
     const made = { ...named, calls: 0, refused: 0, sentBytes: 0, receivedBytes: 0 }
     rows.set(rows.size < MOST_PLACES ? key : MORE, made)
     return made
@@ -49,10 +49,10 @@ export function reachedPlaces() {
   }
 
   return {
-    refused(place: Place): void {
+    refused(place: Destination): void {
       row(place).refused += 1
     },
-    connected(place: Place, socket: Counted): void {
+    connected(place: Destination, socket: Counted): void {
       row(place).calls += 1
       open.set(socket, { place, sent: 0, received: 0 })
       socket.once('close', () => {

@@ -11,7 +11,7 @@ import type { HeaderList } from '../upstream/transport.ts'
 import type { RenderedAnswer } from './render-answer.ts'
 
 /** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
-export type Outcome =
+export type CascadeOutcome =
   | { kind: 'served'; served: RenderedAnswer; isAnswer: boolean; headers: HeaderList }
   | { kind: 'error'; error: RouterErrorCase; message: string; headers: HeaderList }
 
@@ -21,7 +21,7 @@ export interface Flowing {
   status: number
   headers: HeaderList
   flow: EarlyFrames
-  end: Promise<Outcome>
+  end: Promise<CascadeOutcome>
 }
 
 /** What goes to the client, on any host: all of it at once, or frames as they come. */
@@ -64,7 +64,7 @@ export interface CommitResponseOptions {
  * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
  */
 export async function commitResponse(
-  outcome: Promise<Outcome | Flowing>,
+  outcome: Promise<CascadeOutcome | Flowing>,
   options: CommitResponseOptions,
 ): Promise<Answer> {
   const { stream, keepAlive } = options
@@ -92,7 +92,7 @@ export function sendable(status: number): number {
   return status >= 200 && status <= 599 ? status : 502
 }
 
-function decided(outcome: Outcome, { dialect, traceId }: CommitResponseOptions): Answer {
+function decided(outcome: CascadeOutcome, { dialect, traceId }: CommitResponseOptions): Answer {
   if (outcome.kind === 'served') {
     const { status, headers, pieces } = outcome.served
     return {
@@ -110,7 +110,7 @@ function decided(outcome: Outcome, { dialect, traceId }: CommitResponseOptions):
 }
 
 /** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
-function early(outcome: Promise<Outcome | Flowing>, options: CommitResponseOptions): Answer {
+function early(outcome: Promise<CascadeOutcome | Flowing>, options: CommitResponseOptions): Answer {
   const head: HeaderList = [
     ['content-type', 'text/event-stream; charset=utf-8'],
     ['cache-control', 'no-cache'],
@@ -129,7 +129,7 @@ function flowing(first: Flowing, options: CommitResponseOptions): Answer {
 
 /** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
 function framesOf(
-  outcome: Promise<Outcome | Flowing>,
+  outcome: Promise<CascadeOutcome | Flowing>,
   sent: HeaderList,
   { dialect, traceId, keepAlive, lateHeaders, gone }: CommitResponseOptions,
   opening?: Uint8Array,

@@ -27,7 +27,7 @@ import { type AnsweredCall, ranOut } from './call-upstream.ts'
 import { type CascadeResult, cascade } from './cascade.ts'
 import { type CascadeEnd, isBilled } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
-import { type Answer, commitResponse, earlyFrames, type Flowing, type Outcome } from './commit-response.ts'
+import { type Answer, type CascadeOutcome, commitResponse, earlyFrames, type Flowing } from './commit-response.ts'
 import type { EarlyOut } from './early-answer.ts'
 import type { Holding, SharedHeld } from './held-responses.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
@@ -81,7 +81,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
 
   const firstFrames = Promise.withResolvers<Flowing>()
   let sent = 0
-  const end = (async (): Promise<Outcome> => {
+  const end = (async (): Promise<CascadeOutcome> => {
     try {
       return await decide()
     } finally {
@@ -89,7 +89,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
   })()
 
-  async function decide(): Promise<Outcome> {
+  async function decide(): Promise<CascadeOutcome> {
     const finding = inbound.held && deps.held.find(input.tenantId, inbound.held)
     const holding = finding instanceof Promise ? await finding : finding
     const request = requestOf(inbound, holding, deps.hashing)
@@ -186,13 +186,16 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
   }
 
-  function toOutcome(result: CascadeResult, options: RenderOptions): { outcome: Outcome; result: CascadeResult } {
+  function toOutcome(
+    result: CascadeResult,
+    options: RenderOptions,
+  ): { outcome: CascadeOutcome; result: CascadeResult } {
     const cost = deps.outHeaders ? costHeader(result) : []
     const error = (
       name: RouterErrorCase,
       message: string,
       headers: HeaderList = [],
-    ): { outcome: Outcome; result: CascadeResult } => ({
+    ): { outcome: CascadeOutcome; result: CascadeResult } => ({
       outcome: {
         kind: 'error',
         error: name,

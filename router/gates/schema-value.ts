@@ -6,7 +6,7 @@ import type { RegexAnswer } from './regex-runner.ts'
 export function checkValue(validator: Validator, value: unknown): RegexAnswer {
   try {
     const { valid, errors } = validator.validate(value)
-    return valid ? { verdict: 'pass' } : { verdict: 'fail', reason: `schema: ${placeOf(errors)}` }
+    return valid ? { verdict: 'pass' } : { verdict: 'fail', reason: `schema: ${failedAt(errors)}` }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     // Nested too deep for the stack: if it is the value, no gate can be passed by that; else the schema refers to itself without going deeper.
@@ -28,7 +28,7 @@ function isDeep(value: unknown): boolean {
 }
 
 /** The innermost complaint; that of a `false` schema gives the place in the value as its own, so its parent speaks. */
-function placeOf(errors: readonly OutputUnit[]): string {
+function failedAt(errors: readonly OutputUnit[]): string {
   const inner = errors.findLast(({ keyword }) => keyword !== 'false')
   return inner === undefined ? 'false' : `${inner.keyword} at ${inner.keywordLocation}`
 }

@@ -78,7 +78,7 @@ function relay(
   { method, url, headers, body, timeouts }: Omit<UpstreamRequest, 'signal'>,
   sink: AnswerSink,
 ): (error: unknown) => void {
-  const { origin, path } = placeOf(url)
+  const { origin, path } = splitAddress(url)
   let cut: ((error?: Error) => void) | undefined
   /** `told`: the sink knows. A pool hears of a call that is given up only once it has a connection for it, and then sends nothing. */
   let stop: { error: unknown; told: boolean } | undefined
@@ -123,16 +123,16 @@ function relay(
 }
 
 /** An upstream is asked at the same few addresses, and taking one apart costs as much as a header list. */
-const places = new Map<string, { origin: string; path: string }>()
-const MAX_PLACES = 100
+const split = new Map<string, { origin: string; path: string }>()
+const MAX_SPLIT = 100
 
-function placeOf(url: string): { origin: string; path: string } {
-  const known = places.get(url)
+function splitAddress(url: string): { origin: string; path: string } {
+  const known = split.get(url)
   if (known !== undefined) return known
   const { origin, pathname, search } = new URL(url)
   const made = { origin, path: pathname + search }
-  if (places.size >= MAX_PLACES) places.clear()
-  places.set(url, made)
+  if (split.size >= MAX_SPLIT) split.clear()
+  split.set(url, made)
   return made
 }
 

@@ -8,7 +8,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { type CheckedStretch, stretchCheck } from '../traces/check-stretch.ts'
 import { readLine } from '../traces/record-reader.ts'
 import { type SeqSpan, seqSpans, storedRecords, storedStretch } from '../traces/stored-records.ts'
-import { checkedLots, type Wanted } from '../traces/verify.ts'
+import { checkedLots, type WantedHashes } from '../traces/verify.ts'
 
 const ROLE = 'waybill-verify-thread'
 /** Records of one job: its ids are the only thing that travels and grows with it. */
@@ -37,14 +37,17 @@ export interface ThreadedCheck {
  * The records of a store's file, checked in as many threads as the machine has room for: parsing and hashing a million of them keeps one
  * processor busy for half a minute. Each thread checks stretches by itself; verify joins them in order. A small store is checked here.
  */
-export function verifiedInThreads(db: Db, options: ThreadedCheck): (wanted: Wanted) => AsyncIterable<CheckedStretch> {
+export function verifiedInThreads(
+  db: Db,
+  options: ThreadedCheck,
+): (wanted: WantedHashes) => AsyncIterable<CheckedStretch> {
   return wanted => checked(db, options, wanted)
 }
 
 async function* checked(
   db: Db,
   { address, tenant, stretch = STRETCH, threads: most }: ThreadedCheck,
-  wanted: Wanted,
+  wanted: WantedHashes,
 ): AsyncGenerator<CheckedStretch> {
   const spans = await seqSpans(db, tenant, stretch)
   if (most === undefined && spans.length < WORTH_IT) {

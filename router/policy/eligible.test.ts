@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { credentialFor } from '../config/credential.ts'
-import { eligibleRungs, emptyBecause, estimateInputTokens, type Wanted } from './eligible.ts'
+import { eligibleRungs, emptyBecause, estimateInputTokens, type RequestNeeds } from './eligible.ts'
 import { configOf } from './testing/route-of.ts'
 
 const config = configOf(`[[model]]
@@ -31,7 +31,7 @@ region = "eu-west-1"
 ladder = ["anthropic/plain", "anthropic/blind", "anthropic/short", "openai/other", "anthropic/top"]
 `)
 const ladder = config.routes[0]!.ladder
-const wanted = (over: Partial<Wanted> = {}): Wanted => ({
+const wanted = (over: Partial<RequestNeeds> = {}): RequestNeeds => ({
   hasTools: false,
   hasImages: false,
   inputTokens: 50,

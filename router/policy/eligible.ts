@@ -9,7 +9,7 @@ export interface Eligibility {
   readonly dropped: readonly DroppedRung[]
 }
 
-export interface Wanted {
+export interface RequestNeeds {
   readonly hasTools: boolean
   readonly hasImages: boolean
   /** An estimate, see `estimateInputTokens`. */
@@ -25,7 +25,7 @@ export interface Wanted {
  * docs/spec/router.md §4, step 3. The credential comes last, so a rung dropped for it could have served: that tells 502
  * from 422.
  */
-export function eligibleRungs(ladder: readonly Rung[], wanted: Wanted): Eligibility {
+export function eligibleRungs(ladder: readonly Rung[], wanted: RequestNeeds): Eligibility {
   const dropped: DroppedRung[] = []
   const rungs: number[] = []
   for (const rung of ladder) {
@@ -49,7 +49,7 @@ export function estimateInputTokens(body: { readonly bytes: number; readonly med
   return tokensOfBytes(Math.max(0, body.bytes - body.mediaBytes))
 }
 
-function obstacle(rung: Rung, wanted: Wanted): Pick<DroppedRung, 'reason' | 'because'> | undefined {
+function obstacle(rung: Rung, wanted: RequestNeeds): Pick<DroppedRung, 'reason' | 'because'> | undefined {
   if (wanted.hasTools && !rung.tools) return { reason: 'tools', because: 'the model takes no tools' }
   if (wanted.hasImages && !rung.images) return { reason: 'images', because: 'the model takes no images' }
   const most = rung.maxInputTokens

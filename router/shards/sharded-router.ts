@@ -23,14 +23,14 @@ export interface ShardedRouterDeps {
   sha256: Sha256
   shards: () => readonly RouterShardService[]
   /** The shard of a tenant. */
-  placeOf: (tenant: string) => string | undefined
+  shardOf: (tenant: string) => string | undefined
   outHeaders: boolean
 }
 
 const RETRY = { 'retry-after': '5' }
 
 /** One origin over all shards: each request goes to the router of its tenant's shard, which decides about it as it would alone. */
-export function shardedRouter({ access, tenantId, sha256, shards, placeOf, outHeaders }: ShardedRouterDeps) {
+export function shardedRouter({ access, tenantId, sha256, shards, shardOf, outHeaders }: ShardedRouterDeps) {
   const find = keyring(access.keys, sha256)
   const anywhere = () => shards().find(({ open }) => open !== undefined)?.open
 
@@ -38,7 +38,7 @@ export function shardedRouter({ access, tenantId, sha256, shards, placeOf, outHe
   function routerOf(secret: string | undefined) {
     const key = secret === undefined ? undefined : find(secret)
     if (access.keys.length > 0 && key === undefined) return { open: anywhere(), shard: '', isAdmin: false }
-    const shard = placeOf(key?.tenantId ?? tenantId) ?? ''
+    const shard = shardOf(key?.tenantId ?? tenantId) ?? ''
     const open = shards().find(({ name }) => name === shard)?.open
     return { open, shard, isAdmin: key?.admin === true }
   }

@@ -11,14 +11,14 @@ import { traceIdSet } from './trace-ids.ts'
 import { joinStretch, newTenant, pushFeedback, type Tenant } from './verified-tenant.ts'
 
 /** Which records' hashes are asked for, tenant by tenant. */
-export type Wanted = (tenantId: string) => ReadonlyMap<number, unknown>
+export type WantedHashes = (tenantId: string) => ReadonlyMap<number, unknown>
 
 export interface VerifyInput {
   /**
    * Each tenant's records in the order of its chain, in handy lots; tenants may be mixed. Or stretches that were checked elsewhere, each
    * tenant's in the order of its chain.
    */
-  records: AsyncIterable<readonly RecordLine[]> | ((wanted: Wanted) => AsyncIterable<CheckedStretch>)
+  records: AsyncIterable<readonly RecordLine[]> | ((wanted: WantedHashes) => AsyncIterable<CheckedStretch>)
   /** Each tenant's feedback in the order of its chain; without it feedback is not checked. */
   feedback?: AsyncIterable<readonly RecordLine[]>
   /** In the order in which they were made. */
@@ -55,7 +55,7 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
     tenants.set(id, made)
     return made
   }
-  const wanted: Wanted = id => tenantOf(id).wanted
+  const wanted: WantedHashes = id => tenantOf(id).wanted
 
   for (const id of [...signed.keys(), ...anchored.keys()]) if (only === undefined || id === only) tenantOf(id)
   const { records } = input
@@ -90,7 +90,7 @@ function tenantOfLine({ record }: ReadLine, last: string): string {
 }
 
 interface LotOptions {
-  wanted: Wanted
+  wanted: WantedHashes
   only: string | undefined
   sha256: Sha256
 }

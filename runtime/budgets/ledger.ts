@@ -133,7 +133,7 @@ function limitedModel(
   return {
     ...model,
     async ask(request: ModelRequest, call) {
-      const [stepId, attempt] = placeOf(call.key, run.id)
+      const [stepId, attempt] = stepOf(call.key, run.id)
       const place = { runId: run.id, agentId: run.agentId, day: deps.dayOf(deps.now().getTime()), stepId, attempt }
       const limited = (await deps.store.get(run.agentId)) ?? (run.depth > 0 && (await deps.store.hasLimitAbove(run.id)))
       if (!limited && !call.repeated) return model.ask(request, call)
@@ -338,7 +338,7 @@ function usesTools({ tools, connectors, subAgents }: Manifest): boolean {
 }
 
 /** `<runId>:<stepId>:<attempt>`. */
-function placeOf(key: string, runId: string): [stepId: string, attempt: number] {
+function stepOf(key: string, runId: string): [stepId: string, attempt: number] {
   const rest = key.slice(runId.length + 1)
   const colon = rest.lastIndexOf(':')
   return [rest.slice(0, colon), Number(rest.slice(colon + 1))]

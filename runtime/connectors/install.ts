@@ -3,7 +3,7 @@ import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/c
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
 import type { connectors } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
+import type { VaultAad } from '../vault/vault.ts'
 import type { AuthMethod, Connector, Credential } from './definition.ts'
 
 /** A connector that a tenant has installed, without its secrets. */
@@ -55,7 +55,7 @@ export function onWire(install: Install): OnWire {
 }
 
 /** Where the secrets of an install are sealed to. */
-export function placeOf({ tenantId, connectorId }: { tenantId: string; connectorId: string }): Place {
+export function aadOf({ tenantId, connectorId }: { tenantId: string; connectorId: string }): VaultAad {
   return { tenantId, recordId: `connector/${connectorId}`, field: 'secrets' }
 }
 
@@ -63,7 +63,7 @@ export const CONNECTOR_SEALED: SealedColumn = {
   table: 'connectors',
   column: 'sealed',
   key: ['tenant_id', 'connector_id'],
-  placeOf: ({ tenant_id, connector_id }) => placeOf({ tenantId: String(tenant_id), connectorId: String(connector_id) }),
+  aadOf: ({ tenant_id, connector_id }) => aadOf({ tenantId: String(tenant_id), connectorId: String(connector_id) }),
 }
 
 /** Undefined for a connector that this version does not know, such as after a step back to an older one. */

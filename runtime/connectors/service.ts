@@ -16,7 +16,7 @@ import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
 import { fromCatalogue, toEntry } from './from-catalogue.ts'
-import { baseOfInstall, type Install, placeOf } from './install.ts'
+import { aadOf, baseOfInstall, type Install } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
 import type { OAuthClients } from './oauth/clients.ts'
 import { clientOf, type OpenedInstall, refresher } from './oauth/refresher.ts'
@@ -257,7 +257,7 @@ async function checkAddress(deps: ConnectorServiceDeps, path: string, address: s
 async function credentialOf(deps: ConnectorServiceDeps, install: Install): Promise<Credential> {
   const vault = await deps.sealing()
   if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-  const secrets = readJson(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
+  const secrets = readJson(await vault.open(install.sealed, aadOf(install))) as Record<string, string>
   for (const secret of Object.values(secrets)) deps.redact(secret)
   const { method, config, expiresMs } = install
   return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }
@@ -272,7 +272,7 @@ async function sealCredential(
   const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
   for (const secret of Object.values(secrets)) deps.redact(secret)
   const vault = await vaultToStore(deps.sealing, 'a credential')
-  return vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId }))
+  return vault.seal(JSON.stringify(secrets), aadOf({ tenantId, connectorId }))
 }
 
 /** Puts a credential in the place of whatever the tenant had for this connector. */

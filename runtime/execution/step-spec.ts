@@ -57,7 +57,7 @@ export interface StepResult {
 }
 
 /** The recorded output of a step, and what it used; `replayed` when nothing was executed for it now. */
-export interface Outcome {
+export interface StepOutcome {
   output: unknown
   meta: EventMeta
   replayed: boolean

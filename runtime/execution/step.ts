@@ -15,7 +15,7 @@ import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import type { RateLimitWait } from './models/model.ts'
 import { checkSize, place } from './step-output.ts'
-import type { Outcome, StepCall, StepResult, StepSpec } from './step-spec.ts'
+import type { StepCall, StepOutcome, StepResult, StepSpec } from './step-spec.ts'
 
 export interface StepsDeps {
   runId: string
@@ -55,7 +55,7 @@ export function runSteps(deps: StepsDeps) {
 
   return {
     /** Executes a step, or gives back what an earlier execution recorded. */
-    async run(spec: StepSpec, call: (call: StepCall) => Promise<StepResult>): Promise<Outcome> {
+    async run(spec: StepSpec, call: (call: StepCall) => Promise<StepResult>): Promise<StepOutcome> {
       if (deps.signal.aborted) throw deps.signal.reason
       if (++started > deps.maxSteps) {
         throw new RunFailure('limit_exceeded', `the run needs more than ${deps.maxSteps} steps (limits.maxSteps)`)
@@ -133,7 +133,7 @@ function act(
   })
 }
 
-function complete(deps: StepsDeps, spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
+function complete(deps: StepsDeps, spec: StepSpec, attempt: number, result: StepResult, tookMs: number): StepOutcome {
   const made = result.output ?? null
   const output = deps.redact ? deps.redact.value(made) : made
   const { kept, blobs } = place(output, deps.sha256, deps.transient)
@@ -226,7 +226,7 @@ async function attempts(
   spec: StepSpec,
   from: { attempt: number; intent?: EventMeta; repeated?: boolean },
   call: (call: StepCall) => Promise<StepResult>,
-): Promise<Outcome> {
+): Promise<StepOutcome> {
   let { attempt, intent, repeated = false } = from
   for (;;) {
     if (spec.ready) await spec.ready(deps.rateLimitWait)
@@ -269,7 +269,7 @@ async function resume(
   spec: StepSpec,
   open: { attempt: number; meta: EventMeta; uncertain: number },
   call: (call: StepCall) => Promise<StepResult>,
-): Promise<Outcome> {
+): Promise<StepOutcome> {
   const { attempt, meta } = open
   switch (spec.onInterrupted) {
     case 'retry': {
@@ -330,7 +330,7 @@ async function askWhetherDone(
   spec: StepSpec,
   { attempt }: { attempt: number },
   call: (call: StepCall) => Promise<StepResult>,
-): Promise<Outcome> {
+): Promise<StepOutcome> {
   const decided = await deps.approvals.ask({
     stepId: spec.stepId,
     attempt,

@@ -84,7 +84,7 @@ export interface MoveOrder extends Pick<MoveDeps, 'reached'> {
 /** Moves a tenant to another shard, or finishes a move that was interrupted. */
 export async function moveToShard(vars: Vars, { tenantId, to, ...how }: MoveOrder): Promise<Moved> {
   return withDirectory(vars, async (shards, env, db) => {
-    const place = await shards.placeOf(tenantId)
+    const place = await shards.shardOf(tenantId)
     if (place === undefined) throw new RefusedError(`the directory has no tenant ${tenantId}: see \`GET /v1/tenants\``)
     const current = await shards.move(tenantId)
     refuseOther(current, to)

@@ -158,7 +158,7 @@ export async function serveShards({ env, options, log, loginTries }: ServeShards
     fetch: shardedFetch({ directory: known, places: found, shards: () => all, now: systemClock.now, log }),
     ready,
     async setupToken() {
-      const place = await found.placeOf(FIRST_TENANT)
+      const place = await found.shardOf(FIRST_TENANT)
       return all.find(({ name }) => name === place?.shard)?.open?.runtime.setupToken()
     },
     nodes: {

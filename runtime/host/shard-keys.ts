@@ -12,7 +12,7 @@ export async function shardKeyChest(env: RuntimeEnv): Promise<KeyChest> {
   const { db: directoryDb, shards } = await openDirectory(env)
 
   async function inShardOf<T>(tenantId: string, act: (chest: ReturnType<typeof chestOf>) => Promise<T>): Promise<T> {
-    const place = await shards.placeOf(tenantId)
+    const place = await shards.shardOf(tenantId)
     const shard = (await shards.shards()).find(({ name }) => name === place?.shard)
     if (shard === undefined) throw new RefusedError(`there is no tenant with the id ${tenantId}`)
     const db = await openShardStore(env, shard)

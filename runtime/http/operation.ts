@@ -2,8 +2,8 @@ import type { Context } from 'hono'
 import {
   type Call as AnyCall,
   type Operation as AnyOperation,
+  type HandlerResult,
   type OperationHost as OperationLimits,
-  type Outcome,
   readCall as readAnyCall,
   toResponse,
 } from '../../shared/http/operation.ts'
@@ -25,7 +25,7 @@ export interface Repeat<E> {
    * Answers a repeat whose first call created the object and died before its answer was stored: the same answer as the
    * first, with `"***"` for each one-time secret.
    */
-  again(call: Call<E>, objectId: string): Outcome<E>
+  again(call: Call<E>, objectId: string): HandlerResult<E>
   /** The answer holds texts that can be deleted, or that only a node may keep: only the object's id is stored, and a repeat reads it by `again`. */
   byReference?: true
   /** Members of the answer that are shown once; stored and repeated as `"***"`. */
@@ -43,7 +43,7 @@ export type Operation = AnyOperation<RuntimeHttpEnv, OperationHost>
 /** Ties a handler to an operation, whose schemas check what it gets and type what it returns. */
 export function operation<const E extends Endpoint & { readonly idempotent?: never }>(
   endpoint: E,
-  handle: (call: Call<E>) => Outcome<E>,
+  handle: (call: Call<E>) => HandlerResult<E>,
 ): Operation {
   const status = successStatus(endpoint)
   return {
@@ -58,7 +58,7 @@ export function operation<const E extends Endpoint & { readonly idempotent?: nev
 /** The same for an operation that takes an `Idempotency-Key`. */
 export function keyedOperation<const E extends Endpoint & { readonly idempotent: true }>(
   endpoint: E,
-  handle: (call: Call<E>) => Outcome<E>,
+  handle: (call: Call<E>) => HandlerResult<E>,
   { again, byReference, oneTime, bodyKey }: Repeat<E>,
 ): Operation {
   const status = successStatus(endpoint)

@@ -19,16 +19,16 @@ export function readPage<R extends object, T>(
   { damaged }: PageOf,
   rows: readonly R[],
   read: (row: R) => T,
-  placeOf: (row: R) => Position | undefined = placeByCreation,
+  positionOf: (row: R) => Position | undefined = positionByCreation,
 ): T[] {
   return readRows(rows, read, (error, row) => {
     if (!damaged) throw error
-    damaged(error, placeOf(row))
+    damaged(error, positionOf(row))
   })
 }
 
 /** For tables with `created_ms` and `id`. */
-function placeByCreation(row: { created_ms?: unknown; id?: unknown }): Position | undefined {
+function positionByCreation(row: { created_ms?: unknown; id?: unknown }): Position | undefined {
   const { created_ms: at, id } = row
   return typeof at === 'number' && typeof id === 'string' ? { at, id } : undefined
 }

@@ -1,5 +1,5 @@
 import { automata, type State } from '../../shared/wire/runtime/pattern-automaton.ts'
-import { isWord, PatternError, type Place, parsePattern } from '../../shared/wire/runtime/pattern-syntax.ts'
+import { type Assertion, isWord, PatternError, parsePattern } from '../../shared/wire/runtime/pattern-syntax.ts'
 
 export interface Matcher {
   readonly states: number
@@ -13,7 +13,7 @@ const DIALECT = { mostRepeats: 2000, exact: true }
 
 /**
  * A pattern of a schema, matched as JavaScript does with the flag `u` and without ever going back, or the sentence that says why it
- * cannot be. For each place of the text, from its end to its start, it is known from which states the rest can be matched; so looks ahead
+ * cannot be. For each position in the text, from its end to its start, it is known from which states the rest can be matched; so looks ahead
  * are nothing but further automata that are followed beside.
  */
 export function patternMatcher(source: string): Matcher | string {
@@ -54,8 +54,8 @@ function begins(all: readonly Program[], text: string, spend: (steps: number) =>
   for (let at = text.length; at >= 0; ) {
     const before = charBefore(text, at)
     const edge = isWord(before) !== isWord(next)
-    const holds = (place: Place): boolean =>
-      place === 'start' ? at === 0 : place === 'end' ? next === '' : (place === 'edge') === edge
+    const holds = (assertion: Assertion): boolean =>
+      assertion === 'start' ? at === 0 : assertion === 'end' ? next === '' : (assertion === 'edge') === edge
     for (const [n, program] of all.entries()) {
       spend(follow(program, here[n]!, after[n]!, next, holds, here))
     }
@@ -76,13 +76,13 @@ function charBefore(text: string, at: number): string {
   return pair > 0xffff ? String.fromCodePoint(pair) : text[at - 1]!
 }
 
-/** Marks in `here` the states from which the rest of the text can be matched, by those of the place after; gives the steps taken. */
+/** Marks in `here` the states from which the rest of the text can be matched, by those of the position after; gives the steps taken. */
 function follow(
   { states, chars, others }: Program,
   here: Uint8Array,
   after: Uint8Array,
   next: string,
-  holds: (place: Place) => boolean,
+  holds: (assertion: Assertion) => boolean,
   looks: readonly Uint8Array[],
 ): number {
   here.fill(0)
@@ -109,7 +109,7 @@ function follow(
 function goesOn(
   state: State,
   here: Uint8Array,
-  holds: (place: Place) => boolean,
+  holds: (assertion: Assertion) => boolean,
   looks: readonly Uint8Array[],
 ): boolean {
   switch (state.is) {
@@ -117,8 +117,8 @@ function goesOn(
       return true
     case 'split':
       return here[state.next] === 1 || here[state.other] === 1
-    case 'place':
-      return here[state.next] === 1 && holds(state.place)
+    case 'assertion':
+      return here[state.next] === 1 && holds(state.assertion)
     case 'look':
       return here[state.next] === 1 && (looks[state.pattern]!.at(-1) === 1) !== state.not
     default:

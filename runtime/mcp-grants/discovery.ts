@@ -13,7 +13,7 @@ export interface DiscoveryDeps {
   problem: EgressClient['problem']
 }
 
-export interface Wanted {
+export interface DiscoveryRequest {
   url: URL
   scope: string | undefined
   client: OAuthClient | undefined
@@ -56,7 +56,12 @@ export type Discovery = ReturnType<typeof discovery>
  */
 export function discovery({ fetch, problem }: DiscoveryDeps) {
   return {
-    async targetOf({ url, scope, client, redirectUri }: Wanted): Promise<McpTarget & { scope: string | undefined }> {
+    async targetOf({
+      url,
+      scope,
+      client,
+      redirectUri,
+    }: DiscoveryRequest): Promise<McpTarget & { scope: string | undefined }> {
       const refused = await problem(url)
       if (refused !== undefined) throw invalid([{ path: 'url', message: refused }])
       const challenge = await challengeOf(fetch, url)

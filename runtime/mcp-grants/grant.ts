@@ -2,7 +2,7 @@ import { type RowOf, readRow, textIn } from '../../shared/sql/db.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { mcpGrants } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
+import type { VaultAad } from '../vault/vault.ts'
 
 /** What the authorization server of an MCP server has granted to a tenant; its tokens are sealed. */
 export interface Grant {
@@ -50,7 +50,7 @@ export function onWire({ id, resource, issuer, scope, status, expiresMs, created
   }
 }
 
-export function placeOf({ tenantId, resource }: Pick<Grant, 'tenantId' | 'resource'>): Place {
+export function aadOf({ tenantId, resource }: Pick<Grant, 'tenantId' | 'resource'>): VaultAad {
   return { tenantId, recordId: `mcp/${resource}`, field: 'tokens' }
 }
 
@@ -58,5 +58,5 @@ export const MCP_GRANT_SEALED: SealedColumn = {
   table: 'mcp_grants',
   column: 'sealed',
   key: ['tenant_id', 'resource'],
-  placeOf: ({ tenant_id, resource }) => placeOf({ tenantId: String(tenant_id), resource: String(resource) }),
+  aadOf: ({ tenant_id, resource }) => aadOf({ tenantId: String(tenant_id), resource: String(resource) }),
 }

@@ -8,7 +8,7 @@ import type { Granted, TokenCalls } from '../connectors/oauth/token-calls.ts'
 import { VendorFailure } from '../connectors/vendor-failure.ts'
 import type { McpGrants } from '../execution/mcp/deps.ts'
 import { type Sealing, vaultToStore } from '../vault/vault.ts'
-import { type Grant, placeOf } from './grant.ts'
+import { aadOf, type Grant } from './grant.ts'
 import type { GrantStore } from './store.ts'
 
 export interface GrantServiceDeps {
@@ -123,7 +123,7 @@ export function grantService(deps: GrantServiceDeps) {
 async function openGrant(deps: GrantServiceDeps, grant: Grant): Promise<Credential> {
   const vault = await deps.sealing()
   if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-  const values = readJson(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
+  const values = readJson(await vault.open(grant.sealed, aadOf(grant))) as Record<string, string>
   redactAll(deps, values)
   return { method: 'oauth2', values, ...(grant.expiresMs !== undefined && { expiresMs: grant.expiresMs }) }
 }
@@ -135,7 +135,7 @@ async function sealGrant(
 ) {
   redactAll(deps, values)
   const vault = await vaultToStore(deps.sealing, 'a token')
-  return vault.seal(JSON.stringify(values), placeOf(grant))
+  return vault.seal(JSON.stringify(values), aadOf(grant))
 }
 
 function redactAll(

@@ -2,7 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderItem, ProviderSave } from '../../shared/wire/runtime/provider.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import { type Place, type Sealing, vaultToStore } from '../vault/vault.ts'
+import { type Sealing, type VaultAad, vaultToStore } from '../vault/vault.ts'
 import type { EnvironmentProvider } from './environment.ts'
 import type { ProviderRow, ProviderStore, Try } from './store.ts'
 import { vendorOf } from './vendors.ts'
@@ -29,7 +29,7 @@ export function providerDirectory({ store, sealing, environment, now, redact }: 
     const open = async (sealed: string | undefined, field: string) => {
       if (sealed === undefined) return undefined
       if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-      return vault.open(sealed, placeOf(tenantId, row.provider, field))
+      return vault.open(sealed, aadOf(tenantId, row.provider, field))
     }
     const apiKey = await open(row.sealedKey, 'apiKey')
     const headers = readJson((await open(row.sealedHeaders, 'headers')) ?? '{}') as Record<string, string>
@@ -78,7 +78,7 @@ export function providerDirectory({ store, sealing, environment, now, redact }: 
       const hasHeaders = Object.keys(headers).length > 0
       const vault = apiKey === undefined && !hasHeaders ? undefined : await vaultToStore(sealing, 'a provider key')
       const seal = async (text: string | undefined, field: string) =>
-        text === undefined ? undefined : vault?.seal(text, placeOf(tenantId, provider, field))
+        text === undefined ? undefined : vault?.seal(text, aadOf(tenantId, provider, field))
       await store.save(tenantId, {
         provider,
         baseUrl,
@@ -102,10 +102,10 @@ export const PROVIDER_SEALED: readonly SealedColumn[] = [
   table: 'providers',
   column,
   key: ['tenant_id', 'provider'],
-  placeOf: ({ tenant_id, provider }) => placeOf(String(tenant_id), String(provider), field),
+  aadOf: ({ tenant_id, provider }) => aadOf(String(tenant_id), String(provider), field),
 }))
 
-function placeOf(tenantId: string, provider: string, field: string): Place {
+function aadOf(tenantId: string, provider: string, field: string): VaultAad {
   return { tenantId, recordId: `llm-provider/${provider}`, field }
 }
 

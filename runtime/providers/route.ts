@@ -82,14 +82,17 @@ interface TryDeps {
 
 const TRY_MS = 30_000
 
-interface Wanted {
+interface ProviderTrial {
   tenantId: string
   provider: ProviderId
   model: string | undefined
 }
 
 /** Makes one small call to a provider. A refusal of the provider is the result, and no internal error. */
-async function tryProvider(deps: TryDeps, { tenantId, provider, model: given }: Wanted): Promise<ProviderTested> {
+async function tryProvider(
+  deps: TryDeps,
+  { tenantId, provider, model: given }: ProviderTrial,
+): Promise<ProviderTested> {
   const signal = AbortSignal.timeout(TRY_MS)
   try {
     const model = given === undefined ? await someModel(deps, tenantId, provider, signal) : plainName(provider, given)

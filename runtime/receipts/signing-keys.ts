@@ -3,7 +3,7 @@ import type { CurveKeys } from '../../shared/sign/curve-keys.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place, Sealing } from '../vault/vault.ts'
+import type { Sealing, VaultAad } from '../vault/vault.ts'
 import type { ActiveKey, KeyStore } from './key-store.ts'
 
 export interface SigningKeysDeps {
@@ -25,13 +25,13 @@ const OVERLAP_MS = 60_000
 
 export type SigningKeys = ReturnType<typeof signingKeys>
 
-const placeOf = (keyId: string): Place => ({ tenantId: 'platform', recordId: keyId, field: 'receiptSeed' })
+const aadOf = (keyId: string): VaultAad => ({ tenantId: 'platform', recordId: keyId, field: 'receiptSeed' })
 
 export const RECEIPT_KEY_SEALED: SealedColumn = {
   table: 'receipt_keys',
   column: 'sealed_seed',
   key: ['key_id'],
-  placeOf: ({ key_id }) => placeOf(String(key_id)),
+  aadOf: ({ key_id }) => aadOf(String(key_id)),
 }
 
 /** The key of this moment. The seed is sealed under the master key; without one, and without a given seed, nothing is signed. */
@@ -57,7 +57,7 @@ export function signingKeys({ keys, sealing, signer, clock, seed }: SigningKeysD
     if (active?.sealedSeed === undefined) return undefined
     await inUse(active)
     if (held?.signer?.keyId === active.keyId) return held.signer
-    return signer(fromBase64(await vault.open(active.sealedSeed, placeOf(active.keyId))))
+    return signer(fromBase64(await vault.open(active.sealedSeed, aadOf(active.keyId))))
   }
 
   async function ofOperator(given: Uint8Array<ArrayBuffer>): Promise<Signer> {
@@ -75,7 +75,7 @@ export function signingKeys({ keys, sealing, signer, clock, seed }: SigningKeysD
     if (!vault) throw new Error('a signing key cannot be kept without a master key')
     const fresh = crypto.getRandomValues(new Uint8Array(32))
     const made = await signer(fresh)
-    return { ...made, sealedSeed: await vault.seal(toBase64(fresh), placeOf(made.keyId)) }
+    return { ...made, sealedSeed: await vault.seal(toBase64(fresh), aadOf(made.keyId)) }
   }
 
   return {

@@ -65,12 +65,12 @@ export function refuseUnfitInput(
 ): void {
   const fault = schemaCheckOrRefusal(inputSchema)(input)
   if (!fault) return
-  const path = placeOf(fault.at)
+  const path = dottedPath(fault.at)
   throw new ApiError('validation_failed', `${path}: ${fault.message}`, { details: [{ path, message: fault.message }] })
 }
 
 /** A JSON pointer as the place in the body that every other refusal names. */
-function placeOf(pointer: string): string {
+function dottedPath(pointer: string): string {
   const names = pointer.split('/').slice(1)
   return ['input', ...names.map(name => name.replaceAll('~1', '/').replaceAll('~0', '~'))].join('.')
 }

@@ -55,7 +55,7 @@ export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
       if (query.q !== undefined) await index.catchUp()
       const rows = await runs.list(principal.tenantId, query, page)
       if (query.count) context.header('total-count', counted(await runs.count(principal.tenantId, query)))
-      const cut = page.cut(rows, run => ({ at: placeOf(run, query.sort), id: run.id }))
+      const cut = page.cut(rows, run => ({ at: sortValue(run, query.sort), id: run.id }))
       return query.fields === 'title' ? cut.map(toTitled) : cut
     }),
     operation(endpoints.get, call => (call.query.fields === 'summary' ? findSummary(call) : find(call))),
@@ -83,7 +83,7 @@ export function runOperations({ runs, index, service }: RunsDeps): Operation[] {
 const counted = (runs: number): string => (runs > MOST_COUNTED ? `${MOST_COUNTED}+` : String(runs))
 
 /** Where a run stands in its list. */
-function placeOf({ createdAt, costUsd, startedAt, finishedAt }: Run, sort: RunListQuery['sort']): number {
+function sortValue({ createdAt, costUsd, startedAt, finishedAt }: Run, sort: RunListQuery['sort']): number {
   if (sort === undefined) return Date.parse(createdAt)
   if (sort === 'costUsd') return fromUsd(costUsd)
   if (finishedAt === undefined || startedAt === undefined) return 0

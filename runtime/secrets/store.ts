@@ -6,7 +6,7 @@ import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/
 import { RunFailure } from '../execution/failure.ts'
 import type { secrets } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import { type Place, type Sealing, vaultToStore } from '../vault/vault.ts'
+import { type Sealing, type VaultAad, vaultToStore } from '../vault/vault.ts'
 import { refusalOf, type SecretUse } from './binding.ts'
 
 export interface SecretRow {
@@ -58,7 +58,7 @@ export function secretStore({ db, sealing, now, redact }: SecretsDeps) {
       return stored(
         `insert into secrets (tenant_id, name, sealed, updated_ms, binding) values (?1, ?2, ?5, ?4, json_patch('{}', ?3))
 on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(binding, ?3)`,
-        [tenantId, name, patch, updatedMs, await vault.seal(value, placeOf(tenantId, name))],
+        [tenantId, name, patch, updatedMs, await vault.seal(value, aadOf(tenantId, name))],
       )
     },
 
@@ -87,7 +87,7 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
       if (refusal !== undefined) throw new RunFailure('secret_refused', refusal)
       const vault = await sealing()
       if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-      const value = await vault.open(rows[0].sealed, placeOf(tenantId, name))
+      const value = await vault.open(rows[0].sealed, aadOf(tenantId, name))
       redact(value)
       return value
     },
@@ -108,9 +108,9 @@ export const SECRET_SEALED: SealedColumn = {
   table: 'secrets',
   column: 'sealed',
   key: ['tenant_id', 'name'],
-  placeOf: ({ tenant_id, name }) => placeOf(String(tenant_id), String(name)),
+  aadOf: ({ tenant_id, name }) => aadOf(String(tenant_id), String(name)),
 }
 
-function placeOf(tenantId: string, name: string): Place {
+function aadOf(tenantId: string, name: string): VaultAad {
   return { tenantId, recordId: `secret/${name}`, field: 'value' }
 }

@@ -25,7 +25,7 @@ export interface SessionServiceDeps {
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
   /** The node that the sessions of that version are held at; undefined: this process. Throws where no node can hold them. */
-  placeOf: (tenantId: string, version: AgentVersion) => Promise<Held | undefined>
+  holdSession: (tenantId: string, version: AgentVersion) => Promise<Held | undefined>
   machines: Machines
   turnTimeoutMs: number
   newId: () => string
@@ -132,7 +132,7 @@ async function openSession(
   const version = await deps.currentByName(tenantId, agentName)
   if (!version) throw notFound('agent', agentName)
   const id = deps.newId()
-  const held = await deps.placeOf(tenantId, version)
+  const held = await deps.holdSession(tenantId, version)
   if (held && environment !== undefined) {
     throw new ApiError('validation_failed', 'environment: sessions on nodes do not take one in this version')
   }

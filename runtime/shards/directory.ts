@@ -17,7 +17,7 @@ export interface Move {
 }
 
 /** Where a tenant is, and whether its writes are refused at this moment. */
-export interface Place {
+export interface TenantShard {
   tenantId: string
   shard: string
   fenced: boolean
@@ -35,7 +35,7 @@ interface PlaceRow {
   fenced: number
 }
 
-const toPlace = ({ tenant_id, shard, fenced }: PlaceRow): Place => ({
+const toTenantShard = ({ tenant_id, shard, fenced }: PlaceRow): TenantShard => ({
   tenantId: tenant_id,
   shard,
   fenced: fenced === 1,
@@ -71,9 +71,9 @@ export function directory(db: Db) {
       return rowsOf<{ tenant_id: string }>(found).map(row => row.tenant_id)
     },
 
-    async placeOf(tenantId: string): Promise<Place | undefined> {
+    async shardOf(tenantId: string): Promise<TenantShard | undefined> {
       const found = await db.execute({ sql: `${PLACED} where t.tenant_id = ?`, args: [tenantId] })
-      return rowsOf<PlaceRow>(found).map(toPlace)[0]
+      return rowsOf<PlaceRow>(found).map(toTenantShard)[0]
     },
 
     async tenantOf(hash: string): Promise<string | undefined> {

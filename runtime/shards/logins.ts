@@ -4,7 +4,7 @@ import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { loggedIn, type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
 import type { Connection } from '../http/http-env.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
-import type { Place } from './directory.ts'
+import type { TenantShard } from './directory.ts'
 import { type Places, type ShardService, tenantsOfEmail } from './places.ts'
 
 /** More than any of these bodies has. */
@@ -14,7 +14,7 @@ const decoder = new TextDecoder()
 export interface LoginsDeps {
   places: Places
   shards: () => readonly ShardService[]
-  at: (place: Place, request: Request, connection: Connection) => Promise<Response>
+  at: (place: TenantShard, request: Request, connection: Connection) => Promise<Response>
   /** A digest and what it is of, as for every other request. */
   byDigest: (shown: 'link', hash: string, request: Request, connection: Connection) => Promise<Response>
   home: (request: Request, connection: Connection) => Promise<Response>
@@ -23,15 +23,15 @@ export interface LoginsDeps {
 /** The requests that are for a tenant by what stands in their bodies. */
 export function logins({ places, shards, at, byDigest, home }: LoginsDeps) {
   /** The shards in which the e-mail has an account, and of these the one of the tenant that was named. */
-  async function candidates({ email, tenantId }: Sent): Promise<Place[]> {
+  async function candidates({ email, tenantId }: Sent): Promise<TenantShard[]> {
     if (tenantId !== undefined) {
-      const named = await places.placeOf(tenantId)
+      const named = await places.shardOf(tenantId)
       return named ? [named] : []
     }
     if (email === undefined) return []
     const asked = shards().map(async ({ open }) => (open ? tenantsOfEmail(open.db, email).catch(() => []) : []))
     const tenants = new Set((await Promise.all(asked)).flat())
-    const found = await Promise.all([...tenants].map(id => places.placeOf(id)))
+    const found = await Promise.all([...tenants].map(id => places.shardOf(id)))
     const byShard = new Map(found.flatMap(place => (place ? [[place.shard, place] as const] : [])))
     return [...byShard.values()]
   }
@@ -57,7 +57,7 @@ export function logins({ places, shards, at, byDigest, home }: LoginsDeps) {
     },
 
     /** Where the installation begins: its first owner, and pages for people who are not logged in. */
-    firstPlace: (): Promise<Place | undefined> => places.placeOf(FIRST_TENANT),
+    firstShard: (): Promise<TenantShard | undefined> => places.shardOf(FIRST_TENANT),
   }
 }
 

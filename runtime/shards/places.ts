@@ -5,7 +5,7 @@ import { storableText } from '../../shared/sql/sql-values.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { emailKey } from '../auth/dashboard/user-store.ts'
 import type { Runtime } from '../options.ts'
-import type { Directory, Move, Place } from './directory.ts'
+import type { Directory, Move, TenantShard } from './directory.ts'
 import type { Shown } from './request-route.ts'
 
 /** Moves are looked for this often, so that every process knows of one by the time that it refuses writes. */
@@ -33,8 +33,8 @@ export class PlaceUnknownError extends Error {
 /** Where tenants are, as this process knows it. What it has learnt it goes on with while the directory is away. */
 export function places(deps: PlacesDeps) {
   const { directory, shards, clock, log } = deps
-  const found = new Map<string, { place: Place; readAt: number }>()
-  const asked = new Map<string, Promise<Place | undefined>>()
+  const found = new Map<string, { place: TenantShard; readAt: number }>()
+  const asked = new Map<string, Promise<TenantShard | undefined>>()
   const movedListeners = new Set<(moves: readonly Move[]) => void>()
   let timer: ReturnType<typeof setInterval> | undefined
   let watching = false
@@ -64,10 +64,10 @@ export function places(deps: PlacesDeps) {
     }
   }
 
-  async function read(tenantId: string): Promise<Place | undefined> {
+  async function read(tenantId: string): Promise<TenantShard | undefined> {
     const before = found.get(tenantId)
     try {
-      const place = (await directory.placeOf(tenantId)) ?? (await adopted(tenantId))
+      const place = (await directory.shardOf(tenantId)) ?? (await adopted(tenantId))
       if (place) keep(found, tenantId, { place, readAt: clock.monotonic() })
       else found.delete(tenantId)
       return place
@@ -79,17 +79,17 @@ export function places(deps: PlacesDeps) {
   }
 
   /** A tenant that was made and whose maker died before the directory heard of it. */
-  async function adopted(tenantId: string): Promise<Place | undefined> {
+  async function adopted(tenantId: string): Promise<TenantShard | undefined> {
     const hit = await first(shards(), db => tenantIn(db, 'tenant', tenantId))
     if (hit === undefined) return undefined
     await directory.learn({ tenantId, shard: hit.shard })
-    return directory.placeOf(tenantId)
+    return directory.shardOf(tenantId)
   }
 
   return {
     tenantOf: tenantsByDigest(deps),
 
-    async placeOf(tenantId: string): Promise<Place | undefined> {
+    async shardOf(tenantId: string): Promise<TenantShard | undefined> {
       const known = found.get(tenantId)
       if (known && clock.monotonic() - known.readAt < FRESH_MS) return known.place
       const open = asked.get(tenantId) ?? read(tenantId).finally(() => asked.delete(tenantId))

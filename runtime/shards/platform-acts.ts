@@ -65,7 +65,7 @@ export function platformActs({ directory, places, shards, now, at }: PlatformDep
     const last = page.at(-1)?.tenant
     const shown: Tenant[] = []
     for (const { name, tenant } of page) {
-      const place = await places.placeOf(tenant.id)
+      const place = await places.shardOf(tenant.id)
       // A copy that a move has left, and the first tenant that every store begins with.
       if (place ? place.shard === name : tenant.id !== FIRST_TENANT) shown.push(tenant)
     }
@@ -84,7 +84,7 @@ export function platformActs({ directory, places, shards, now, at }: PlatformDep
     connection: Connection,
     fallback: string,
   ): Promise<Response> {
-    const place = await places.placeOf(act.tenantId)
+    const place = await places.shardOf(act.tenantId)
     if (place?.fenced === true) return tenantMoves()
     const answer = await at(place?.shard ?? fallback, request, connection)
     if (act.removes && answer.status === 204) {
@@ -105,7 +105,7 @@ export function platformActs({ directory, places, shards, now, at }: PlatformDep
     if (act.act === 'create') return create(request, connection, principal)
     if (act.act === 'inTenant') return inTenant(act, request, connection, home)
     const tenantId = await places.tenantOf('nodeId', act.nodeId)
-    const place = tenantId === undefined ? undefined : await places.placeOf(tenantId)
+    const place = tenantId === undefined ? undefined : await places.shardOf(tenantId)
     if (place?.fenced === true && request.method !== 'GET') return tenantMoves()
     return at(place?.shard ?? home, request, connection)
   }

@@ -6,7 +6,7 @@ import type { Readyz } from '../../shared/wire/runtime/health.ts'
 import type { ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Connection } from '../http/http-env.ts'
-import type { Directory, Place } from './directory.ts'
+import type { Directory, TenantShard } from './directory.ts'
 import { logins } from './logins.ts'
 import type { Places, ShardService } from './places.ts'
 import { platformActs } from './platform-acts.ts'
@@ -38,7 +38,11 @@ export function shardedFetch(deps: ShardedFetchDeps) {
     return shard.open ? shard.open.runtime.fetch(request, connection) : shardAway()
   }
 
-  async function at({ tenantId, shard, fenced }: Place, request: Request, connection: Connection): Promise<Response> {
+  async function at(
+    { tenantId, shard, fenced }: TenantShard,
+    request: Request,
+    connection: Connection,
+  ): Promise<Response> {
     if (fenced && !READS.has(request.method)) return tenantMoves()
     return streams.ending(await inShard(shard, request, connection), tenantId, shard)
   }
@@ -49,13 +53,13 @@ export function shardedFetch(deps: ShardedFetchDeps) {
   }
 
   async function home(request: Request, connection: Connection): Promise<Response> {
-    const place = await login.firstPlace()
+    const place = await login.firstShard()
     return place ? inShard(place.shard, request, connection) : anywhere(request, connection)
   }
 
   async function byDigest(shown: Shown, hash: string, request: Request, connection: Connection): Promise<Response> {
     const tenantId = await places.tenantOf(shown, hash)
-    const place = tenantId === undefined ? undefined : await places.placeOf(tenantId)
+    const place = tenantId === undefined ? undefined : await places.shardOf(tenantId)
     // No shard knows it, and the refusal is the same in all of them.
     if (place === undefined) return shown === 'login' ? home(request, connection) : anywhere(request, connection)
     const act = shown === 'key' ? platformActOf(request) : undefined

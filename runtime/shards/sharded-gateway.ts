@@ -30,7 +30,7 @@ export function shardedGateway({ places, shards }: ShardedGatewayDeps): NodeGate
 
   async function gatewayOf(shown: Shown, value: string) {
     const tenantId = await places.tenantOf(shown, value)
-    const place = tenantId === undefined ? undefined : await places.placeOf(tenantId)
+    const place = tenantId === undefined ? undefined : await places.shardOf(tenantId)
     if (place?.fenced === true) throw moving()
     const all = shards()
     const shard = place === undefined ? all.find(({ open }) => open) : all.find(({ name }) => name === place.shard)

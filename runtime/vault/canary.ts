@@ -3,15 +3,15 @@ import type { meta } from '../schema/tables.ts'
 import type { SealedColumn } from './rotate.ts'
 import { type Vault, VaultError } from './vault.ts'
 
-const PLACE = { tenantId: '', recordId: 'runtime_meta', field: 'master_key_canary' }
+const AAD = { tenantId: '', recordId: 'runtime_meta', field: 'master_key_canary' }
 
 /** `runtime_meta` holds other things too, which are not sealed. */
 export const CANARY_SEALED: SealedColumn = {
   table: 'runtime_meta',
   column: 'value',
   key: ['key'],
-  where: `key = '${PLACE.field}'`,
-  placeOf: () => PLACE,
+  where: `key = '${AAD.field}'`,
+  aadOf: () => AAD,
 }
 
 const OTHER_KEY =
@@ -25,7 +25,7 @@ export const OTHER_NODE =
 export async function isSealed(db: Db): Promise<boolean> {
   const { rows } = await db.execute("select 1 from sqlite_master where name = 'runtime_meta'")
   if (rows.length === 0) return false
-  return (await db.execute({ sql: 'select 1 from runtime_meta where key = ?', args: [PLACE.field] })).rows.length > 0
+  return (await db.execute({ sql: 'select 1 from runtime_meta where key = ?', args: [AAD.field] })).rows.length > 0
 }
 
 /**
@@ -36,12 +36,12 @@ export async function checkMasterKey(db: Db, vault: Vault, otherKey = OTHER_KEY)
   const [, found] = await db.write([
     {
       sql: 'insert into runtime_meta (key, value) values (?, ?) on conflict do nothing',
-      args: [PLACE.field, await vault.seal('canary', PLACE)],
+      args: [AAD.field, await vault.seal('canary', AAD)],
     },
-    { sql: 'select value from runtime_meta where key = ?', args: [PLACE.field] },
+    { sql: 'select value from runtime_meta where key = ?', args: [AAD.field] },
   ])
   try {
-    await vault.open(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(found!)[0]!.value, PLACE)
+    await vault.open(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(found!)[0]!.value, AAD)
   } catch (cause) {
     if (!(cause instanceof VaultError)) throw cause
     throw new VaultError(cause.problem, `${otherKey} (${cause.message})`, { cause })

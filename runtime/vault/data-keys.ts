@@ -3,7 +3,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { dataKeys } from '../schema/tables.ts'
 import { checkMasterKey } from './canary.ts'
 import type { SealedColumn } from './rotate.ts'
-import { type Place, type Vault, VaultError } from './vault.ts'
+import { type Vault, type VaultAad, VaultError } from './vault.ts'
 
 export interface DataKey {
   id: string
@@ -16,13 +16,13 @@ export interface DataKeys {
   all: ReadonlyMap<string, DataKey>
 }
 
-const dataKeyAad = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
+const dataKeyAad = (id: string): VaultAad => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
 
 export const DATA_KEY_SEALED: SealedColumn = {
   table: 'data_keys',
   column: 'sealed',
   key: ['id'],
-  placeOf: ({ id }) => dataKeyAad(String(id)),
+  aadOf: ({ id }) => dataKeyAad(String(id)),
 }
 
 /** The data keys of a store, of which the first process to start makes the first; refuses under another master key. */

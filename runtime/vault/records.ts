@@ -22,10 +22,10 @@ export interface RecordAad {
 
 /** Run data on its way into the store and back. Rows from before there was a key stay readable. */
 export interface Records {
-  seal(text: string, place: RecordAad): string
-  open(stored: string, place: RecordAad): string
+  seal(text: string, aad: RecordAad): string
+  open(stored: string, aad: RecordAad): string
   /** `sealed` stands beside the content; a copy in another run keeps it. */
-  sealBytes(content: Uint8Array, place: RecordAad): { content: Uint8Array; sealed: string | null }
+  sealBytes(content: Uint8Array, aad: RecordAad): { content: Uint8Array; sealed: string | null }
   openBytes(content: Uint8Array, sealed: string | null, field: string): Uint8Array
 }
 
@@ -83,18 +83,18 @@ export function sealedRecords(cipher: RecordCipher, { current, all }: DataKeys):
   const nowSealed = `${SEALED}${current.id}.`
 
   return {
-    seal(text, place) {
-      return nowSealed + cipher.seal(keyOf(current, place.record), text, additional(place))
+    seal(text, aad) {
+      return nowSealed + cipher.seal(keyOf(current, aad.record), text, additional(aad))
     },
-    open(stored: string, place: RecordAad): string {
-      if (!stored.startsWith(SEALED)) return clearRecords.open(stored, place)
+    open(stored: string, aad: RecordAad): string {
+      if (!stored.startsWith(SEALED)) return clearRecords.open(stored, aad)
       const end = stored.indexOf('.', SEALED.length)
       const key = find(stored.slice(SEALED.length, end))
-      return opened(() => cipher.open(keyOf(key, place.record), stored.slice(end + 1), additional(place)))
+      return opened(() => cipher.open(keyOf(key, aad.record), stored.slice(end + 1), additional(aad)))
     },
-    sealBytes(content, place) {
-      const sealed = `${current.id}.${place.record}`
-      return { content: cipher.sealBytes(keyOf(current, place.record), content, additional(place)), sealed }
+    sealBytes(content, aad) {
+      const sealed = `${current.id}.${aad.record}`
+      return { content: cipher.sealBytes(keyOf(current, aad.record), content, additional(aad)), sealed }
     },
     openBytes(content, sealed, field) {
       if (sealed === null) return content
@@ -115,9 +115,9 @@ export function recordsLater(): { records: Records; use(records: Records): void 
   }
   return {
     records: {
-      seal: (text, place) => ready().seal(text, place),
-      open: (stored, place) => ready().open(stored, place),
-      sealBytes: (content, place) => ready().sealBytes(content, place),
+      seal: (text, aad) => ready().seal(text, aad),
+      open: (stored, aad) => ready().open(stored, aad),
+      sealBytes: (content, aad) => ready().sealBytes(content, aad),
       openBytes: (content, sealed, field) => ready().openBytes(content, sealed, field),
     },
     use(records) {
@@ -127,12 +127,12 @@ export function recordsLater(): { records: Records; use(records: Records): void 
 }
 
 /** What a column holds that may be null. */
-export function sealMaybe(records: Records, text: string | null, place: RecordAad): string | null {
-  return text === null ? null : records.seal(text, place)
+export function sealMaybe(records: Records, text: string | null, aad: RecordAad): string | null {
+  return text === null ? null : records.seal(text, aad)
 }
 
-export function openMaybe(records: Records, stored: unknown, place: RecordAad): string | null {
-  return stored === null || stored === undefined ? null : records.open(String(stored), place)
+export function openMaybe(records: Records, stored: unknown, aad: RecordAad): string | null {
+  return stored === null || stored === undefined ? null : records.open(String(stored), aad)
 }
 
 /** The id of a record holds no line break, so two places never have the same text. */

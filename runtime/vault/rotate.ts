@@ -1,6 +1,6 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
-import { type Place, type Vault, VaultError } from './vault.ts'
+import { type Vault, type VaultAad, VaultError } from './vault.ts'
 
 /** A column of texts that the vault sealed, and how to say where each belongs. */
 export interface SealedColumn {
@@ -10,7 +10,7 @@ export interface SealedColumn {
   key: readonly string[]
   /** Where the table holds other things too. */
   where?: string
-  placeOf: (row: Row) => Place
+  aadOf: (row: Row) => VaultAad
 }
 
 const TRIES = 5
@@ -34,7 +34,7 @@ export async function rotateMasterKey(db: Db, vault: Vault, columns: readonly Se
 async function moved(
   db: Db,
   vault: Vault,
-  { table, column, key, where = 'true', placeOf }: SealedColumn,
+  { table, column, key, where = 'true', aadOf }: SealedColumn,
 ): Promise<InStatement[]> {
   const { rows } = await db.execute(`select ${key.join(', ')}, ${column} as sealed_text from ${table} where ${where}`)
   const same = key.map((name, at) => `${name} = ?${at + 3}`).join(' and ')
@@ -44,7 +44,7 @@ async function moved(
     if (typeof sealed !== 'string' || vault.isCurrent(sealed)) continue
     statements.push({
       sql: `update ${table} set ${column} = ?1 where ${column} = ?2 and ${same}`,
-      args: [await vault.rewrap(sealed, placeOf(row)), sealed, ...key.map(name => row[name] ?? null)],
+      args: [await vault.rewrap(sealed, aadOf(row)), sealed, ...key.map(name => row[name] ?? null)],
     })
   }
   return statements

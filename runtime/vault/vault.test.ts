@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import { type MasterKey, masterKey, readMasterKey } from './master-key.ts'
-import { type Place, VaultError, vault } from './vault.ts'
+import { type VaultAad, VaultError, vault } from './vault.ts'
 
 const newKey = (fill: number): Promise<MasterKey> => masterKey(new Uint8Array(32).fill(fill))
-const place: Place = { tenantId: 'default', recordId: 'openai', field: 'apiKey' }
+const place: VaultAad = { tenantId: 'default', recordId: 'openai', field: 'apiKey' }
 const text = fc.string({ unit: 'grapheme', maxLength: 200 })
 const problemOf = (work: Promise<unknown>) =>
   work.then(

@@ -4,7 +4,7 @@ import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { MasterKey } from './master-key.ts'
 
 /** Where a sealed text belongs. It is authenticated with the text, so that a text moved elsewhere does not open. */
-export interface Place {
+export interface VaultAad {
   tenantId: string
   recordId: string
   field: string
@@ -26,10 +26,10 @@ export class VaultError extends Error {
 }
 
 export interface Vault {
-  seal(text: string, place: Place): Promise<string>
-  open(sealed: string, place: Place): Promise<string>
+  seal(text: string, aad: VaultAad): Promise<string>
+  open(sealed: string, aad: VaultAad): Promise<string>
   /** The same record under the current master key; only its key is wrapped anew, so the text itself is not opened. */
-  rewrap(sealed: string, place: Place): Promise<string>
+  rewrap(sealed: string, aad: VaultAad): Promise<string>
   /** Whether `rewrap` would change anything. */
   isCurrent(sealed: string): boolean
 }
@@ -48,39 +48,39 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 export function vault(current: MasterKey, older: readonly MasterKey[] = []): Vault {
   const keys = new Map([...older, current].map(one => [one.id, one.key]))
 
-  async function dataKeyOf(parts: Parts, place: Place): Promise<Uint8Array<ArrayBuffer>> {
+  async function dataKeyOf(parts: Parts, aad: VaultAad): Promise<Uint8Array<ArrayBuffer>> {
     const wrapping = keys.get(parts.keyId)
     if (wrapping === undefined) {
       const message = `this was sealed under the master key ${parts.keyId}, and the one given is ${current.id}`
       throw new VaultError('other_key', message)
     }
-    return decrypt(wrapping, parts.wrapped, additional('key', place))
+    return decrypt(wrapping, parts.wrapped, additional('key', aad))
   }
 
-  async function wrap(dataKey: Uint8Array<ArrayBuffer>, place: Place): Promise<Uint8Array<ArrayBuffer>> {
-    return encrypt(current.key, dataKey, additional('key', place))
+  async function wrap(dataKey: Uint8Array<ArrayBuffer>, aad: VaultAad): Promise<Uint8Array<ArrayBuffer>> {
+    return encrypt(current.key, dataKey, additional('key', aad))
   }
 
   return {
-    async seal(text, place) {
+    async seal(text, aad) {
       const dataKey = crypto.getRandomValues(new Uint8Array(DATA_KEY_BYTES))
-      const body = await encrypt(await aes(dataKey, 'encrypt'), utf8(text), additional('text', place))
-      const wrapped = await wrap(dataKey, place)
+      const body = await encrypt(await aes(dataKey, 'encrypt'), utf8(text), additional('text', aad))
+      const wrapped = await wrap(dataKey, aad)
       dataKey.fill(0)
       return write({ keyId: current.id, wrapped, body })
     },
-    async open(sealed, place) {
+    async open(sealed, aad) {
       const parts = read(sealed)
-      const dataKey = await dataKeyOf(parts, place)
-      const text = await decrypt(await aes(dataKey, 'decrypt'), parts.body, additional('text', place))
+      const dataKey = await dataKeyOf(parts, aad)
+      const text = await decrypt(await aes(dataKey, 'decrypt'), parts.body, additional('text', aad))
       dataKey.fill(0)
       return decoder.decode(text)
     },
-    async rewrap(sealed, place) {
+    async rewrap(sealed, aad) {
       const parts = read(sealed)
       if (parts.keyId === current.id) return sealed
-      const dataKey = await dataKeyOf(parts, place)
-      const wrapped = await wrap(dataKey, place)
+      const dataKey = await dataKeyOf(parts, aad)
+      const wrapped = await wrap(dataKey, aad)
       dataKey.fill(0)
       return write({ ...parts, keyId: current.id, wrapped })
     },
@@ -111,7 +111,7 @@ function read(sealed: string): Parts {
 }
 
 /** Canonical JSON: two places never have the same bytes, as they could with the parts just put together. */
-function additional(part: 'key' | 'text', { tenantId, recordId, field }: Place): Uint8Array<ArrayBuffer> {
+function additional(part: 'key' | 'text', { tenantId, recordId, field }: VaultAad): Uint8Array<ArrayBuffer> {
   return utf8(canonicalize(['waybill/sealed/v1', part, tenantId, recordId, field]))
 }
 

@@ -8,7 +8,7 @@ import { type WebhookDelivery, webhookDelivery } from './deliver.ts'
 import type { WebhooksDeps } from './route.ts'
 import { send } from './send.ts'
 import { webhookStore } from './store.ts'
-import { bodyText, placeOfSecret, type WebhookRow } from './webhook.ts'
+import { bodyText, secretAad, type WebhookRow } from './webhook.ts'
 
 export interface WebhooksOptions {
   db: Db
@@ -44,7 +44,7 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
   async function openSecret(webhook: WebhookRow): Promise<string> {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-    const secret = await vault.open(webhook.sealedSecret, placeOfSecret(webhook))
+    const secret = await vault.open(webhook.sealedSecret, secretAad(webhook))
     redact(secret)
     return secret
   }
@@ -60,7 +60,7 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
       async sealSecret(webhook, secret) {
         redact(secret)
         const vault = await vaultToStore(sealing, 'the secret of a webhook')
-        return vault.seal(secret, placeOfSecret(webhook))
+        return vault.seal(secret, secretAad(webhook))
       },
       async sendTest(webhook) {
         const [id, atMs] = [newId(), now().getTime()]

@@ -4,7 +4,7 @@ import { listIn, objectIn, type RowOf, readRow, textIn } from '../../shared/sql/
 import type { Delivery, Webhook, WebhookBody, WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
 import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Place } from '../vault/vault.ts'
+import type { VaultAad } from '../vault/vault.ts'
 
 export interface WebhookRow {
   id: string
@@ -108,9 +108,9 @@ export const WEBHOOK_SEALED: SealedColumn = {
   table: 'webhooks',
   column: 'sealed_secret',
   key: ['id', 'tenant_id'],
-  placeOf: ({ id, tenant_id }) => placeOfSecret({ id: String(id), tenantId: String(tenant_id) }),
+  aadOf: ({ id, tenant_id }) => secretAad({ id: String(id), tenantId: String(tenant_id) }),
 }
 
-export function placeOfSecret({ tenantId, id }: Pick<WebhookRow, 'tenantId' | 'id'>): Place {
+export function secretAad({ tenantId, id }: Pick<WebhookRow, 'tenantId' | 'id'>): VaultAad {
   return { tenantId, recordId: `webhook/${id}`, field: 'secret' }
 }

@@ -1,5 +1,5 @@
 import { verifiedInThreads } from '../../router/host/verify-threads.ts'
-import { verifyRecords, type Wanted } from '../../router/traces/verify.ts'
+import { verifyRecords, type WantedHashes } from '../../router/traces/verify.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 
@@ -12,7 +12,7 @@ let early = 0
 let peak = 0
 const records = verifiedInThreads(db, { address: path })
 
-async function* watched(wanted: Wanted) {
+async function* watched(wanted: WantedHashes) {
   for await (const stretch of records(wanted)) {
     seen += stretch.records
     const { rss } = process.memoryUsage()

@@ -7,7 +7,7 @@ export interface KnownOption {
 }
 
 /** A place that a command line can be at: what may follow as a word, and which options hold there. */
-export interface Place {
+export interface CommandNode {
   /** The words so far, without the program's name. */
   at: string
   words: readonly { word: string; about: string }[]
@@ -17,7 +17,7 @@ export interface Place {
 const HELP: KnownOption = { names: ['--help'], takesValue: false, about: 'Explain this command.' }
 
 /** Every place of a program, from the definitions of its commands: the one list that its parser has as well. */
-export function commandTree(program: string, definitions: readonly Definition[]): Place[] {
+export function commandTree(program: string, definitions: readonly Definition[]): CommandNode[] {
   const words = new Map<string, Map<string, string>>([['', new Map()]])
   const options = new Map<string, KnownOption[]>()
   for (const { path, description = '', options: given } of definitions) {

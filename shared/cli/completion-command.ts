@@ -1,5 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
-import { commandTree, type KnownOption, type Place } from './command-tree.ts'
+import { type CommandNode, commandTree, type KnownOption } from './command-tree.ts'
 
 /** `completion`: every program has it, with what is registered there. */
 export class CompletionCommand extends Command {
@@ -29,7 +29,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
 /** The lines that teach a shell to complete the words and options of a program. They ask the program nothing while one types. */
-function completionScript(shell: Shell, program: string, places: readonly Place[]): string {
+function completionScript(shell: Shell, program: string, places: readonly CommandNode[]): string {
   const own = program.replaceAll('-', '_')
   return { bash, zsh, fish }[shell](program, own, places)
 }
@@ -39,7 +39,7 @@ const names = (options: readonly KnownOption[]) => options.flatMap(one => one.na
 const withValue = (options: readonly KnownOption[]) => names(options.filter(one => one.takesValue))
 
 /** The words so far that are commands; the same loop for bash and zsh, which count arrays from 0 and from 1. */
-const walk = (places: readonly Place[], line: string, first: number, end: string) => `
+const walk = (places: readonly CommandNode[], line: string, first: number, end: string) => `
   local at="" before="" word i
   for ((i = ${first}; i < ${end}; i++)); do
     word="\${${line}[i]}"
@@ -52,7 +52,7 @@ ${places
     esac
   done`
 
-function bash(program: string, own: string, places: readonly Place[]): string {
+function bash(program: string, own: string, places: readonly CommandNode[]): string {
   return `# Completion of ${program} for bash: eval "$(${program} completion bash)" in ~/.bashrc
 _${own}() {
   local now="\${COMP_WORDS[COMP_CWORD]}" words="" options="" values=""${walk(places, 'COMP_WORDS', 1, 'COMP_CWORD')}
@@ -75,7 +75,7 @@ complete -o default -F _${own} ${program}
 }
 
 /** `flags`, since `options` is zsh's own. */
-function zsh(program: string, own: string, places: readonly Place[]): string {
+function zsh(program: string, own: string, places: readonly CommandNode[]): string {
   const described = (entries: readonly (readonly [string, string])[]) =>
     entries.map(([word, about]) => quoted(`${word.replaceAll(':', '\\:')}:${about}`)).join(' ')
   return `#compdef ${program}
@@ -102,7 +102,7 @@ if [[ "$funcstack[1]" == "_${own}" ]]; then _${own} "$@"; else compdef _${own} $
 `
 }
 
-function fish(program: string, own: string, places: readonly Place[]): string {
+function fish(program: string, own: string, places: readonly CommandNode[]): string {
   const at = (place: string) => `-n ${quoted(`__${own}_at ${quoted(place)}`)}`
   const lines = places.flatMap(({ at: place, words, options }) => [
     ...(words.length > 0 ? [`complete -c ${program} ${at(place)} -f`] : []),

@@ -153,7 +153,7 @@ export class ProxyAgent extends Dispatcher {
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const origin = String(options.origin)
-    const { proxy, host } = this.#placeOf(origin)
+    const { proxy, host } = this.#routeOf(origin)
     if (proxy === undefined) return this.#straight.dispatch(options, handler)
     if (origin.startsWith('https:')) return this.#tunnels.dispatch(options, handler)
     const extra = ['host', host, ...(proxy.authorization ? ['proxy-authorization', proxy.authorization] : [])]
@@ -166,7 +166,7 @@ export class ProxyAgent extends Dispatcher {
     return this.#plain.dispatch(asked, refusing(proxy, host, handler))
   }
 
-  #placeOf(origin: string) {
+  #routeOf(origin: string) {
     const known = this.#known.get(origin)
     if (known) return known
     const url = new URL(origin)

@@ -22,7 +22,7 @@ export interface Call<E, V extends Env> {
 }
 
 /** What a handler returns: a `Response` where the answer has a status or a stream of its own. */
-export type Outcome<E> = AnswerOf<E> | Response | Promise<AnswerOf<E> | Response>
+export type HandlerResult<E> = AnswerOf<E> | Response | Promise<AnswerOf<E> | Response>
 
 /** What operations need of the service that they are mounted on. */
 export interface OperationHost {
@@ -38,7 +38,7 @@ export interface Operation<V extends Env, H extends OperationHost = OperationHos
 /** Ties a handler to an operation, whose schemas check what it gets and type what it returns. */
 export const operationIn =
   <V extends Env>() =>
-  <const E extends Endpoint>(endpoint: E, handle: (call: Call<E, V>) => Outcome<E>): Operation<V> => {
+  <const E extends Endpoint>(endpoint: E, handle: (call: Call<E, V>) => HandlerResult<E>): Operation<V> => {
     const status = successStatus(endpoint)
     return {
       endpoint,

@@ -72,7 +72,7 @@ describe.runIf(here)('three control planes and four nodes over four shards, each
     const key = group.headers().authorization.slice('Bearer '.length)
     for (let number = 0; number < 2 * SHARDS.length - 1; number++) {
       const tenant = await newTenant(origin, `t${number}`, key)
-      const place = await withDirectory(vars, shards => shards.placeOf(tenant.id))
+      const place = await withDirectory(vars, shards => shards.shardOf(tenant.id))
       tenants.push({ ...tenant, shard: place!.shard, runs: [], onNode: false, refused: 0 })
     }
     // One tenant of each shard has a node; what its agent runs goes there.

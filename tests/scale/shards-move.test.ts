@@ -118,7 +118,7 @@ describe.runIf(here)('a tenant with many runs, served by two control planes', ()
     await pause(2000)
     over = true
     await clients
-    expect(await withDirectory(stores.vars, async shards => (await shards.placeOf(id))?.shard)).toBe('b')
+    expect(await withDirectory(stores.vars, async shards => (await shards.shardOf(id))?.shard)).toBe('b')
     expect(during).toBeGreaterThan(0)
     expect(new Set(ids).size).toBe(ids.length)
 

@@ -233,7 +233,7 @@ async function listed(): Promise<string[]> {
 
 it('a tenant that was moved is archived and counted as before', async () => {
   const { id, key, runs } = tenants[0]!
-  const from = await withDirectory(stores.vars, async shards => (await shards.placeOf(id))!.shard)
+  const from = await withDirectory(stores.vars, async shards => (await shards.shardOf(id))!.shard)
   const to = from === 'a' ? 'b' : 'a'
   await moveToShard(stores.vars, { tenantId: id, to })
   const all = [...tenants.map(one => one.id), 'default'].sort()

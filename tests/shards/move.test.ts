@@ -52,7 +52,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     await stores?.close()
   })
 
-  const placeOf = (id: string) => withDirectory(stores.vars, async shards => (await shards.placeOf(id))?.shard)
+  const shardOf = (id: string) => withDirectory(stores.vars, async shards => (await shards.shardOf(id))?.shard)
 
   /** Asks again while it is refused for a moment, as a client does. */
   async function surely<T>(method: string, path: string, key: string, body?: object, idempotency?: string) {
@@ -152,10 +152,10 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
 
   it('goes on working: nothing is lost, done twice or unproven, and other tenants notice nothing', async () => {
     const tenant = await newTenant(origin, 'moves')
-    const from = (await placeOf(tenant.id))!
+    const from = (await shardOf(tenant.id))!
     const to = from === 'a' ? 'b' : 'a'
     let beside = await newTenant(origin, 'beside')
-    while ((await placeOf(beside.id)) !== from) beside = await newTenant(origin, 'beside')
+    while ((await shardOf(beside.id)) !== from) beside = await newTenant(origin, 'beside')
     await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
     const [work, other] = [working(tenant), working(beside)]
     await pause(1500)
@@ -173,7 +173,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     const during = work.ids.length
     await pause(1500)
     await Promise.all([work.stop(), other.stop()])
-    expect(await placeOf(tenant.id)).toBe(to)
+    expect(await shardOf(tenant.id)).toBe(to)
     expect(before).toBeGreaterThan(5)
     expect(during).toBeGreaterThan(before)
     expect(work.ids.length).toBeGreaterThan(during)
@@ -206,7 +206,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     async point => {
       const ended = async (ending: 'again' | '--back') => {
         const tenant = await newTenant(origin, `killed at ${point}`)
-        const from = (await placeOf(tenant.id))!
+        const from = (await shardOf(tenant.id))!
         const to = from === 'a' ? 'b' : 'a'
         await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
         const work = working(tenant, 100)
@@ -220,13 +220,13 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
         const switched = MOVE_POINTS.indexOf(point) >= MOVE_POINTS.indexOf('switched')
         if (ending === 'again') {
           await moveToShard(stores.vars, { tenantId: tenant.id, to })
-          expect(await placeOf(tenant.id)).toBe(to)
+          expect(await shardOf(tenant.id)).toBe(to)
         } else if (switched) {
           await expect(undoShardMove(stores.vars, tenant.id)).rejects.toThrow(/is at . already/)
           await dropMovedCopy(stores.vars, tenant.id)
         } else {
           await undoShardMove(stores.vars, tenant.id)
-          expect(await placeOf(tenant.id)).toBe(from)
+          expect(await shardOf(tenant.id)).toBe(from)
           await expect(undoShardMove(stores.vars, tenant.id)).rejects.toThrow(/not being moved/)
         }
         await pause(1500)
@@ -255,7 +255,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
     'a move that is halted where it has $point, and done by another command ($ending), does nothing any more',
     async ({ point, ending }) => {
       const tenant = await newTenant(origin, `halted at ${point}`)
-      const from = (await placeOf(tenant.id))!
+      const from = (await shardOf(tenant.id))!
       const to = from === 'a' ? 'b' : 'a'
       await callAt(origin, 'PUT', '/v1/agents/worker/budget', { key: tenant.key, body: { maxRunsPerDay: 100_000 } })
       const work = working(tenant, 100)
@@ -265,7 +265,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
       else await moveToShard(stores.vars, { tenantId: tenant.id, to })
       if (ending === '--forget') await dropMovedCopy(stores.vars, tenant.id)
       const place = ending === '--back' ? from : to
-      expect(await placeOf(tenant.id)).toBe(place)
+      expect(await shardOf(tenant.id)).toBe(place)
       await pause(1000)
       const before = work.ids.length
       const ended = once(child.process, 'close')
@@ -274,7 +274,7 @@ describe.runIf(here)('a tenant that is moved between two libSQL servers', () => 
       expect([code, child.said()]).toEqual([1, expect.stringContaining('another command has taken over the move')])
       await expect.poll(() => work.ids.length, { timeout: 20_000 }).toBeGreaterThan(before + 3)
       await work.stop()
-      expect(await placeOf(tenant.id)).toBe(place)
+      expect(await shardOf(tenant.id)).toBe(place)
       await checked(tenant, work.ids)
     },
     120_000,

@@ -28,7 +28,7 @@ describe.runIf(here)('nodes of tenants in several shards', () => {
     pool = await nodePool(2, `http://127.0.0.1:${port}`)
     for (let number = 0; tenants.size < 2; number++) {
       const tenant = await newTenant(service.origin, `t${number}`)
-      const place = await withDirectory(stores.vars, shards => shards.placeOf(tenant.id))
+      const place = await withDirectory(stores.vars, shards => shards.shardOf(tenant.id))
       tenants.set(place!.shard, tenant)
     }
     for (const [at, { key }] of [...tenants.values()].entries()) {

@@ -15,7 +15,7 @@ beforeAll(async () => {
   service = await serveHere(stores)
   for (let number = 0; tenants.size < 2; number++) {
     const tenant = await newTenant(service.origin, `t${number}`)
-    const place = await withDirectory(stores.vars, shards => shards.placeOf(tenant.id))
+    const place = await withDirectory(stores.vars, shards => shards.shardOf(tenant.id))
     tenants.set(place!.shard, tenant)
   }
 }, 60_000)

@@ -39,7 +39,7 @@ describe.runIf(here)('two shards on two libSQL servers, behind one origin', () =
 
   it('spread tenants, and each tenant works where it is', async () => {
     const places = await withDirectory(stores.vars, async shards =>
-      Promise.all(tenants.map(async ({ id }) => (await shards.placeOf(id))?.shard)),
+      Promise.all(tenants.map(async ({ id }) => (await shards.shardOf(id))?.shard)),
     )
     expect(new Set(places)).toEqual(new Set(['a', 'b']))
     for (const [at, tenant] of tenants.entries()) {
@@ -93,7 +93,7 @@ describe.runIf(here)('two shards on two libSQL servers, behind one origin', () =
     const { id } = first.body
     expect((await callAt(origin, 'DELETE', `/v1/tenants/${id}`)).status).toBe(204)
     expect((await callAt(origin, 'DELETE', `/v1/tenants/${id}`)).status).toBe(404)
-    expect(await withDirectory(stores.vars, shards => shards.placeOf(id))).toBeUndefined()
+    expect(await withDirectory(stores.vars, shards => shards.shardOf(id))).toBeUndefined()
   })
 
   it('a tenant whose maker died before the directory heard of it is found', async () => {
@@ -105,7 +105,7 @@ describe.runIf(here)('two shards on two libSQL servers, behind one origin', () =
     } finally {
       await again.close()
     }
-    expect(await withDirectory(stores.vars, shards => shards.placeOf(id))).toBeDefined()
+    expect(await withDirectory(stores.vars, shards => shards.shardOf(id))).toBeDefined()
   })
 
   it('readiness, metrics and receipt keys are of all shards', async () => {
@@ -124,7 +124,7 @@ describe.runIf(here)('two shards on two libSQL servers, behind one origin', () =
 
   it('a server that is away takes no other shard with it', async () => {
     const places = await withDirectory(stores.vars, async shards =>
-      Promise.all(tenants.map(async ({ id }) => (await shards.placeOf(id))?.shard)),
+      Promise.all(tenants.map(async ({ id }) => (await shards.shardOf(id))?.shard)),
     )
     const [inA, inB] = [tenants[places.indexOf('a')]!, tenants[places.indexOf('b')]!]
     await stores.servers.get('b')!.down()

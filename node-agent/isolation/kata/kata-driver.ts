@@ -147,7 +147,7 @@ export function kataDriver(options: KataOptions): Driver {
   return driver
 }
 
-interface Place {
+interface StartOptions {
   id: string
   bundle: string
   limits: SandboxLimits
@@ -156,7 +156,7 @@ interface Place {
 
 /** A container whose agent has answered and whose limits were read back. */
 async function started(
-  { id, bundle, limits, client }: Place,
+  { id, bundle, limits, client }: StartOptions,
   { image, tools, heartbeatMs = 5000, ownKernel = true }: KataOptions,
   until: number,
   remove: () => Promise<void>,

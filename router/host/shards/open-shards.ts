@@ -74,14 +74,14 @@ interface Placed {
 async function openEach(deps: OpenShardsDeps, directoryDb: Db, { shards, places }: Placed): Promise<ServedRouter> {
   const { env, access, log } = deps
   const all = shards.map((shard): Opened => ({ shard, name: shard.name, open: undefined }))
-  const opener = shardOpener(deps, { directoryDb, all, placeOf: tenant => places.get(tenant) })
+  const opener = shardOpener(deps, { directoryDb, all, shardOf: tenant => places.get(tenant) })
   await opener.start()
   const served = shardedRouter({
     access,
     tenantId: env.ROUTER_TENANT,
     sha256: nativeSha256,
     shards: () => all,
-    placeOf: tenant => places.get(tenant),
+    shardOf: tenant => places.get(tenant),
     outHeaders: env.ROUTER_RESPONSE_HEADERS,
   })
   const failures: unknown[] = []
@@ -121,13 +121,13 @@ async function openEach(deps: OpenShardsDeps, directoryDb: Db, { shards, places 
 interface OpenerDeps {
   directoryDb: Db
   all: readonly Opened[]
-  placeOf: (tenant: string) => string | undefined
+  shardOf: (tenant: string) => string | undefined
 }
 
-function shardOpener({ env, log, options }: OpenShardsDeps, { directoryDb, all, placeOf }: OpenerDeps) {
+function shardOpener({ env, log, options }: OpenShardsDeps, { directoryDb, all, shardOf }: OpenerDeps) {
   const spent = new Map<string, ReturnType<typeof spentStore>>()
   const shared = spentStore(directoryDb)
-  const accounts = shardAccounts({ clock: systemClock, log, shared, of: tenant => spent.get(placeOf(tenant) ?? '') })
+  const accounts = shardAccounts({ clock: systemClock, log, shared, of: tenant => spent.get(shardOf(tenant) ?? '') })
   const peers = shardPeers({
     budgets: accounts.budgets,
     answering: () => all.flatMap(({ open }) => open?.db ?? []),

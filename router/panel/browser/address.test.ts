@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { addressOf, type Place, placeOf } from './address.ts'
+import { addressOf, type PanelView, viewOf } from './address.ts'
 
-const at = (address: string): Place => placeOf(new URL(address, 'http://127.0.0.1/deep/'))
+const at = (address: string): PanelView => viewOf(new URL(address, 'http://127.0.0.1/deep/'))
 
 it('says which calls are listed and which trace is open', () => {
   expect(at('panel?mode=enforce&route=1&unknown=x#trace=0190-a')).toEqual({

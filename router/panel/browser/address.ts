@@ -1,5 +1,5 @@
 /** What the page shows stands in its address: the filters as its query, the open trace behind the `#`. */
-export interface Place {
+export interface PanelView {
   filters: Readonly<Record<string, string>>
   /** Days of the figures; empty: all time. */
   days: string | undefined
@@ -8,7 +8,7 @@ export interface Place {
 
 const FILTERS = ['mode', 'served_from', 'route', 'session', 'since'] as const
 
-export function placeOf({ search, hash }: Pick<URL, 'search' | 'hash'>): Place {
+export function viewOf({ search, hash }: Pick<URL, 'search' | 'hash'>): PanelView {
   const asked = new URLSearchParams(search)
   const filters = FILTERS.flatMap(name => {
     const value = asked.get(name)?.trim()
@@ -22,7 +22,7 @@ export function placeOf({ search, hash }: Pick<URL, 'search' | 'hash'>): Place {
 }
 
 /** The address of that place, relative to the page. */
-export function addressOf({ filters, days, trace }: Place): string {
+export function addressOf({ filters, days, trace }: PanelView): string {
   const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
   if (days !== undefined) query.set('days', days)
   const search = query.size === 0 ? '' : `?${query}`

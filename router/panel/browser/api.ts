@@ -3,7 +3,7 @@ import type { Capabilities } from '../../../shared/wire/router/capabilities.ts'
 import type { CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
 import type { Evals } from '../../../shared/wire/router/evals.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
-import type { FeedbackList, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
+import type { FeedbackList, FeedbackResult, ReportedOutcome } from '../../../shared/wire/router/feedback.ts'
 import type { Savings } from '../../../shared/wire/router/savings.ts'
 import type { TraceDetail, TraceList } from '../../../shared/wire/router/traces.ts'
 
@@ -66,7 +66,7 @@ export function panelApi(key: () => string | undefined) {
     feedbackRecords: (query: Query, signal?: AbortSignal) =>
       ask<FeedbackList>('-/feedback/records', query, signal && { signal }),
     keys: () => ask<RouterKeys>('.well-known/router-receipts'),
-    feedback: (traceId: string, outcome: Outcome) =>
+    feedback: (traceId: string, outcome: ReportedOutcome) =>
       ask<FeedbackResult>(
         'v1/feedback',
         {},

@@ -1,6 +1,6 @@
 import { el } from '../../../shared/browser/dom.ts'
 import { visible } from '../../../shared/browser/visible-text.ts'
-import type { FeedbackRecord, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
+import type { FeedbackRecord, FeedbackResult, ReportedOutcome } from '../../../shared/wire/router/feedback.ts'
 import type { PanelApi } from './api.ts'
 
 interface FeedbackButtons {
@@ -12,19 +12,22 @@ interface FeedbackButtons {
   reported?: (result: FeedbackResult) => void
 }
 
-const WORDS: Readonly<Record<Exclude<Outcome, 'unknown'>, string>> = { correct: '✓ Right', incorrect: '✗ Wrong' }
+const WORDS: Readonly<Record<Exclude<ReportedOutcome, 'unknown'>, string>> = {
+  correct: '✓ Right',
+  incorrect: '✗ Wrong',
+}
 
 /** Two buttons that report how an answer turned out; the one that was taken last stays pressed. */
 export function feedbackButtons({ api, traceId, said, failed, reported }: FeedbackButtons): HTMLElement {
   const buttons = Object.entries(WORDS).map(([outcome, words]) => {
     const label = `${words.slice(2)}: report the answer of trace ${traceId} as ${outcome}`
     const button = el('button', { type: 'button', class: 'small', 'aria-pressed': 'false', 'aria-label': label }, words)
-    button.addEventListener('click', () => void report(outcome as Outcome, button))
+    button.addEventListener('click', () => void report(outcome as ReportedOutcome, button))
     return button
   })
 
   let isSending = false
-  async function report(outcome: Outcome, pressed: HTMLButtonElement): Promise<void> {
+  async function report(outcome: ReportedOutcome, pressed: HTMLButtonElement): Promise<void> {
     if (isSending) return
     isSending = true
     try {

@@ -1,6 +1,6 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { themeSwitch } from '../../../shared/browser/theme.ts'
-import { addressOf, type Place, placeOf } from './address.ts'
+import { addressOf, type PanelView, viewOf } from './address.ts'
 import { ApiFault, panelApi } from './api.ts'
 import { flowView } from './flow.ts'
 import { calibrationView, gatesView, healthView, ladderView, providersView, routesView } from './overview.ts'
@@ -66,10 +66,10 @@ function askForKey(reason: string): void {
   keyText.focus()
 }
 
-let place = placeOf(location)
+let place = viewOf(location)
 
 /** A new entry in the browser's history, so that its way back leads to what was shown before. */
-function goTo(change: Partial<Place>): void {
+function goTo(change: Partial<PanelView>): void {
   place = { ...place, ...change }
   const to = addressOf(place)
   if (new URL(to, document.baseURI).href !== location.href) history.pushState(null, '', to)
@@ -188,7 +188,7 @@ part('#find').addEventListener('submit', event => {
 
 /** A page that knows of a call leads to its trace, and every list of traces has its address. */
 function arrive(): void {
-  place = placeOf(location)
+  place = viewOf(location)
   list.fill(place.filters)
   period.value = place.days ?? '30'
   if (period.selectedIndex < 0) period.value = '30'

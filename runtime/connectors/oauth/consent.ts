@@ -17,7 +17,7 @@ import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
 import { CALLBACK, COOKIE, cookieAt } from './cookie.ts'
-import { MCP, placeOf, type RoundStore } from './rounds.ts'
+import { aadOf, MCP, type RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
 import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
 
@@ -113,7 +113,7 @@ export function consent(deps: ConsentDeps) {
       if (!round || round.expiresMs <= clock.now().getTime()) throw badState()
       const { tenantId, connectorId, starter, stateHash } = round
       const vault = await vaultToStore(sealing, 'a credential')
-      const kept = readJson(await vault.open(round.sealed, placeOf(tenantId, stateHash))) as Sealed
+      const kept = readJson(await vault.open(round.sealed, aadOf(tenantId, stateHash))) as Sealed
       if (kept.browserHash !== undefined && !equalSecrets(kept.browserHash, sha256Hex(browser ?? ''))) throw badState()
       const after = `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}`
       const back = (status: string, object?: string): Returned => ({
@@ -216,7 +216,7 @@ async function enter(
   }
   const nowMs = deps.clock.now().getTime()
   const expiresMs = nowMs + LIFE_MS
-  const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
+  const sealed = await vault.seal(JSON.stringify(kept), aadOf(tenantId, stateHash))
   const { connectorId } = to
   await deps.rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
   return { redirectUrl: url, state, expiresMs, browser }

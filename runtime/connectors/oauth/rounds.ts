@@ -3,7 +3,7 @@ import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
 import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 import type { oauthRounds } from '../../schema/tables.ts'
 import type { SealedColumn } from '../../vault/rotate.ts'
-import type { Place } from '../../vault/vault.ts'
+import type { VaultAad } from '../../vault/vault.ts'
 
 /** In the place of a connector: the round is for an MCP server, which its sealed text names. */
 export const MCP = 'mcp'
@@ -54,7 +54,7 @@ values (?, ?, ?, ?, ?, ?)`,
 }
 
 /** Where what a round keeps is sealed to. */
-export function placeOf(tenantId: string, stateHash: string): Place {
+export function aadOf(tenantId: string, stateHash: string): VaultAad {
   return { tenantId, recordId: `oauth/${stateHash}`, field: 'round' }
 }
 
@@ -62,5 +62,5 @@ export const ROUND_SEALED: SealedColumn = {
   table: 'oauth_rounds',
   column: 'sealed',
   key: ['tenant_id', 'state_hash'],
-  placeOf: ({ tenant_id, state_hash }) => placeOf(String(tenant_id), String(state_hash)),
+  aadOf: ({ tenant_id, state_hash }) => aadOf(String(tenant_id), String(state_hash)),
 }

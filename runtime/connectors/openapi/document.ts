@@ -70,7 +70,7 @@ export function checkDepth(root: Json): void {
   let level: Opened[] = [{ value: root }]
   let left = MOST_VALUES
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth === MOST_DEPTH) throw new DocumentProblem(placeOf(level[0]!), `expected at most ${MOST_DEPTH} levels`)
+    if (depth === MOST_DEPTH) throw new DocumentProblem(pointerOf(level[0]!), `expected at most ${MOST_DEPTH} levels`)
     const below: Opened[] = []
     for (const inside of level) {
       const values = Object.entries(inside.value)
@@ -90,7 +90,7 @@ interface Opened {
 
 const isOpen = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-const placeOf = ({ name, inside }: Opened): string => (inside ? memberPlace(placeOf(inside), name!) : '#')
+const pointerOf = ({ name, inside }: Opened): string => (inside ? memberPlace(pointerOf(inside), name!) : '#')
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

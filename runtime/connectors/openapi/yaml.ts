@@ -36,7 +36,7 @@ export async function readYaml(text: string): Promise<unknown> {
   // It would gather all problems, each with a stack: hundreds of thousands in a text of commas.
   let first: YamlProblem | undefined
   Object.assign(composer, {
-    onError(at: Place, _: string, message: string, warning?: boolean) {
+    onError(at: SourcePosition, _: string, message: string, warning?: boolean) {
       if (warning) return
       // What is thrown comes by here again on its way out, once for each level.
       first ??= problemAt(text, at, message)
@@ -73,7 +73,7 @@ export async function readYaml(text: string): Promise<unknown> {
     Map(_, { items }) {
       const names = new Set<unknown>()
       for (const { key } of items) {
-        const { value, range } = key as { value: unknown; range: Place }
+        const { value, range } = key as { value: unknown; range: SourcePosition }
         if (names.has(value)) throw problemAt(text, range, 'expected each key of a map once')
         names.add(value)
       }
@@ -82,9 +82,9 @@ export async function readYaml(text: string): Promise<unknown> {
   return document.toJS({ maxAliasCount: MOST_ALIASES }) as unknown
 }
 
-type Place = number | readonly number[] | { offset: number }
+type SourcePosition = number | readonly number[] | { offset: number }
 
-function problemAt(text: string, place: Place, message: string): YamlProblem {
+function problemAt(text: string, place: SourcePosition, message: string): YamlProblem {
   const offset = typeof place === 'number' ? place : 'offset' in place ? place.offset : (place[0] ?? 0)
   const lines = text.slice(0, offset).split('\n')
   return new YamlProblem(`line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}: ${message}`)

@@ -8,7 +8,7 @@ import type { EventDraft } from '../journal/event.ts'
 import type { History } from '../journal/history.ts'
 import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models/model.ts'
 import type { Steps } from '../step.ts'
-import type { Outcome, StepCall, StepResult, StepSpec } from '../step-spec.ts'
+import type { StepCall, StepOutcome, StepResult, StepSpec } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import type { DeltaSink } from '../turn.ts'
 import { conversation } from './conversation.ts'
@@ -101,7 +101,7 @@ export function modelCall({ key, signal, repeated, metered }: StepCall): ModelCa
 }
 
 /** Counts what a step used, now or in an earlier life, so that limits see the same numbers after a restart. */
-export function use({ used }: Loop, { meta }: Outcome): void {
+export function use({ used }: Loop, { meta }: StepOutcome): void {
   used.tokensIn += meta.tokensIn ?? 0
   used.tokensOut += meta.tokensOut ?? 0
   used.costNano += Math.round((meta.costUsd ?? 0) * 1e9)

@@ -111,7 +111,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
           const result = await connection.call(tool, args, { key, signal })
           return {
             output: toOutput(withoutSecrets(wellFormed(result) as McpResult), tool.name),
-            ...(await placeOf(deps, server, effectOf(tool, server))),
+            ...(await isolationOf(deps, server, effectOf(tool, server))),
           }
         } catch (error) {
           if (signal.aborted) throw signal.reason
@@ -128,7 +128,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       }
     },
 
-    place: () => placeOf(deps, server),
+    place: () => isolationOf(deps, server),
     close,
   }
 }
@@ -223,7 +223,7 @@ function oneConnection(open: () => Promise<McpConnection>, dropped: () => void) 
 }
 
 /** Where a command did it. Its files are kept before its result is on record, as for every tool of the sandbox. */
-async function placeOf(deps: LinkDeps, server: McpServer, effect?: Effect): Promise<Omit<StepResult, 'output'>> {
+async function isolationOf(deps: LinkDeps, server: McpServer, effect?: Effect): Promise<Omit<StepResult, 'output'>> {
   if (!deps.sandbox || server.command === undefined || deps.stdioTransportOf) return {}
   const room = await deps.sandbox.get()
   if (effect !== undefined && effect !== 'read') await room.keep()

@@ -50,7 +50,7 @@ export interface PlacedRunsDeps {
     versionId: string,
   ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
-  sessions: Pick<RemoteSessions, 'placeOf'>
+  sessions: Pick<RemoteSessions, 'connected'>
 }
 
 interface PlacedVersion {
@@ -92,7 +92,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
   async function readable(id: string): Promise<RunPlace | undefined> {
     const known = places.get(id)
     if (known !== undefined) return known
-    const found = await placeOf(deps, id)
+    const found = await locate(deps, id)
     if (found?.nodeId === undefined || found.state === 'queued' || found.state === 'offered') return found
     if (places.size >= MOST_PLACES) places.delete(places.keys().next().value as string)
     places.set(id, found)
@@ -160,7 +160,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     },
 
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {
-      const found = await placeOf(deps, runId)
+      const found = await locate(deps, runId)
       if (found === undefined) return runs.streamOpening(runId, fromSeq, most)
       const { tenantId, status, eventSeq } = found
       // The reader has all that was reported, and the stream gets what comes.
@@ -170,7 +170,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
-      const found = await placeOf(deps, runId)
+      const found = await locate(deps, runId)
       return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
     },
 
@@ -222,7 +222,7 @@ async function placementOf(deps: PlacedRunsDeps, run: NewRun): Promise<PinnedPla
   const version = await deps.versionOf(run.versionId)
   if (version === undefined) return { on: 'here' }
   if (run.sessionId !== undefined) {
-    const session = await deps.sessions.placeOf(run.sessionId)
+    const session = await deps.sessions.connected(run.sessionId)
     return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
   }
   const { manifest, sealed } = version
@@ -374,8 +374,8 @@ async function allHere(deps: PlacedRunsDeps, list: readonly NewRun[]): Promise<b
 }
 
 /** The same, as far as it takes to ask its node. */
-async function placeOf(deps: PlacedRunsDeps, id: string): Promise<RunPlace | undefined> {
-  return deps.engaged() ? deps.remote.placeOf(id) : undefined
+async function locate(deps: PlacedRunsDeps, id: string): Promise<RunPlace | undefined> {
+  return deps.engaged() ? deps.remote.locate(id) : undefined
 }
 
 /** The run on a node; undefined for one that is here. */

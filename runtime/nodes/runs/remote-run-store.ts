@@ -287,7 +287,7 @@ export function remoteRunStore(db: Db) {
     },
 
     /** Where it is, and whose: enough to ask its node. */
-    async placeOf(id: string): Promise<RunPlace | undefined> {
+    async locate(id: string): Promise<RunPlace | undefined> {
       const found = await db.execute({
         sql: `select r.tenant_id, r.status, f.node_id, f.state, f.event_seq from remote_runs f join runs r on r.id = f.run_id
           where f.run_id = ?`,

@@ -46,7 +46,7 @@ export function remoteSessions(deps: RemoteSessionsDeps) {
     }),
 
     /** The node that has it, which has to be connected for a turn, here or elsewhere. */
-    async placeOf(id: string): Promise<RemoteSession | undefined> {
+    async connected(id: string): Promise<RemoteSession | undefined> {
       const session = await sessionOf(deps, id)
       if (session === undefined) return undefined
       const link = await fallbackNode(reachableNodes, nodes, session.nodeId)

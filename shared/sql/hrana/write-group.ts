@@ -13,7 +13,7 @@ import {
 } from './wire.ts'
 
 /** One unit's statements, by the places of their steps. */
-interface Place {
+interface UnitSteps {
   first: number
   /** The step after which the unit is done with, kept or undone. */
   settled: Condition
@@ -23,12 +23,15 @@ export interface WriteGroup {
   steps: Step[]
   begin: number
   commit: number
-  places: Place[]
+  places: UnitSteps[]
   sizes: number[]
 }
 
 /** What became of a unit. `again`: the whole transaction was surely undone, and the unit is to be written by itself. */
-export type Outcome = { type: 'done'; results: ResultSet[] } | { type: 'failed'; error: unknown } | { type: 'again' }
+export type UnitOutcome =
+  | { type: 'done'; results: ResultSet[] }
+  | { type: 'failed'; error: unknown }
+  | { type: 'again' }
 
 const AUTOCOMMIT: Condition = { type: 'is_autocommit' }
 const ok = (step: number): Condition => ({ type: 'ok', step })
@@ -50,7 +53,7 @@ export function planGroup(units: readonly (readonly WireStatement[])[]): WriteGr
     return steps.length - 1
   }
   const begin = step(bare('begin immediate'))
-  const places: Place[] = []
+  const places: UnitSteps[] = []
   let before = ok(step(FRESH_SCHEMA, ok(begin)))
   for (const statements of units) {
     const place = units.length === 1 ? planUnit(step, statements, before) : planSaved(step, statements, before)
@@ -65,7 +68,7 @@ export function planGroup(units: readonly (readonly WireStatement[])[]): WriteGr
 
 type AddStep = (stmt: WireStatement, condition?: Condition) => number
 
-function planUnit(step: AddStep, statements: readonly WireStatement[], before: Condition): Place {
+function planUnit(step: AddStep, statements: readonly WireStatement[], before: Condition): UnitSteps {
   let settled = before
   let first = 0
   for (const [index, stmt] of statements.entries()) {
@@ -76,7 +79,7 @@ function planUnit(step: AddStep, statements: readonly WireStatement[], before: C
   return { first, settled }
 }
 
-function planSaved(step: AddStep, statements: readonly WireStatement[], before: Condition): Place {
+function planSaved(step: AddStep, statements: readonly WireStatement[], before: Condition): UnitSteps {
   const save = step(bare('savepoint unit'), inTransaction(before))
   const { first, settled } = planUnit(step, statements, ok(save))
   const release = step(bare('release unit'), inTransaction(settled))
@@ -86,7 +89,7 @@ function planSaved(step: AddStep, statements: readonly WireStatement[], before: 
 }
 
 /** What became of each unit of a group, by the answers to its steps. */
-export function readGroup({ begin, commit, places, sizes }: WriteGroup, answer: WireBatch): Outcome[] {
+export function readGroup({ begin, commit, places, sizes }: WriteGroup, answer: WireBatch): UnitOutcome[] {
   const began = answer.step_errors[begin]
   if (began) return places.map(() => ({ type: 'failed', error: refusedBy(began) }))
   const committed = answer.step_results[commit] !== null && answer.step_results[commit] !== undefined
@@ -103,7 +106,7 @@ export function readGroup({ begin, commit, places, sizes }: WriteGroup, answer: 
   })
 }
 
-function failureOf({ step_errors }: WireBatch, first: number, size: number): Outcome | undefined {
+function failureOf({ step_errors }: WireBatch, first: number, size: number): UnitOutcome | undefined {
   for (let at = first; at < first + size; at++) {
     const error: WireError | null | undefined = step_errors[at]
     if (error) return { type: 'failed', error: refusedBy(error, at - first) }
@@ -111,7 +114,7 @@ function failureOf({ step_errors }: WireBatch, first: number, size: number): Out
   return undefined
 }
 
-function done({ step_results }: WireBatch, first: number, size: number): Outcome {
+function done({ step_results }: WireBatch, first: number, size: number): UnitOutcome {
   const results: ResultSet[] = []
   for (let at = first; at < first + size; at++) {
     const rows = step_results[at]

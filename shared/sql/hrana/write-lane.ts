@@ -2,7 +2,7 @@ import type { ResultSet } from '@libsql/client/web'
 import { refusedBy, StoreServerError } from './server-error.ts'
 import { batchOf, type HranaStream } from './stream.ts'
 import { fromWire, type StreamRequest, type StreamResult, type WireRows, type WireStatement } from './wire.ts'
-import { type Outcome, planGroup, readGroup } from './write-group.ts'
+import { planGroup, readGroup, type UnitOutcome } from './write-group.ts'
 
 /** Bounds of what is written together. A transaction that takes a server 5 s is ended by it. */
 const MOST_STATEMENTS = 400
@@ -73,7 +73,7 @@ export function writeLane({
     }
   }
 
-  async function transact(group: readonly Waiting[]): Promise<Outcome[]> {
+  async function transact(group: readonly Waiting[]): Promise<UnitOutcome[]> {
     try {
       const plan = planGroup(group.map(({ statements }) => statements))
       const [result] = await timed(() => stream.send([{ type: 'batch', batch: { steps: plan.steps } }]))
@@ -174,12 +174,12 @@ async function writePlain(unit: Waiting, send: (requests: StreamRequest[]) => Pr
   }
 }
 
-function settle(unit: Waiting, outcome: Outcome | undefined): void {
+function settle(unit: Waiting, outcome: UnitOutcome | undefined): void {
   if (outcome?.type === 'done') unit.resolve(outcome.results)
   else unit.reject(outcome?.type === 'failed' ? outcome.error : new Error('a write has no outcome'))
 }
 
-function outcomeOf(result: StreamResult, rows: boolean): Outcome {
+function outcomeOf(result: StreamResult, rows: boolean): UnitOutcome {
   if (result.type === 'error') return { type: 'failed', error: refusedBy(result.error) }
   return { type: 'done', results: rows ? [fromWire(result.response.result as WireRows)] : [] }
 }

@@ -8,12 +8,12 @@ const name = text(1, 128)
 const score = num(0, 1).optional()
 
 export const outcomes = ['correct', 'incorrect', 'unknown'] as const
-export type Outcome = (typeof outcomes)[number]
+export type ReportedOutcome = (typeof outcomes)[number]
 export const verdicts = ['pass', 'fail', 'abstain'] as const
 export const verdict = z.enum(verdicts)
 export type Verdict = z.infer<typeof verdict>
 
-const verdictOf: Record<Outcome, Verdict> = { correct: 'pass', incorrect: 'fail', unknown: 'abstain' }
+const verdictOf: Record<ReportedOutcome, Verdict> = { correct: 'pass', incorrect: 'fail', unknown: 'abstain' }
 
 export const outcomeShape = z.strictObject({
   request_id: name,

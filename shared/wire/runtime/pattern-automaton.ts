@@ -1,9 +1,9 @@
-import { type Node, PatternError, type Place, type Test } from './pattern-syntax.ts'
+import { type Assertion, type Node, PatternError, type Test } from './pattern-syntax.ts'
 
 /** The states of one pattern: the first to be built, at 0, is the end; the last is where it begins. */
 export type State =
   | { is: 'char'; test: Test; next: number }
-  | { is: 'place'; place: Place; next: number }
+  | { is: 'assertion'; assertion: Assertion; next: number }
   | { is: 'split'; next: number; other: number }
   /** Goes on if the pattern of that number does, or does not, begin here. */
   | { is: 'look'; pattern: number; not: boolean; next: number }

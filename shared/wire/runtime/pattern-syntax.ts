@@ -1,9 +1,9 @@
 /** What a pattern is made of. How it is written is JavaScript's, with what has no automaton left out: references and looks behind. */
 export type Test = (char: string) => boolean
-export type Place = 'start' | 'end' | 'edge' | 'inside'
+export type Assertion = 'start' | 'end' | 'edge' | 'inside'
 export type Node =
   | { is: 'char'; test: Test }
-  | { is: 'place'; place: Place }
+  | { is: 'assertion'; assertion: Assertion }
   | { is: 'all'; parts: Node[] }
   | { is: 'any'; parts: Node[] }
   | { is: 'repeat'; part: Node; least: number; most: number }
@@ -88,14 +88,14 @@ export function parsePattern(source: string, { mostRepeats, exact }: Dialect): N
     if (char === '(') return group()
     if (char === '[') return { is: 'char', test: charClass(cursor) }
     if (char === '.') return { is: 'char', test: one => !(exact ? /^[\n\r\u2028\u2029]$/ : /^[\n\r]$/).test(one) }
-    if (char === '^') return { is: 'place', place: 'start' }
-    if (char === '$') return { is: 'place', place: 'end' }
+    if (char === '^') return { is: 'assertion', assertion: 'start' }
+    if (char === '$') return { is: 'assertion', assertion: 'end' }
     if (/^[?*+{]$/.test(char)) return fail('there is nothing to repeat')
     if (char !== '\\') return { is: 'char', test: one => one === char }
     const next = chars[cursor.at]
     if (next === 'b' || next === 'B') {
       cursor.at++
-      return { is: 'place', place: next === 'b' ? 'edge' : 'inside' }
+      return { is: 'assertion', assertion: next === 'b' ? 'edge' : 'inside' }
     }
     const one = escaped(cursor)
     return { is: 'char', test: typeof one === 'string' ? char => char === one : one }

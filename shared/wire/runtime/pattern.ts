@@ -1,5 +1,5 @@
 import { automata, type State } from './pattern-automaton.ts'
-import { isWord, PatternError, type Place, parsePattern, type Test } from './pattern-syntax.ts'
+import { type Assertion, isWord, PatternError, parsePattern, type Test } from './pattern-syntax.ts'
 
 /**
  * Patterns of authors, matched in linear time: a backtracking matcher could be made to stand still for hours by a crafted
@@ -57,11 +57,11 @@ function clear(reached: Reached): void {
   reached.count = 0
 }
 
-/** Where the states of one place of a text are looked at. */
+/** Where the states at one position in a text are looked at. */
 interface Here {
   states: readonly State[]
   reached: Reached
-  holds: (place: Place) => boolean
+  holds: (assertion: Assertion) => boolean
   open: number[]
 }
 
@@ -75,7 +75,7 @@ function follow({ states, reached, holds, open }: Here, from: number, start: num
     if (!enter(reached, at, start)) continue
     const state = states[at]!
     if (state.is === 'split') open.push(state.next, state.other)
-    else if (state.is === 'place' && holds(state.place)) open.push(state.next)
+    else if (state.is === 'assertion' && holds(state.assertion)) open.push(state.next)
   }
   return steps
 }
@@ -115,10 +115,10 @@ function finder(states: readonly State[]): Pattern['covered'] {
     let next = nowhere(states)
     const reached = nowhere(states)
     let at = 0
-    const holds = (place: Place): boolean => {
-      if (place === 'start') return at === 0
-      if (place === 'end') return at === text.length
-      return (place === 'edge') === (isWord(charBefore(text, at)) !== isWord(charAt(text, at)))
+    const holds = (assertion: Assertion): boolean => {
+      if (assertion === 'start') return at === 0
+      if (assertion === 'end') return at === text.length
+      return (assertion === 'edge') === (isWord(charBefore(text, at)) !== isWord(charAt(text, at)))
     }
     const here: Here = { states, reached, holds, open: [] }
     while (at <= text.length) {

@@ -101,7 +101,7 @@ interface Level {
 
 /** The names or values that can stand at a place of a manifest's text; undefined where nothing is known of it. */
 export function completionAt(text: string, caret: number, members: readonly Member[]): Completion | undefined {
-  const place = placeAt(text, caret)
+  const place = caretContext(text, caret)
   if (place === undefined) return undefined
   const { path, from, typed, isValue } = place
   let here = members
@@ -124,7 +124,7 @@ export function completionAt(text: string, caret: number, members: readonly Memb
   return options.length === 0 ? undefined : { from, to, options }
 }
 
-interface Place {
+interface CaretContext {
   path: string[]
   from: number
   typed: string
@@ -132,7 +132,7 @@ interface Place {
 }
 
 /** Where the caret is: the names that lead there, and the word that was started. The text before it need not be whole. */
-function placeAt(text: string, caret: number): Place | undefined {
+function caretContext(text: string, caret: number): CaretContext | undefined {
   const levels: Level[] = []
   let name: string | undefined
   let isValue = false
@@ -141,7 +141,7 @@ function placeAt(text: string, caret: number): Place | undefined {
     const letter = text[at]!
     if (letter === '"') {
       const end = endOfString(text, at)
-      if (end >= caret) return placeOfWord(at, text.slice(at + 1, caret))
+      if (end >= caret) return contextOfWord(at, text.slice(at + 1, caret))
       if (!isValue && !levels.at(-1)?.isList) name = text.slice(at + 1, end)
       at = end + 1
       continue
@@ -160,9 +160,9 @@ function placeAt(text: string, caret: number): Place | undefined {
     at++
   }
   const word = /[\w-]*$/.exec(text.slice(0, caret))![0]
-  return placeOfWord(caret - word.length, word)
+  return contextOfWord(caret - word.length, word)
 
-  function placeOfWord(from: number, typed: string): Place | undefined {
+  function contextOfWord(from: number, typed: string): CaretContext | undefined {
     if (levels.length === 0 || typed.includes('\n')) return undefined
     const isItem = levels.at(-1)?.isList === true
     const above = levels.slice(1).flatMap(level => (level.name === undefined ? [] : [level.name]))

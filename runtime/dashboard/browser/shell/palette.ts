@@ -2,7 +2,7 @@ import { el, isComposing } from '../../../../shared/browser/dom.ts'
 import { visible } from '../../../../shared/browser/visible-text.ts'
 import { root } from './page-api.ts'
 
-interface Place {
+interface PaletteEntry {
   words: string
   kind: 'Page' | 'Agent' | 'Run'
   href: string
@@ -31,9 +31,9 @@ export function openPalette(): void {
     spellcheck: 'false',
   })
   const dialog = el('dialog', { class: 'palette wide-dialog', 'aria-label': 'Go to' }, field, list)
-  let places: Place[] = pagesOfMenu()
-  let hits: { words: string; places: Place[] } = { words: '', places: [] }
-  let shown: Place[] = []
+  let places: PaletteEntry[] = pagesOfMenu()
+  let hits: { words: string; places: PaletteEntry[] } = { words: '', places: [] }
+  let shown: PaletteEntry[] = []
   let at = 0
 
   function draw(): void {
@@ -92,11 +92,11 @@ export function openPalette(): void {
   })
 }
 
-function go({ href }: Place): void {
+function go({ href }: PaletteEntry): void {
   location.href = href
 }
 
-function pagesOfMenu(): Place[] {
+function pagesOfMenu(): PaletteEntry[] {
   return [...document.querySelectorAll<HTMLAnchorElement>('#menu a')].map(link => ({
     words: link.querySelector('span')?.textContent ?? link.textContent ?? '',
     kind: 'Page',
@@ -109,12 +109,12 @@ async function read<T>(path: string): Promise<T[]> {
   return answer?.ok ? ((await answer.json()) as T[]) : []
 }
 
-async function agents(): Promise<Place[]> {
+async function agents(): Promise<PaletteEntry[]> {
   const found = await read<{ name: string }>('agents?limit=200')
   return found.map(({ name }) => ({ words: name, kind: 'Agent', href: `${root}agents/${encodeURIComponent(name)}` }))
 }
 
-async function runs(asked: Record<string, string> = {}): Promise<Place[]> {
+async function runs(asked: Record<string, string> = {}): Promise<PaletteEntry[]> {
   const query = new URLSearchParams({ fields: 'title', subRuns: 'folded', limit: '100', ...asked })
   const found = await read<{ id: string; title?: string; agentName: string }>(`runs?${query}`)
   return found.map(({ id, title, agentName }) => ({
@@ -125,10 +125,10 @@ async function runs(asked: Record<string, string> = {}): Promise<Place[]> {
 }
 
 /** Those that begin with the words first, then those that have them. */
-function matching(places: readonly Place[], words: string): Place[] {
+function matching(places: readonly PaletteEntry[], words: string): PaletteEntry[] {
   const wanted = words.toLowerCase()
   if (UUID.test(wanted)) return [{ words: `Run ${wanted}`, kind: 'Run', href: `${root}runs/${wanted}` }]
-  const place = ({ words: of }: Place) => of.toLowerCase().indexOf(wanted)
+  const place = ({ words: of }: PaletteEntry) => of.toLowerCase().indexOf(wanted)
   const found = places.filter(one => place(one) !== -1)
   return [...found.filter(one => place(one) === 0), ...found.filter(one => place(one) > 0)]
 }

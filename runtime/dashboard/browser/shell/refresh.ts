@@ -144,15 +144,15 @@ function keepOpen(old: HTMLElement, next: HTMLElement): void {
   next.querySelectorAll('details').forEach((one, at) => {
     if (before[at]?.open) one.open = true
   })
-  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  const said = new Map([...old.querySelectorAll('output')].map(one => [outputKey(one), one]))
   for (const output of next.querySelectorAll('output')) {
-    const words = said.get(placeOf(output))?.childNodes ?? []
+    const words = said.get(outputKey(output))?.childNodes ?? []
     if (words.length > 0) output.replaceChildren(...words)
   }
 }
 
 /** An answer belongs to what asked for it. */
-function placeOf(output: HTMLOutputElement): string {
+function outputKey(output: HTMLOutputElement): string {
   return output.id || (output.closest('form')?.dataset.send ?? '')
 }
 
