@@ -45,12 +45,12 @@ export const PROBE_MS = 45_000
 const CLEANUP_MS = 15_000
 
 /** The probe of a backend, or that it is not available when its driver has not answered in time. */
-export async function boundedProbe(driver: Driver, deadlineMs: number, cleanupMs = CLEANUP_MS): Promise<Probe> {
+export async function boundedProbe(driver: Driver, deadlineMs: number): Promise<Probe> {
   const { promise: late, resolve } = Promise.withResolvers<Probe>()
   const timer = setTimeout(
     () =>
       resolve({ backend: driver.backend, available: false, reasons: ['Its probe did not end in time.'], install: [] }),
-    deadlineMs + cleanupMs,
+    deadlineMs + CLEANUP_MS,
   )
   try {
     return await Promise.race([driver.probe(deadlineMs), late])

@@ -16,14 +16,11 @@ export async function kvmTrouble(device = '/dev/kvm'): Promise<string | undefine
  * Why QEMU cannot use it, and what to do. As root a node starts QEMU as a user of no rights in the group of the device, so
  * what root may open says nothing.
  */
-export async function qemuKvmTrouble(
-  device = '/dev/kvm',
-  isRoot = process.getuid?.() === 0,
-): Promise<{ reason: string; install: string } | undefined> {
+export async function qemuKvmTrouble(device = '/dev/kvm'): Promise<{ reason: string; install: string } | undefined> {
   const trouble = await kvmTrouble(device)
   if (trouble !== undefined)
     return { reason: trouble, install: 'Use a machine with vmx or svm, or one that passes them on.' }
-  if (!isRoot) return undefined
+  if (process.getuid?.() !== 0) return undefined
   const { mode, gid } = await stat(device)
   if (isOpenToAll(mode) || ((mode & 0o060) === 0o060 && gid !== 0)) return undefined
   const found = `${device} has mode ${(mode & 0o777).toString(8).padStart(4, '0')} and the group ${gid}`

@@ -12,20 +12,15 @@ export interface ToolResult {
 const MAX_OUTPUT = 256 * 1024
 
 /** Runs a program of the host with a deadline: at its end the whole group of processes is killed. Never rejects. */
-export function runTool(
-  command: string,
-  args: readonly string[],
-  deadlineMs: number,
-  stdio: ('ignore' | number)[] = [],
-): Promise<ToolResult> {
+export function runTool(command: string, args: readonly string[], deadlineMs: number): Promise<ToolResult> {
   return new Promise(resolve => {
     const child = spawn(command, args, {
       detached: true,
-      stdio: [stdio[0] ?? 'ignore', stdio[1] ?? 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
     const result: ToolResult = { code: undefined, stdout: '', stderr: '', timedOut: false, missing: false }
-    child.stdout?.on('data', chunk => (result.stdout = (result.stdout + chunk).slice(-MAX_OUTPUT)))
-    child.stderr?.on('data', chunk => (result.stderr = (result.stderr + chunk).slice(-MAX_OUTPUT)))
+    child.stdout.on('data', chunk => (result.stdout = (result.stdout + chunk).slice(-MAX_OUTPUT)))
+    child.stderr.on('data', chunk => (result.stderr = (result.stderr + chunk).slice(-MAX_OUTPUT)))
     const late = setTimeout(() => {
       result.timedOut = true
       killGroup(child.pid)

@@ -74,7 +74,6 @@ describe('example configs', () => {
     expect(extract?.ladder[0]?.price).toMatchObject({
       source: 'config',
       base: { uncached: 50_000n, output: 80_000n, cache_read: 50_000n },
-      assumed: ['cache_write_5m', 'cache_write_1h', 'cache_read'],
     })
     expect(config.gates.referee).toMatchObject({ kind: 'judge', threshold: 0.75, timeoutMs: 30_000 })
     expect(config.gates['tool-args']).toMatchObject({ kind: 'tool-args', timeoutMs: 1000, onAbstain: 'fail-open' })

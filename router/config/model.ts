@@ -32,11 +32,7 @@ export function modelForClient<M extends Model>(model: M, client: InboundApi): M
 export interface ModelPrice extends Price {
   readonly source: 'config' | 'builtin'
   readonly webSearch: NanoUsd
-  /** Cache classes without a listed price, for which a factor of the input price stands in. */
-  readonly assumed: readonly CacheClass[]
 }
-
-export type CacheClass = 'cache_write_5m' | 'cache_write_1h' | 'cache_read'
 
 /** Dates and the marks of hosts: Bedrock's versions, Vertex AI's `@`, OpenRouter's variants. */
 const NAME_ENDS =

@@ -2,16 +2,12 @@ import { fromUsd } from '../../shared/money/money.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import { type ClassPrices, classPrices, PriceError, ratesOf, searchFee } from '../../shared/prices/price.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
-import type { CacheClass, ModelPrice } from './model.ts'
+import type { ModelPrice } from './model.ts'
 import type { ListedPrice, PriceTable } from './price-table.ts'
 import type { Pricing } from './routing-config.ts'
 
 /** A `[[price]]` entry; the dialect decides what an unlisted cache class costs. */
 export function listedPrice(row: PriceTable, dialect: InboundApi): ModelPrice {
-  const assumed: CacheClass[] = []
-  if (row.cache_write_5m_per_mtok === undefined) assumed.push('cache_write_5m')
-  if (row.cache_write_1h_per_mtok === undefined) assumed.push('cache_write_1h')
-  if (row.cache_read_per_mtok === undefined) assumed.push('cache_read')
   return {
     source: 'config',
     base: classes(row, dialect),
@@ -21,7 +17,6 @@ export function listedPrice(row: PriceTable, dialect: InboundApi): ModelPrice {
     })),
     ...(row.per_call_usd !== undefined && { call: fromUsd(row.per_call_usd) }),
     webSearch: row.per_web_search_usd === undefined ? searchFee(dialect) : fromUsd(row.per_web_search_usd),
-    assumed,
   }
 }
 
@@ -64,7 +59,7 @@ export function findPrice(
 function bundled(builtin: BuiltinPrices, provider: string, name: string, dialect: InboundApi): ModelPrice | undefined {
   try {
     const price = builtin.find(provider, name, dialect)
-    return price && { webSearch: searchFee(dialect), ...price, source: 'builtin', assumed: [] }
+    return price && { webSearch: searchFee(dialect), ...price, source: 'builtin' }
   } catch (error) {
     // A row that cannot be held exactly is no price; the config can name one.
     if (error instanceof PriceError) return undefined

@@ -56,7 +56,7 @@ export interface PlanInput {
 }
 
 export type Planned =
-  | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility; insteadOf: Rung | undefined }
+  | { ok: true; plan: CascadePlan; policy: Policy; insteadOf: Rung | undefined }
   | { ok: false; error: 'untranslatable' | 'no_credential' | 'bad_request'; message: string; policy: Policy }
 
 /** Everything that is decided before the first call (docs/spec/router.md §4, steps 3 and 4). */
@@ -156,7 +156,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
       own === null && !hasCaps(config) ? null : boundFactors(config.tenants[tenantId], route.budget, config.budget),
   }
   const { stay } = start
-  return { ok: true, plan, policy, eligibility, insteadOf: stay?.stays ? route.ladder[stay.to] : undefined }
+  return { ok: true, plan, policy, insteadOf: stay?.stays ? route.ladder[stay.to] : undefined }
 }
 
 /** What it costs a session to stay on its rung; undefined where nothing of it is in a cache, or the route does not weigh it. */

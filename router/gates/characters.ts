@@ -1,5 +1,5 @@
 /** Characters are code points, so that a limit means the same for every script. */
-export function countChars(text: string, stopAt = Number.POSITIVE_INFINITY): number {
+export function countChars(text: string, stopAt: number): number {
   let count = 0
   for (let at = 0; at < text.length && count < stopAt; at += width(text, at)) count += 1
   return count

@@ -20,8 +20,8 @@ export type GateProbes = ReturnType<typeof gateProbes>
 /** Tries gates that are switched off on answers that were decided without them, beside the requests (docs/spec/router.md §5.4). */
 export function gateProbes(
   budgets: ErrorBudgets,
-  clock: Pick<Clock, 'monotonic'> = systemClock,
-  spent: (tenantId: string, cost: NanoUsd) => void = () => undefined,
+  clock: Pick<Clock, 'monotonic'>,
+  spent: (tenantId: string, cost: NanoUsd) => void,
 ) {
   const tasks = backgroundTasks()
   return {

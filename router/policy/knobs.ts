@@ -58,7 +58,7 @@ export function resolveKnobs(profile: Profile, route: KnobRoute, learning: Learn
  * The score below which an answer is not served; null applies none. `calibrated` is the route's own threshold, null
  * while it has none. A route that lost its certificate is held to its threshold in `cost` as well (§7.4).
  */
-export function serveThreshold(knobs: Knobs, calibrated: number | null, lostCertificate = false): number | null {
+export function serveThreshold(knobs: Knobs, calibrated: number | null, lostCertificate: boolean): number | null {
   if (knobs.threshold === 'off') return lostCertificate ? calibrated : null
   const { atLeast } = knobs.threshold
   if (calibrated === null) return atLeast > 0 ? atLeast : null

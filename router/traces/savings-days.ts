@@ -46,9 +46,9 @@ export function dropDaysUpTo(tenant: string, before: number, { holder, epoch }: 
 
 const columns = `tenant_id, day, route, model, ${sumColumns.join(', ')}`
 
-const ofRecords = (condition: string) => `
+const ofRecords = `
   select tenant_id, ?, coalesce(cast(route_ix as text), 'none') as route, coalesce(served_model, 'none') as model, ${sums}
-  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? and ${condition} group by route, model`
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by route, model`
 
 const ofDay = ({ tenant, day }: LateDay) => [day, tenant, day * DAY_MS, (day + 1) * DAY_MS]
 
@@ -71,7 +71,7 @@ async function sumUp(db: Db, of: LateDay, { holder, epoch }: LeaseTerm, isOver: 
   for await (const { since, until } of stretches(db, of.tenant, day)) {
     if (isOver()) return false
     const answer = await db.execute({
-      sql: ofRecords('true'),
+      sql: ofRecords,
       args: [of.day, of.tenant, since?.getTime() ?? 0, until?.getTime() ?? 0],
     })
     for (const row of rowsOf<DaySums>(answer)) {
@@ -113,7 +113,7 @@ export async function wrongSums(db: Db, tenant?: string): Promise<{ first: LateD
   for (const row of rowsOf<Pick<RowOf<typeof savingsDays>, 'tenant_id' | 'day'>>(answer)) {
     const of = { tenant: row.tenant_id, day: row.day }
     const both = await db.execute({
-      sql: `with kept as (${kept}), made as (${ofRecords('true')})
+      sql: `with kept as (${kept}), made as (${ofRecords})
         select exists (select * from kept except select * from made) or exists (select * from made except select * from kept) as differs`,
       args: [of.tenant, of.day, ...ofDay(of)],
     })

@@ -20,14 +20,10 @@ export function auditGenesis(tenantId: string, hash: Sha256 = sha256): AuditHead
 }
 
 /** Gives an entry the place after `head`: SHA-256 over the hash before it and its canonical text, as a run's journal has it. */
-export function sealEntry(
-  head: AuditHead,
-  entry: Omit<AuditEntry, 'seq' | 'hash'>,
-  hash: Sha256 = sha256,
-): SealedEntry {
+export function sealEntry(head: AuditHead, entry: Omit<AuditEntry, 'seq' | 'hash'>): SealedEntry {
   const seq = head.seq + 1
   const body = canonicalize({ ...entry, seq })
-  return { seq, body, hash: linked(head.hash, body, hash) }
+  return { seq, body, hash: linked(head.hash, body, sha256) }
 }
 
 function linked(previous: string, body: string, hash: Sha256): string {

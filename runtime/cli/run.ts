@@ -5,7 +5,7 @@ import { styleOf } from '../../shared/cli/style.ts'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { progress, unpricedText } from './progress.ts'
-import { givenObject, isRefusal, ServiceCommand, WHERE } from './service-command.ts'
+import { givenInput, isRefusal, ServiceCommand, WHERE } from './service-command.ts'
 import { printable, spinner } from './terminal.ts'
 import { timeText } from './verb.ts'
 
@@ -104,7 +104,7 @@ export class RunCommand extends ServiceCommand {
     const { agent, prompt, input } = this
     if (agent === undefined) throw new UsageError('say which agent: runtime run AGENT "…"')
     if (prompt !== undefined && input !== undefined) throw new UsageError('give a prompt or --input, not both')
-    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenObject('--input', input)
+    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenInput(input)
     return (await client.runs.create({ body: { agentName: agent, input: given } })).id
   }
 

@@ -6,7 +6,7 @@ import type { RuntimeClient } from '../../shared/client/client.ts'
 import { type Run, runStatuses, triggerKinds } from '../../shared/wire/runtime/run.ts'
 import { progress, unpricedText } from './progress.ts'
 import { requestText } from './request-text.ts'
-import { givenObject, ServiceCommand, WHERE } from './service-command.ts'
+import { givenInput, ServiceCommand, WHERE } from './service-command.ts'
 import { listVerb, membersText, oneOf, timeText, verb, wholeNumber } from './verb.ts'
 
 const RUN_ID = 'The id of a run, as `runtime runs list` and `runtime run` print it.'
@@ -83,7 +83,7 @@ export const RunsForkCommand = verb('runs fork', {
   act: (client, { run, step, input }) =>
     client.runs.fork({
       params: { id: run },
-      body: { fromStepId: step, ...(input !== undefined && { input: givenObject('--input', input) }) },
+      body: { fromStepId: step, ...(input !== undefined && { input: givenInput(input) }) },
     }),
   show: ({ id, status }) => `${id} ${status}`,
 })

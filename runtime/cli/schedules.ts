@@ -3,7 +3,7 @@ import { momentOf } from '../../shared/wire/bounds.ts'
 import { readCron } from '../schedules/cron-pattern.ts'
 import { previewFires } from '../schedules/next-fire.ts'
 import { zoneOffset } from '../schedules/zone.ts'
-import { givenObject } from './service-command.ts'
+import { givenInput } from './service-command.ts'
 import { listVerb, timeText, verb } from './verb.ts'
 
 /** `runtime schedules preview`: when an expression would fire, without a store or a service. */
@@ -76,7 +76,7 @@ export const SchedulesCreateCommand = verb('schedules create', {
   },
   act: (client, { agent, expression, timezone, prompt, input, name }) => {
     if (prompt !== undefined && input !== undefined) throw new UsageError('give --prompt or --input, not both')
-    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenObject('--input', input)
+    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : givenInput(input)
     return client.schedules.create({
       body: { agentName: agent, cronExpr: expression, timezone, name, config: { input: given } },
     })

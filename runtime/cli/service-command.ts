@@ -61,11 +61,11 @@ export function requireFinite(name: string, value: unknown): void {
   if (at !== undefined) throw new UsageError(`${name}: ${at === '' ? 'it' : at} is no number that JSON can carry`)
 }
 
-/** The same, as an object. */
-export function givenObject(name: string, text: string): Record<string, unknown> {
-  const value = givenJson(name, text, `JSON such as '{"prompt":"hello"}'`)
+/** The `--input` of a run, which is an object. */
+export function givenInput(text: string): Record<string, unknown> {
+  const value = givenJson('--input', text, `JSON such as '{"prompt":"hello"}'`)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw new UsageError(`${name}: expected a JSON object`)
+  throw new UsageError('--input: expected a JSON object')
 }
 
 /** An address that a person gave, which has to say how it is spoken to. */

@@ -108,7 +108,7 @@ function waitShown(db: Db) {
 }
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
-export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes = false) {
+export function leaseStore(db: Db, records: Records, sha256: Sha256, withNodes: boolean) {
   const shared: SharedStore = { withNodes, byServer: db.kind === 'remote' }
   const FOUND = poisonedStatement(shared)
   const ASIDE = setAsideStatement(shared)

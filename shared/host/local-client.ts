@@ -282,7 +282,7 @@ const LOOK_MS = 100
  * Whether the files that a connection has open still have their paths: what is written to one that was moved or removed is lost to the next start.
  * It is made once the connection is open, which gives the file its number also on a file system of layers.
  */
-function filesInPlace(path: string, monotonic: () => number = () => performance.now()) {
+function filesInPlace(path: string) {
   let file = identity('')
   let log: string | undefined
   let nextMs = Number.NEGATIVE_INFINITY
@@ -305,13 +305,13 @@ function filesInPlace(path: string, monotonic: () => number = () => performance.
     if (file !== undefined && (identity('') !== file || (log !== undefined && identity('-wal', '-shm') !== log))) {
       throw new LibsqlError(`The file ${path} is not the one that was opened`, STORE_MOVED)
     }
-    nextMs = monotonic() + LOOK_MS
+    nextMs = performance.now() + LOOK_MS
   }
 
   return {
     /** Before what writes. */
     check(): void {
-      if (monotonic() >= nextMs) look()
+      if (performance.now() >= nextMs) look()
     },
     /** The connection is closed: the last one takes the log with it. */
     checkClosed(): void {

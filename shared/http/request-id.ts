@@ -15,9 +15,9 @@ export function requestIdOf(given: string | undefined, newId: () => string = uui
 }
 
 /** Every answer carries `x-request-id`; a caller's own value is kept when it is short and plain. */
-export function requestId(newId: () => string = uuidv7) {
+export function requestId() {
   return createMiddleware<RequestIdEnv>(async (c, next) => {
-    const id = requestIdOf(c.req.header('x-request-id'), newId)
+    const id = requestIdOf(c.req.header('x-request-id'), uuidv7)
     c.set('requestId', id)
     await next()
     c.header('x-request-id', id)

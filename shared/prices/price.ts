@@ -120,8 +120,8 @@ function listedCost(
 export function costParts(
   price: Price,
   tokens: Tokens,
-  total: NanoUsd = attemptCost(price, tokens),
-  rates: readonly string[] = [],
+  total: NanoUsd,
+  rates: readonly string[],
 ): Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', NanoUsd> {
   const prices = pricesFor(price, inputTokens(tokens))
   const { times, over } = rateOf(price.rates, rates)

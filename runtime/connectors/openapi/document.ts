@@ -103,7 +103,7 @@ export const memberPlace = (place: string, ...names: readonly (string | number)[
 export const member = (of: unknown, name: string): unknown =>
   (isObject(of) || Array.isArray(of)) && Object.hasOwn(of, name) ? (of as Json)[name] : undefined
 
-export function objectAt({ value, place }: Placed, what = 'an object'): Placed<Json> {
+export function objectAt({ value, place }: Placed, what: string): Placed<Json> {
   if (!isObject(value)) throw new DocumentProblem(place, `expected ${what}`)
   return { value, place }
 }

@@ -51,7 +51,7 @@ export function sealEvent(
 }
 
 /** h_n from h_{n-1} and the canonical text of event n. */
-export function linkHash(previous: string, body: string, hash: Sha256 = sha256): string {
+export function linkHash(previous: string, body: string, hash: Sha256): string {
   return sha256Hex(body, hash, fromHex(previous))
 }
 

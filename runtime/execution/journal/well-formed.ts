@@ -32,7 +32,7 @@ function repaired(value: unknown, level: number): unknown {
 }
 
 /** A message from outside as one that may stand in a text column. */
-export function plainMessage(error: unknown, most = 2000): string {
+export function plainMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  return text.slice(0, most).toWellFormed().replaceAll('\0', '\uFFFD')
+  return text.slice(0, 2000).toWellFormed().replaceAll('\0', '\uFFFD')
 }

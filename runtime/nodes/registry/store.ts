@@ -49,7 +49,7 @@ const readableNodes = (found: Pick<ResultSet, 'rows'>): NodeRow[] =>
 const nodesIn = (found: Pick<ResultSet, 'rows'>): NodeRow[] => rowsOf<StoredNode>(found).map(toNodeRow)
 
 /** `peer` is the address under which other control planes of this store reach this one; null: they do not. */
-export function nodeStore(db: Db, peer: string | null = null) {
+export function nodeStore(db: Db, peer: string | null) {
   return {
     ...nodeTokens(db),
     ...nodePools(db),
