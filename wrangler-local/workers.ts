@@ -1,5 +1,5 @@
 import { Miniflare } from 'miniflare'
-import { bundleWorker } from './bundle.ts'
+import { rolldown } from 'rolldown'
 
 export type ServiceName = 'runtime' | 'router'
 
@@ -54,5 +54,23 @@ export async function startWorker(name: ServiceName, { vars, port = 0 }: WorkerO
       if (outcome !== 'ok') throw new Error(`the scheduled handler of ${name} ended with ${outcome}`)
     },
     close: () => miniflare.dispose(),
+  }
+}
+
+/** One file of plain JavaScript for a WinterCG host: no Node built-in may be left in it. */
+async function bundleWorker(entry: string): Promise<string> {
+  const bundle = await rolldown({
+    input: entry,
+    platform: 'browser',
+    onLog(level, log, next) {
+      if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message)
+      next(level, log)
+    },
+  })
+  try {
+    const { output } = await bundle.generate({ format: 'es', codeSplitting: false })
+    return output[0].code
+  } finally {
+    await bundle.close()
   }
 }

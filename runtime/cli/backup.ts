@@ -92,7 +92,8 @@ export class CompactCommand extends Command {
   })
 
   override async execute(): Promise<number> {
-    const { compact, reportCompacted } = await import('../host/backup.ts')
+    const { reportCompacted } = await import('../../shared/host/compact-file.ts')
+    const { compact } = await import('../host/backup.ts')
     return reportCompacted(await compact(this.context.env), this.context)
   }
 }

@@ -3,7 +3,7 @@ import { styleOf } from '../../shared/cli/style.ts'
 import { toTable } from '../../shared/cli/text-table.ts'
 import { momentOf } from '../../shared/wire/bounds.ts'
 import { isScope, scopes } from '../../shared/wire/runtime/scopes.ts'
-import type { KeyChest } from '../host/key-chest.ts'
+import type { KeyChest } from '../host/store-keys.ts'
 
 const WHERE = 'Works on the store of PLATFORM_DATABASE_URL or PLATFORM_DATA_DIR (./data), also while the runtime runs.'
 

@@ -39,8 +39,6 @@ export async function restore(vars: Vars, file: string, options: RestoreOptions)
   return restoreTo(vars, file, { ...options, place: join(env.PLATFORM_DATA_DIR, 'waybill.db') })
 }
 
-export { reportCompacted } from '../../shared/host/compact-file.ts'
-
 /** Gives the room that deleted runs left back to the disk; how large the store was and is. */
 export async function compact(vars: Record<string, string | undefined>): Promise<Compacted> {
   const env = readEnv(runtimeEnv, vars)

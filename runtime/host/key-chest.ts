@@ -5,8 +5,6 @@ import { runtimeSteps } from '../schema/steps.ts'
 import { openStore } from './open.ts'
 import { chestOf, type KeyChest } from './store-keys.ts'
 
-export type { KeyChest }
-
 /** The API keys of an installation, for an operator who may open its stores: no key is asked for, and none limits what is made. */
 export async function openKeyChest(
   vars: Record<string, string | undefined>,

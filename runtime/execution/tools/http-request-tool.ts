@@ -1,3 +1,5 @@
+import { denialIn, readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import type { EgressRule } from '../../../shared/wire/runtime/manifest.ts'
 import type { Effect, Tool } from '../../../shared/wire/runtime/tool.ts'
 import { interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
@@ -101,5 +103,34 @@ async function reach(outbound: Outbound, request: OutboundRequest, signal: Abort
     // Whether it arrived is not known, so only what may be repeated is.
     const transient = effectOf(request.method) === 'read'
     throw new StepFailure('unreachable', `${request.url.host}: ${plainMessage(error)}`, { transient, cause: error })
+  }
+}
+
+/** The way out of `http_request`: a redirect is shown to the model, which may ask for the new address by its own right. */
+export function toolOutbound({ fetch }: Pick<EgressClient, 'fetch'>): Outbound {
+  return async ({ url, method, headers, body }, { maxBytes, signal }) => {
+    const stop = new AbortController()
+    const onAbort = () => stop.abort(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      const init = {
+        method,
+        headers,
+        signal: stop.signal,
+        redirects: 'show',
+        ...(body !== undefined && { body }),
+      } as const
+      const answer = await fetch(url, init)
+      const read = await readAtMost(answer, maxBytes)
+      return { status: answer.status, headers: Object.fromEntries(answer.headers), ...read }
+    } catch (error) {
+      const denial = denialIn(error)
+      if (denial) throw new StepFailure('egress_denied', denial.message, { cause: denial })
+      throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      stop.abort(new Error('the call is over'))
+    }
   }
 }
