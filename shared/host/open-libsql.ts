@@ -235,60 +235,56 @@ async function need(target: string, mode: number, verb: string, path: string) {
   })
 }
 
+/** What SQLite's codes mean for a file that is opened; any other code is `missing`. */
+const FILE_PROBLEMS: Record<string, [DbOpenError['problem'], (path: string, why: string) => string]> = {
+  SQLITE_NOTADB: ['not_a_database', path => `${path} is not a database: give another path, or move that file away.`],
+  SQLITE_CORRUPT: [
+    'not_a_database',
+    path => `The database ${path} is damaged, or its disk fails: look at the log of the machine, then ${RESTORE}.`,
+  ],
+  SQLITE_PERM: ['no_permission', notWritten],
+  SQLITE_READONLY: ['no_permission', notWritten],
+  SQLITE_AUTH: ['no_permission', notWritten],
+  SQLITE_FULL: ['missing', path => `Cannot open the database ${path}: its disk is full; make room on it.`],
+}
+
+function notWritten(path: string, why: string): string {
+  return `This account may not write the database ${path}: ${why}.`
+}
+
 function fileError(path: string, error: unknown): DbOpenError {
   if (error instanceof DbOpenError) return error
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'SQLITE_NOTADB') {
-    return new DbOpenError('not_a_database', `${path} is not a database: give another path, or move that file away.`, {
-      cause: error,
-    })
-  }
-  if (code === 'SQLITE_CORRUPT') {
+  const cause = { cause: error }
+  const known = FILE_PROBLEMS[errnoOf(error) ?? '']
+  if (known !== undefined) return new DbOpenError(known[0], known[1](path, reason(error)), cause)
+  if (dbFault(error) === 'busy') {
     return new DbOpenError(
-      'not_a_database',
-      `The database ${path} is damaged, or its disk fails: look at the log of the machine, then ${RESTORE}.`,
-      { cause: error },
+      'busy',
+      `The database ${path} is locked by another process: stop that one, or try again.`,
+      cause,
     )
   }
-  if (code === 'SQLITE_PERM' || code === 'SQLITE_READONLY' || code === 'SQLITE_AUTH') {
-    return new DbOpenError('no_permission', `This account may not write the database ${path}: ${reason(error)}.`, {
-      cause: error,
-    })
-  }
-  if (code === 'SQLITE_FULL') {
-    return new DbOpenError('missing', `Cannot open the database ${path}: its disk is full; make room on it.`, {
-      cause: error,
-    })
-  }
-  if (dbFault(error) === 'busy') {
-    return new DbOpenError('busy', `The database ${path} is locked by another process: stop that one, or try again.`, {
-      cause: error,
-    })
-  }
-  return new DbOpenError('missing', `Cannot open the database ${path}: ${reason(error)}.`, { cause: error })
+  return new DbOpenError('missing', `Cannot open the database ${path}: ${reason(error)}.`, cause)
 }
 
 function serverError(name: string, error: unknown): DbOpenError {
   if (error instanceof DbOpenError) return error
-  if (/\b(401|403)\b|unauthor|forbidden|auth/i.test(reason(error))) {
-    return new DbOpenError('no_permission', `The database server at ${name} refused the token: set a valid one.`, {
-      cause: error,
-    })
+  const cause = { cause: error }
+  const why = reason(error)
+  if (/\b(401|403)\b|unauthor|forbidden|auth/i.test(why)) {
+    return new DbOpenError('no_permission', `The database server at ${name} refused the token: set a valid one.`, cause)
   }
   if (isUntrusted(error)) {
     return new DbOpenError(
       'missing',
-      `The certificate of the server at ${name} is refused (${reason(error)}): it has to be valid now, for that address, and of an authority that this machine or NODE_EXTRA_CA_CERTS trusts.`,
-      { cause: error },
+      `The certificate of the server at ${name} is refused (${why}): it has to be valid now, for that address, and of an authority that this machine or NODE_EXTRA_CA_CERTS trusts.`,
+      cause,
     )
   }
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (typeof code === 'string' && code.startsWith('URL_')) {
-    return new DbOpenError('bad_url', `Cannot use the database address ${name}: ${reason(error)}.`, { cause: error })
+  if (errnoOf(error)?.startsWith('URL_')) {
+    return new DbOpenError('bad_url', `Cannot use the database address ${name}: ${why}.`, cause)
   }
-  return new DbOpenError('missing', `Cannot reach a libSQL server at ${name} (${reason(error)}): is it running?`, {
-    cause: error,
-  })
+  return new DbOpenError('missing', `Cannot reach a libSQL server at ${name} (${why}): is it running?`, cause)
 }
 
 /** Whether a certificate was refused, by the names that Node gives to its reasons. */
