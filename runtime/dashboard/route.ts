@@ -36,43 +36,26 @@ import { guard, guardFile, rootOf, shell, type Theme } from './shell.ts'
 const FORM_COOKIE = 'wb_form'
 const MOST_FORM_BYTES = 16_384
 
-/** The pages of the dashboard, what they load, and the forms that work without a script. */
-export function pagesRoute({
-  users,
-  live,
-  clients,
-  now,
-  monotonic,
-  maxBodyBytes,
-  heartbeatMs,
-  routerPanel,
-  ...deps
-}: PagesDeps & {
-  /** This very service, for what the pages show. */
-  fetch: (request: Request, connection?: Connection) => Promise<Response>
-}) {
-  const logins = loginAccess(users, now)
-  const parts = pageParts({ live, monotonic, now, routerPanel, gzip: deps.gzip })
-  const files = browserFiles({ load: async () => (await import('./files.gen.ts')).dashboardFiles, gzip: deps.gzip })
+/** This very service, for what the pages show. */
+type InnerFetch = (request: Request, connection?: Connection) => Promise<Response>
+type Logins = ReturnType<typeof loginAccess>
 
-  async function loginOf(c: Context): Promise<Login | undefined> {
-    try {
-      return await logins(c)
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'unauthorized') return undefined
-      throw error
-    }
-  }
+/** The pages of the dashboard, what they load, and the forms that work without a script. */
+export function pagesRoute(deps: PagesDeps & { fetch: InnerFetch }) {
+  const { users, live, clients, now, monotonic, maxBodyBytes, heartbeatMs, routerPanel, gzip, fetch } = deps
+  const logins = loginAccess(users, now)
+  const parts = pageParts({ live, monotonic, now, routerPanel, gzip })
+  const files = browserFiles({ load: async () => (await import('./files.gen.ts')).dashboardFiles, gzip })
 
   async function show(c: Context, page: Page): Promise<Response> {
     const root = rootOf(c)
-    const login = await loginOf(c)
+    const login = await loginIn(logins, c)
     if (login === undefined) {
       if (!(await users.hasAnybody())) return see(c, `${root}setup`)
       const { pathname, search } = new URL(c.req.url)
       return see(c, `${root}login?${new URLSearchParams({ next: `${pathname.slice(1)}${search}` })}`)
     }
-    const ask = asking(deps.fetch, c.req.raw)
+    const ask = asking(fetch, c.req.raw)
     const frame = {
       root,
       theme: themeOf(c),
@@ -94,7 +77,7 @@ export function pagesRoute({
   /** A page that is open looks again: it has its frame, and gets the rest where that is another than what it has. */
   async function look(c: Context, page: Page): Promise<Response> {
     try {
-      return parts.send(c, await parts.of(c, page, await logins(c), asking(deps.fetch, c.req.raw)))
+      return parts.send(c, await parts.of(c, page, await logins(c), asking(fetch, c.req.raw)))
     } catch (error) {
       if (!(error instanceof PageFault)) throw error
       return c.body(null, error.status === 403 ? 403 : 404)
@@ -102,90 +85,12 @@ export function pagesRoute({
   }
 
   // A host that packs answers itself gets them as they are.
-  const packed: MiddlewareHandler = deps.gzip === undefined ? (_, next) => next() : packedAnswers
+  const packed: MiddlewareHandler = gzip === undefined ? (_, next) => next() : packedAnswers
 
   const route = new Hono<RuntimeHttpEnv>()
     .get('/ui/files/:file', c => {
       guardFile(c)
       return files(c, c.req.param('file'))
-    })
-    .get('/setup', async c => {
-      guard(c)
-      const root = rootOf(c)
-      const hasOwner = await users.hasOwner()
-      return c.html(
-        shell({
-          theme: themeOf(c),
-          title: 'Set up',
-          root,
-          scripts: hasOwner ? [] : ['setup.js'],
-          body: setupPage(root, { hasOwner, takesKey: deps.takesBootstrapKey }),
-        }),
-      )
-    })
-    .get('/invite', c => {
-      guard(c)
-      const root = rootOf(c)
-      return c.html(
-        shell({ theme: themeOf(c), title: 'Set your password', root, scripts: ['invite.js'], body: invitePage(root) }),
-      )
-    })
-    // Where a vendor's consent page leads back to, by the contract.
-    .get('/ui/connectors', c => see(c, `${rootOf(c)}connectors${new URL(c.req.url).search}`))
-    .get('/login', async c => {
-      guard(c)
-      const root = rootOf(c)
-      if ((await loginOf(c)) !== undefined) return see(c, root)
-      if (!(await users.hasAnybody())) return see(c, `${root}setup`)
-      return c.html(loginForm(c, {}))
-    })
-    .post('/login', async c => {
-      guard(c)
-      const root = rootOf(c)
-      const given = await formOf(c)
-      const sent = getCookie(c, FORM_COOKIE)
-      if (sent === undefined || !equalSecrets(given.get('csrf') ?? '', csrfTokenOf(sent))) {
-        return c.html(
-          loginForm(c, { email: given.get('email'), problem: 'This form was too old: send it again.' }),
-          403,
-        )
-      }
-      const inner = await deps.fetch(
-        new Request(new URL('/auth/login', c.req.url), {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', cookie: c.req.header('cookie') ?? '' },
-          body: JSON.stringify({
-            email: given.get('email') ?? '',
-            password: given.get('password') ?? '',
-            tenantId: given.get('tenantId') ?? undefined,
-          }),
-        }),
-        c.env,
-      )
-      if (inner.status === 409) {
-        const { tenants } = tenantChoice.parse(await inner.json())
-        const problem = 'Your e-mail and password match several workspaces. Choose one, and enter the password again.'
-        return c.html(loginForm(c, { email: given.get('email'), next: given.get('next'), problem, tenants }), 409)
-      }
-      if (!inner.ok) {
-        const { error } = (await inner.json()) as { error: string }
-        return c.html(loginForm(c, { email: given.get('email'), problem: error }), inner.status === 429 ? 429 : 401)
-      }
-      for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
-      return see(c, root + nextOf(given.get('next') ?? undefined))
-    })
-    .post('/logout', async c => {
-      guard(c)
-      const root = rootOf(c)
-      const csrf = (await formOf(c)).get('csrf') ?? ''
-      const headers = { cookie: c.req.header('cookie') ?? '', 'x-csrf-token': csrf }
-      const inner = await deps.fetch(
-        new Request(new URL('/auth/logout', c.req.url), { method: 'POST', headers }),
-        c.env,
-      )
-      if (inner.status === 403) throw new ApiError('csrf', 'this form was not made by this login: reload the page')
-      for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
-      return see(c, `${root}login`)
     })
     .get('/ui/live', async c => {
       const { user, holds } = await logins(c)
@@ -193,6 +98,120 @@ export function pagesRoute({
       const changes = (gone: AbortSignal) => clients.counted('page', user.tenantId, live.follow(user.tenantId, gone))
       return sseResponse(changes, { retryMs: 1500, heartbeatMs, admitted: holds })
     })
+    .route('/', entryRoute({ ...deps, logins }))
+    .route('/', editorRoute(logins, maxBodyBytes))
+
+  for (const page of pages) {
+    route.get(page.path, packed, c => {
+      guard(c)
+      return isRefresh(c) ? look(c, page) : show(c, page)
+    })
+  }
+  return route
+}
+
+type EntryDeps = Pick<PagesDeps, 'users' | 'publicUrl' | 'takesBootstrapKey'> & { logins: Logins; fetch: InnerFetch }
+
+/** The ways in and out: the first owner, an invitation, and the forms of a login and a logout, which work without a script. */
+function entryRoute({ users, publicUrl, takesBootstrapKey, logins, fetch }: EntryDeps) {
+  function loginForm(c: Context, { email, problem, tenants, ...asked }: LoginForm) {
+    const token = newToken()
+    const secure = new URL(publicUrl ?? c.req.url).protocol === 'https:'
+    setCookie(c, FORM_COOKIE, token, { path: '/', httpOnly: true, sameSite: 'Strict', secure, maxAge: 3600 })
+    const next = nextOf(asked.next ?? c.req.query('next'))
+    const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem, tenants })
+    return shell({ theme: themeOf(c), title: 'Log in', root: rootOf(c), scripts: [], body })
+  }
+
+  return (
+    new Hono<RuntimeHttpEnv>()
+      .get('/setup', async c => {
+        guard(c)
+        const root = rootOf(c)
+        const hasOwner = await users.hasOwner()
+        return c.html(
+          shell({
+            theme: themeOf(c),
+            title: 'Set up',
+            root,
+            scripts: hasOwner ? [] : ['setup.js'],
+            body: setupPage(root, { hasOwner, takesKey: takesBootstrapKey }),
+          }),
+        )
+      })
+      .get('/invite', c => {
+        guard(c)
+        const root = rootOf(c)
+        return c.html(
+          shell({
+            theme: themeOf(c),
+            title: 'Set your password',
+            root,
+            scripts: ['invite.js'],
+            body: invitePage(root),
+          }),
+        )
+      })
+      // Where a vendor's consent page leads back to, by the contract.
+      .get('/ui/connectors', c => see(c, `${rootOf(c)}connectors${new URL(c.req.url).search}`))
+      .get('/login', async c => {
+        guard(c)
+        const root = rootOf(c)
+        if ((await loginIn(logins, c)) !== undefined) return see(c, root)
+        if (!(await users.hasAnybody())) return see(c, `${root}setup`)
+        return c.html(loginForm(c, {}))
+      })
+      .post('/login', async c => {
+        guard(c)
+        const root = rootOf(c)
+        const given = await formOf(c)
+        const sent = getCookie(c, FORM_COOKIE)
+        if (sent === undefined || !equalSecrets(given.get('csrf') ?? '', csrfTokenOf(sent))) {
+          return c.html(
+            loginForm(c, { email: given.get('email'), problem: 'This form was too old: send it again.' }),
+            403,
+          )
+        }
+        const inner = await fetch(
+          new Request(new URL('/auth/login', c.req.url), {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', cookie: c.req.header('cookie') ?? '' },
+            body: JSON.stringify({
+              email: given.get('email') ?? '',
+              password: given.get('password') ?? '',
+              tenantId: given.get('tenantId') ?? undefined,
+            }),
+          }),
+          c.env,
+        )
+        if (inner.status === 409) {
+          const { tenants } = tenantChoice.parse(await inner.json())
+          const problem = 'Your e-mail and password match several workspaces. Choose one, and enter the password again.'
+          return c.html(loginForm(c, { email: given.get('email'), next: given.get('next'), problem, tenants }), 409)
+        }
+        if (!inner.ok) {
+          const { error } = (await inner.json()) as { error: string }
+          return c.html(loginForm(c, { email: given.get('email'), problem: error }), inner.status === 429 ? 429 : 401)
+        }
+        for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
+        return see(c, root + nextOf(given.get('next') ?? undefined))
+      })
+      .post('/logout', async c => {
+        guard(c)
+        const root = rootOf(c)
+        const csrf = (await formOf(c)).get('csrf') ?? ''
+        const headers = { cookie: c.req.header('cookie') ?? '', 'x-csrf-token': csrf }
+        const inner = await fetch(new Request(new URL('/auth/logout', c.req.url), { method: 'POST', headers }), c.env)
+        if (inner.status === 403) throw new ApiError('csrf', 'this form was not made by this login: reload the page')
+        for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
+        return see(c, `${root}login`)
+      })
+  )
+}
+
+/** What the editors of a manifest and of a connector ask about a text before it is published. */
+function editorRoute(logins: Logins, maxBodyBytes: number) {
+  return new Hono<RuntimeHttpEnv>()
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))
       return c.json(checkManifest(c.req.valid('json').manifest))
@@ -208,22 +227,15 @@ export function pagesRoute({
       refuseWithoutScope(login.principal, ['connectors:write'])
       return c.json(await lookIntoOpenapi(c.req.valid('json').openapi))
     })
+}
 
-  for (const page of pages) {
-    route.get(page.path, packed, c => {
-      guard(c)
-      return isRefresh(c) ? look(c, page) : show(c, page)
-    })
-  }
-  return route
-
-  function loginForm(c: Context, { email, problem, tenants, ...asked }: LoginForm) {
-    const token = newToken()
-    const secure = new URL(deps.publicUrl ?? c.req.url).protocol === 'https:'
-    setCookie(c, FORM_COOKIE, token, { path: '/', httpOnly: true, sameSite: 'Strict', secure, maxAge: 3600 })
-    const next = nextOf(asked.next ?? c.req.query('next'))
-    const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem, tenants })
-    return shell({ theme: themeOf(c), title: 'Log in', root: rootOf(c), scripts: [], body })
+/** Undefined where nobody is logged in. */
+async function loginIn(logins: Logins, c: Context): Promise<Login | undefined> {
+  try {
+    return await logins(c)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'unauthorized') return undefined
+    throw error
   }
 }
 

@@ -57,45 +57,10 @@ export function createEngine(deps: EngineDeps) {
     count: () => executions.size,
     ids: () => [...executions.keys(), ...ends.ids()],
     claimed,
-    start,
+    start: executionStart(within, executions, { released: () => looks.released(firstDueMs), wake: () => wake() }),
   })
   const { wake } = looks
   const keepLeases = leaseRenewal(deps, leases, executions)
-
-  /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
-  function giveBackSoon(run: Claimed, counts: 0 | 1): void {
-    setTimeout(() => {
-      if (draining) return
-      leases.giveBack(run.id, run.epoch, counts).then(wake, () => giveBackSoon(run, counts))
-    }, GIVE_BACK_MS)
-  }
-
-  function start(run: Claimed): void {
-    if (run.recoveries > 0) metrics.recoveries.add(1)
-    const before = executions.get(run.id)
-    // Taken from this process without a word to it, as when its agent was deleted.
-    before?.abandon()
-    const one = execution(within, run, run.ending === undefined ? {} : { open: before?.open })
-    executions.set(run.id, one)
-    const leave = () => {
-      if (executions.get(run.id) === one) executions.delete(run.id)
-    }
-    one.done.then(
-      () => {
-        leave()
-        looks.released(firstDueMs)
-      },
-      error => {
-        if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
-        else {
-          log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
-          giveBackSoon(run, isStoreUnavailable(error) ? 0 : 1)
-        }
-        leave()
-        wake()
-      },
-    )
-  }
 
   async function sweep(isFirst = false): Promise<void> {
     await sweepLeases(deps, leases, () => isFirst || wasSetBack())
@@ -157,6 +122,50 @@ export function createEngine(deps: EngineDeps) {
       // A store in trouble must not prevent a stop: the next process sees that this owner is gone, or waits for its leases to end.
       if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
+  }
+}
+
+/** Executes a run that was claimed. One that stops without a result is given back. */
+function executionStart(
+  deps: ExecutionDeps,
+  executions: Map<string, Execution>,
+  { released, wake }: { released: () => void; wake: () => void },
+): (run: Claimed) => void {
+  const { leases, log, metrics, draining } = deps
+
+  /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
+  function giveBackSoon(run: Claimed, counts: 0 | 1): void {
+    setTimeout(() => {
+      if (draining()) return
+      leases.giveBack(run.id, run.epoch, counts).then(wake, () => giveBackSoon(run, counts))
+    }, GIVE_BACK_MS)
+  }
+
+  return run => {
+    if (run.recoveries > 0) metrics.recoveries.add(1)
+    const before = executions.get(run.id)
+    // Taken from this process without a word to it, as when its agent was deleted.
+    before?.abandon()
+    const one = execution(deps, run, run.ending === undefined ? {} : { open: before?.open })
+    executions.set(run.id, one)
+    const leave = () => {
+      if (executions.get(run.id) === one) executions.delete(run.id)
+    }
+    one.done.then(
+      () => {
+        leave()
+        released()
+      },
+      error => {
+        if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
+        else {
+          log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
+          giveBackSoon(run, isStoreUnavailable(error) ? 0 : 1)
+        }
+        leave()
+        wake()
+      },
+    )
   }
 }
 

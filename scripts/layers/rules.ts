@@ -59,13 +59,9 @@ const LONG_STILL: ReadonlySet<string> = new Set([
   'router/enforce/enforce.ts',
   'router/host/receipt-thread/client.ts',
   'router/traces/writer.ts',
-  'runtime/dashboard/route.ts',
-  'runtime/execution/engine.ts',
-  'runtime/execution/journal/run-journal.ts',
   'runtime/nodes/assemble.ts',
   'runtime/sessions/live-sessions.ts',
   'shared/host/local-client.ts',
-  'shared/http/sse-read.ts',
 ])
 
 /** Calls that the product makes in one place only. */

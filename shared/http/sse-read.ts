@@ -75,11 +75,8 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
     while (colon < end && view[colon] !== COLON) colon += 1
     if (colon === start) return
     hasFields = true
-    let value = Math.min(colon + 1, end)
-    if (value < end && view[value] === SPACE) value += 1
-    // Only two names matter, and no other field shares their length and first letter with a meaning of its own.
-    if (isField(view, start, colon, 'data')) data.push({ start: value, end })
-    else if (isField(view, start, colon, 'event')) event = { start: value, end }
+    if (isField(view, start, colon, 'data')) data.push(valueAfter(view, colon, end))
+    else if (isField(view, start, colon, 'event')) event = valueAfter(view, colon, end)
   }
 
   function takeFrame(start: number, end: number, copy: boolean): SseFrame {
@@ -103,14 +100,12 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
       const frames: SseFrame[] = []
       let frameStart = 0
       if (atStreamStart) {
-        // A mark split over chunks: wait for its three bytes or for the first that differs.
-        let i = 0
-        while (i < 3 && i < view.length && view[i] === BOM[i]) i += 1
-        if (i === view.length && i < 3) {
+        const start = afterMark(view)
+        if (start === undefined) {
           if (!copy) keep(view)
           return frames
         }
-        scanned = lineStart = i === 3 ? 3 : 0
+        scanned = lineStart = start
         atStreamStart = false
       }
       const bytes = view
@@ -141,8 +136,8 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
       scanned = rest
       lineStart -= frameStart
       if (frameStart > 0) {
-        data = data.map(line => ({ start: line.start - frameStart, end: line.end - frameStart }))
-        if (event !== undefined) event = { start: event.start - frameStart, end: event.end - frameStart }
+        data = data.map(line => moved(line, frameStart))
+        event &&= moved(event, frameStart)
       }
       if (!copy || frameStart > 0) keep(view.subarray(frameStart))
       return frames
@@ -161,6 +156,22 @@ export function sseReader({ maxFrameBytes }: SseReaderOptions) {
     },
   }
 }
+
+/** Where the text of a stream starts: behind a byte-order mark, or at 0. Undefined while the bytes may be the first of a mark. */
+function afterMark(view: Uint8Array): number | undefined {
+  let at = 0
+  while (at < BOM.length && at < view.length && view[at] === BOM[at]) at += 1
+  if (at === BOM.length) return at
+  return at === view.length ? undefined : 0
+}
+
+/** The value of a field: what follows its colon and one space. */
+function valueAfter(view: Uint8Array, colon: number, end: number): Line {
+  const start = Math.min(colon + 1, end)
+  return { start: start < end && view[start] === SPACE ? start + 1 : start, end }
+}
+
+const moved = ({ start, end }: Line, by: number): Line => ({ start: start - by, end: end - by })
 
 function isField(view: Uint8Array, start: number, end: number, name: 'data' | 'event'): boolean {
   if (end - start !== name.length) return false

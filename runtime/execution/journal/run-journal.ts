@@ -101,10 +101,7 @@ export function runJournal(
   let sent = from.seq
   let lastMs = clock.now().getTime()
   let ranFrom = clock.monotonic()
-  const total: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }
-  let unpricedCalls = 0
-  const models = new Set<string>()
-  let isolationUsed: string | undefined
+  const totals = runTotals()
 
   function now(): Date {
     // A wall clock may be set back; the times of one journal never run backwards.
@@ -162,29 +159,14 @@ export function runJournal(
       const event = sealEvent(head, runId, draft, now(), sha256)
       head = { seq: event.entry.seq, hash: event.entry.hash }
       next.events.push(event)
-      next.blobs.push(...(extras.blobs ?? []))
-      next.approvals.push(...(extras.approvals ?? []))
-      next.extra.push(...(extras.extra ?? []))
+      gather(next, extras)
       if (extras.retold) {
         next.extra.push({
           sql: 'update runs set recovery_seq = ?3 where id = ?1 and epoch = ?2 and recovery_seq = ?3 - 1',
           args: [runId, epoch, head.seq],
         })
       }
-      if (extras.spent) {
-        add(next.spent, extras.spent)
-        add(total, extras.spent)
-      }
-      unpricedCalls += extras.parts?.unpricedCalls ?? 0
-      for (const [part, more] of Object.entries(extras.parts ?? {})) next.parts[part as keyof SpentParts] += more
-      if (extras.model !== undefined) {
-        next.model = extras.model
-        models.add(extras.model)
-      }
-      if (extras.isolationUsed !== undefined) {
-        next.isolationUsed = extras.isolationUsed
-        isolationUsed = extras.isolationUsed
-      }
+      totals.add(extras)
       return event.entry
     },
     async commit() {
@@ -210,7 +192,7 @@ export function runJournal(
       while (flight) await flight
       try {
         const atMs = now().getTime()
-        await send(await transition({ head, atMs, spent: total, unpricedCalls, models, isolationUsed }), atMs)
+        await send(await transition({ head, atMs, ...totals.read() }), atMs)
       } finally {
         failure ??= new LeaseLostError(`run ${runId} was let go`)
       }
@@ -221,6 +203,37 @@ export function runJournal(
     get lost() {
       return failure instanceof LeaseLostError
     },
+  }
+}
+
+/** Puts what an event brings with it beside the events of the next commit. */
+function gather(
+  next: Pending,
+  { blobs = [], approvals = [], extra = [], spent, parts, model, isolationUsed }: StepExtras,
+): void {
+  next.blobs.push(...blobs)
+  next.approvals.push(...approvals)
+  next.extra.push(...extra)
+  if (spent) add(next.spent, spent)
+  for (const [part, more] of Object.entries(parts ?? {})) next.parts[part as keyof SpentParts] += more
+  if (model !== undefined) next.model = model
+  if (isolationUsed !== undefined) next.isolationUsed = isolationUsed
+}
+
+/** What a run has used since its claim. */
+function runTotals() {
+  const spent: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }
+  const models = new Set<string>()
+  let unpricedCalls = 0
+  let isolationUsed: string | undefined
+  return {
+    add(extras: StepExtras): void {
+      if (extras.spent) add(spent, extras.spent)
+      unpricedCalls += extras.parts?.unpricedCalls ?? 0
+      if (extras.model !== undefined) models.add(extras.model)
+      isolationUsed = extras.isolationUsed ?? isolationUsed
+    },
+    read: () => ({ spent, unpricedCalls, models, isolationUsed }),
   }
 }
 
