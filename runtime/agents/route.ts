@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import { sameRecord } from '../../shared/http/validate.ts'
 import type { Agent, AgentCreated, AgentVersionWithManifest } from '../../shared/wire/runtime/agent.ts'
 import { connectorRef } from '../../shared/wire/runtime/catalog.ts'
@@ -198,7 +198,7 @@ function checkSchemas(manifest: Manifest): void {
     const message = schema && schemaProblem(schema)
     if (message === undefined) continue
     const path = `manifest.${member}`
-    throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+    throw invalidMember(path, message)
   }
 }
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { ApiError, invalidMember } from '../../shared/http/api-error.ts'
 import { type Approval, type ApprovalDecision, decisionMissing } from '../../shared/wire/runtime/approval.ts'
 import { approvalEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/approvals.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -39,7 +39,7 @@ export function approvalOperations({ approvals, findRun, redactionOf, now, wake 
   ): Promise<Approval> {
     const decision = (await redactionOf(runId))?.value(body) ?? body
     const missing = decisionMissing(reason, approve, decision)
-    if (missing) throw new ApiError('validation_failed', `${missing.path}: ${missing.message}`, { details: [missing] })
+    if (missing) throw invalidMember(missing.path, missing.message)
     const done = await approvals.decide(
       { id, runId },
       { approve, by: principal.keyId, atMs: now().getTime(), decision },

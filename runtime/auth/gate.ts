@@ -1,6 +1,6 @@
 import type { HonoRequest, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
-import { ApiError } from '../../shared/http/api-error.ts'
+import { ApiError, invalidMember } from '../../shared/http/api-error.ts'
 import { queryNames } from '../../shared/wire/aliases.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { nearest } from '../../shared/wire/nearest.ts'
@@ -82,6 +82,6 @@ function refuseUnknownQuery(request: HonoRequest, { query }: Pick<Endpoint, 'que
           ? 'this operation takes none'
           : `expected any of ${names.join(', ')}`
     const message = `unknown query parameter; ${instead}`
-    throw new ApiError('validation_failed', `${name}: ${message}`, { details: [{ path: name, message }] })
+    throw invalidMember(name, message)
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { AgentStore } from '../agents/store.ts'
 import type { Ledger } from './ledger.ts'
@@ -43,5 +43,5 @@ function costLimit({ hardFail, costNanoDay, costNanoRun }: Limits): string | und
 }
 
 function refuse(path: string, message: string): never {
-  throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+  throw invalidMember(path, message)
 }

@@ -1,6 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import type { z } from 'zod'
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import { sameRecord } from '../../shared/http/validate.ts'
 import { fromUsd, toUsd } from '../../shared/money/money.ts'
 import { type Db, rowsOf } from '../../shared/sql/db.ts'
@@ -83,9 +83,7 @@ export function budgetOperations({ db, store, ledger, prices, agents, dayOf, now
       const last = to === undefined ? today() : dayOfText(to, dayOf)
       const first = from === undefined ? daysBefore(last, DEFAULT_DAYS - 1) : dayOfText(from, dayOf)
       const problem = rangeProblem(first, last)
-      if (problem) {
-        throw new ApiError('validation_failed', `${problem.path}: ${problem.message}`, { details: [problem] })
-      }
+      if (problem) throw invalidMember(problem.path, problem.message)
       return usage(db, { tenantId, from: first, to: last, agentName, groupBy })
     }),
     operation(runEndpoints.forecast, async ({ principal: { tenantId }, body: { agentName, input } }) => {

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderSave } from '../../shared/wire/runtime/provider.ts'
@@ -13,20 +13,16 @@ const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
 export async function checkProvider(given: ProviderSave, egress: Pick<EgressClient, 'problem'>): Promise<void> {
   const { provider, apiKey, baseUrl, headers = {} } = given
   const missing = unavailable(provider as ProviderId)
-  if (missing !== undefined) throw invalid('provider', missing)
-  if (apiKey !== undefined && !isHeaderText(apiKey)) throw invalid('apiKey', NOT_HEADER_TEXT)
+  if (missing !== undefined) throw invalidMember('provider', missing)
+  if (apiKey !== undefined && !isHeaderText(apiKey)) throw invalidMember('apiKey', NOT_HEADER_TEXT)
   for (const [name, value] of Object.entries(headers)) {
     const path = `headers.${name.slice(0, 128)}`
-    if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name)) throw invalid(path, 'this header cannot be set')
-    if (value !== '' && !isHeaderText(value)) throw invalid(path, NOT_HEADER_TEXT)
+    if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name)) throw invalidMember(path, 'this header cannot be set')
+    if (value !== '' && !isHeaderText(value)) throw invalidMember(path, NOT_HEADER_TEXT)
   }
   if (baseUrl === undefined) return
   const url = new URL(baseUrl)
-  if (url.search !== '' || url.hash !== '') throw invalid('baseUrl', 'expected an address without ? and #')
+  if (url.search !== '' || url.hash !== '') throw invalidMember('baseUrl', 'expected an address without ? and #')
   const problem = await egress.problem(url)
-  if (problem !== undefined) throw invalid('baseUrl', problem)
-}
-
-function invalid(path: string, message: string): ApiError<'validation_failed'> {
-  return new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+  if (problem !== undefined) throw invalidMember('baseUrl', problem)
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -66,7 +66,7 @@ export function refuseUnfitInput(
   const fault = schemaCheckOrRefusal(inputSchema)(input)
   if (!fault) return
   const path = dottedPath(fault.at)
-  throw new ApiError('validation_failed', `${path}: ${fault.message}`, { details: [{ path, message: fault.message }] })
+  throw invalidMember(path, fault.message)
 }
 
 /** A JSON pointer as the place in the body that every other refusal names. */

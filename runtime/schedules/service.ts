@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { ApiError } from '../../shared/http/api-error.ts'
+import { ApiError, invalidMember } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -183,7 +183,7 @@ function patched(row: ScheduleRow, patch: z.output<typeof scheduleUpdate>): Sche
 }
 
 function sealedFor({ agentName }: ScheduleRow, { pool }: SealedInput): ApiError<'validation_failed'> {
-  return invalid(
+  return invalidMember(
     'config.input',
     `the input is sealed for agent ${agentName} in pool ${pool} and cannot be read here: to change the agent, send config.input as well`,
   )
@@ -192,12 +192,8 @@ function sealedFor({ agentName }: ScheduleRow, { pool }: SealedInput): ApiError<
 /** An expression and a zone that a client gave, or the refusal that names which of them does not fit. */
 export function readTiming(cronExpr: string, timezone: string): { pattern: CronPattern; offsetAt: OffsetAt } {
   const pattern = readCron(cronExpr)
-  if (typeof pattern === 'string') throw invalid('cronExpr', pattern)
+  if (typeof pattern === 'string') throw invalidMember('cronExpr', pattern)
   const offsetAt = zoneOffset(timezone)
-  if (offsetAt === undefined) throw invalid('timezone', 'expected an IANA time zone such as Europe/Berlin')
+  if (offsetAt === undefined) throw invalidMember('timezone', 'expected an IANA time zone such as Europe/Berlin')
   return { pattern, offsetAt }
-}
-
-function invalid(path: string, message: string): ApiError<'validation_failed'> {
-  return new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { SecretBinding } from '../../shared/wire/runtime/provider.ts'
 import { refusalOf, type SecretUse } from './binding.ts'
@@ -37,8 +37,7 @@ export function manifestSecrets(bindingsFor: BindingsFor) {
         return binding === undefined ? [] : [refusalOf(name, binding, use)]
       })
       const message = refusals[0]
-      if (message !== undefined && !refusals.includes(undefined))
-        throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+      if (message !== undefined && !refusals.includes(undefined)) throw invalidMember(path, message)
     }
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { invalidMember } from '../../shared/http/api-error.ts'
 import { settingsEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/settings.ts'
 import type { SecretItem } from '../../shared/wire/runtime/provider.ts'
 import { type Operation, operation } from '../http/operation.ts'
@@ -20,7 +20,7 @@ export function secretOperations({ secrets }: SecretsDeps): Operation[] {
       const stored = await secrets.put(principal.tenantId, name, body)
       if (stored === undefined) {
         const [path, message] = ['value', `there is no secret ${name} yet: send its value as well`]
-        throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+        throw invalidMember(path, message)
       }
       return toItem(stored)
     }),

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/http/api-error.ts'
+import { type ApiError, invalidMember } from '../../shared/http/api-error.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import type { Attachment, MessageCreate } from '../../shared/wire/runtime/session.ts'
 
@@ -64,6 +64,5 @@ function readAttachment({ name, mediaType, data }: Attachment, at: number): Text
 }
 
 function unfit(at: number, member: string, message: string, cause?: unknown): ApiError<'validation_failed'> {
-  const path = `attachments.${at}.${member}`
-  return new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }], cause })
+  return invalidMember(`attachments.${at}.${member}`, message, cause)
 }

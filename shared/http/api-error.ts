@@ -27,3 +27,8 @@ export class ApiError<Code extends string = string> extends Error {
     this.members = members
   }
 }
+
+/** A member of a request that is refused, by its path. */
+export function invalidMember(path: string, message: string, cause?: unknown): ApiError<'validation_failed'> {
+  return new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }], cause })
+}

@@ -3,7 +3,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { createMiddleware } from 'hono/factory'
-import { ApiError } from '../../../shared/http/api-error.ts'
+import { ApiError, invalidMember } from '../../../shared/http/api-error.ts'
 import { isLoopback } from '../../../shared/http/bind.ts'
 import { callerNetwork } from '../../../shared/http/forwarded.ts'
 import { toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
@@ -74,7 +74,7 @@ export function loginOperations(deps: DashboardDeps, hash: HashPassword, tries: 
       const [right] = await passwords.compare(currentPassword, (only ?? user.id) === user.id ? [user.password] : [])
       if (right !== true) {
         const [path, message] = ['currentPassword', 'this is not the current password']
-        throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+        throw invalidMember(path, message)
       }
       await users.setPassword(user.id, await hash(user, newPassword), login.hash)
     }),
