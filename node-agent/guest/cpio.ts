@@ -1,3 +1,5 @@
+import { joined } from '../../shared/sign/bytes.ts'
+
 /** A member of an archive. A folder has no content, a link has its target as content. */
 export interface Member {
   path: string
@@ -50,13 +52,3 @@ function* entry({ path, kind, mode, content = new Uint8Array(), device = [0, 0] 
 }
 
 const padding = (length: number) => (4 - (length % 4)) % 4
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
-}

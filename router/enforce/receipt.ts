@@ -1,5 +1,5 @@
 import type { Change } from '../../shared/dialects/adapt/draft.ts'
-import type { Tokens } from '../../shared/dialects/candidate.ts'
+import { NO_TOKENS, type Tokens } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
 import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy } from '../../shared/wire/router/trace.ts'
@@ -10,8 +10,6 @@ import { calibratedCost, type Ratios } from '../shadow/shadow-sums.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call-upstream.ts'
 import type { Inbound } from './upstream-request.ts'
-
-const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /** One try as the cascade made it. */
 export interface Tried {

@@ -1,3 +1,4 @@
+import { NO_TOKENS } from '../../shared/dialects/candidate.ts'
 import type { Tokens } from '../../shared/wire/router/trace.ts'
 
 /** What the attempts on one rung came to; sums in which each further attempt makes the earlier ones count for less. */
@@ -29,7 +30,6 @@ export interface Lesson {
 }
 
 const NOTHING: RungExperience = { pass: 0, fail: 0, cost: 0 }
-const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 export const NO_EXPERIENCE: Experience = { seen: 0, weight: 0, tokens: NO_TOKENS, rungs: [] }
 
 export const weightOf = ({ pass, fail }: RungExperience): number => pass + fail

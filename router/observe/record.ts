@@ -1,15 +1,14 @@
+import { NO_TOKENS } from '../../shared/dialects/candidate.ts'
 import type { MeterReading, PassingDialect } from '../../shared/dialects/dialect.ts'
 import { atLeast, PLAIN_BILLING } from '../../shared/dialects/estimate.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { answerCost } from '../../shared/prices/price.ts'
-import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Attempt, ErrorClass, Final, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { ModelPrice } from '../config/model.ts'
 import { type RequestPart, requestSealed } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { countsTokens, type TracedApi } from './target.ts'
-
-const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /** Of the paths that are only passed on, those whose tokens have the prices of text: pictures, sound and batches have others. */
 const PRICED_BY_TOKEN = /^\/v1\/(?:embeddings|completions|responses\/compact)$/

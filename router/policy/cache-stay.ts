@@ -1,4 +1,4 @@
-import type { DialectName, Tokens } from '../../shared/dialects/candidate.ts'
+import { type DialectName, NO_TOKENS, type Tokens } from '../../shared/dialects/candidate.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { attemptCost, inputTokens, type Price } from '../../shared/prices/price.ts'
 
@@ -96,10 +96,8 @@ function nextTokens({ tokens, bodyBytes }: Served, turn: Turn): Tokens {
   const grown = Math.floor(Math.max(0, turn.bodyBytes - bodyBytes) / 4)
   const { uncached, output } = tokens
   const reused = inputTokens(tokens) - uncached
-  return { ...NONE, ...tokensOfKind(kindOf(tokens), reused + grown), uncached, output }
+  return { ...NO_TOKENS, ...tokensOfKind(kindOf(tokens), reused + grown), uncached, output }
 }
-
-const NONE: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 
 const tokensOfKind = (kind: 'cache_write_5m' | 'cache_write_1h', count: number) => ({ [kind]: count })
 
@@ -118,17 +116,17 @@ function billedOn(rung: CachingRung, tokens: Tokens, { ledger, caches, now, atBe
   const known = styleOf(rung, ledger)
   const style = known === 'none' && atBest ? 'automatic' : known
   const all = inputTokens(tokens)
-  if (style === 'none') return { ...NONE, uncached: all, output: tokens.output }
+  if (style === 'none') return { ...NO_TOKENS, uncached: all, output: tokens.output }
   const prefix = caches.get(rung.rung)
   const alive = prefix !== undefined && prefix.until > now ? prefix.tokens : 0
   if (style === 'automatic') {
     const read = Math.min(alive, all)
-    return { ...NONE, uncached: all - read, cache_read: read, output: tokens.output }
+    return { ...NO_TOKENS, uncached: all - read, cache_read: read, output: tokens.output }
   }
   const marked = all - tokens.uncached
   const read = Math.min(alive, marked)
   return {
-    ...NONE,
+    ...NO_TOKENS,
     ...tokensOfKind(kindOf(tokens), marked - read),
     uncached: tokens.uncached,
     cache_read: read,

@@ -229,7 +229,7 @@ function editorRoute(logins: Logins, maxBodyBytes: number) {
     })
 }
 
-/** Undefined where nobody is logged in. */
+/** Undefined without a valid login. */
 async function loginIn(logins: Logins, c: Context): Promise<Login | undefined> {
   try {
     return await logins(c)

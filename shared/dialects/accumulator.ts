@@ -3,6 +3,13 @@ import type { BadReason, BadResponse, Candidate, Decoded, DecodedAnswer, Upstrea
 import { jsonBytes } from './json-text.ts'
 import type { JsonObject } from './json-value.ts'
 
+export const UNNAMED_ERROR: UpstreamError = {
+  type: null,
+  message: 'The stream reports an error.',
+  code: null,
+  param: null,
+}
+
 export interface AccumulatorOptions {
   /** The `n` of the request: without an end mark, fewer finished choices than this are a cut answer. */
   readonly expectedChoices?: number

@@ -12,6 +12,8 @@ export interface Tokens {
   output: number
 }
 
+export const NO_TOKENS: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
+
 /** What is billed for an answer beside its tokens at list prices. */
 export interface Billing {
   /** Words of its provider under which all of its tokens have other prices: `fast`, `priority`, `us`. */

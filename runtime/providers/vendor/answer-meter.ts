@@ -1,4 +1,4 @@
-import type { Billing, DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
+import { type Billing, type DialectName, NO_TOKENS, type Tokens } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { atLeast } from '../../../shared/dialects/estimate.ts'
 import type { SseFrame } from '../../../shared/http/sse-read.ts'
@@ -19,8 +19,6 @@ export interface AnswerMeter {
   /** What the call has used so far: what the provider counted, and never less than what was sent and what came. */
   tokens(): { tokens: Tokens; estimated: boolean }
 }
-
-const NOTHING: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 
 /** Reads along with an answer, so that a call that is cut off is not taken for free. */
 export function answerMeter(dialect: DialectName, sentTokens: () => number): AnswerMeter {
@@ -53,10 +51,10 @@ export function answerMeter(dialect: DialectName, sentTokens: () => number): Ans
       return reading().billing
     },
     tokens() {
-      if (stage !== 'sent') return { tokens: NOTHING, estimated: false }
+      if (stage !== 'sent') return { tokens: NO_TOKENS, estimated: false }
       const { tokens: seen, textBytes, complete } = reading()
       const counted = seen !== null && inputTokens(seen) > 0 ? seen : null
-      const base = counted ?? { ...NOTHING, uncached: sentTokens(), output: seen?.output ?? 0 }
+      const base = counted ?? { ...NO_TOKENS, uncached: sentTokens(), output: seen?.output ?? 0 }
       return { tokens: atLeast(base, Math.max(textBytes, plainBytes)), estimated: counted === null || !complete }
     },
   }

@@ -113,6 +113,9 @@ export function described(value: Json | undefined): string {
   return Array.isArray(value) ? 'list' : 'object'
 }
 
+/** Between calls of tools a model writes a few words as thinking, and does not think. */
+export const isThinkingOff = (type: Json | undefined) => type === 'disabled' || type === 'between_tools'
+
 export const isEffort = (value: Json | undefined): value is Effort => efforts.some(effort => effort === value)
 
 /** The most that a model takes up to an effort, else the least that it takes. */

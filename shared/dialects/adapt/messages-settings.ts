@@ -1,6 +1,6 @@
 import { type Accepted, budgetFor, effortFor, LEAST_BUDGET } from '../../models/model-table.ts'
 import { asArray, asObject, isObject, type Json, tryParse } from '../json-value.ts'
-import { capLimit, type Draft, described, dropUnless, fitEffort, isEffort } from './draft.ts'
+import { capLimit, type Draft, described, dropUnless, fitEffort, isEffort, isThinkingOff } from './draft.ts'
 import { cutItems, cutLifetimes, memberSpan } from './splice.ts'
 
 export interface MessagesContext {
@@ -85,8 +85,6 @@ function adaptThinking(book: Draft, context: MessagesContext, maxTokens: number 
   }
   return leaveOut('unsupported')
 }
-
-const isThinkingOff = (type: Json | undefined) => type === 'disabled' || type === 'between_tools'
 
 const enabled = (budget: number) => `{"type":"enabled","budget_tokens":${budget}}`
 

@@ -1,6 +1,6 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Accumulator, AccumulatorOptions } from '../accumulator.ts'
-import { decodedAnswer, decoding, fail, merged, Undecodable, upstreamFailed } from '../accumulator.ts'
+import { decodedAnswer, decoding, fail, merged, UNNAMED_ERROR, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { BadResponse, Decoded } from '../candidate.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { isArray, isObject, tryParse } from '../json-value.ts'
@@ -13,7 +13,6 @@ import { chatTokens, usageOf } from './usage.ts'
 const DONE = '[DONE]'
 /** The largest `n` of the API, and with it the bound on what a stream can make us keep. */
 const MAX_CHOICES = 128
-const UNNAMED_ERROR = { type: null, message: 'The stream reports an error.', code: null, param: null }
 
 /** Puts a chat stream together, by dialects 2.1; the result is what the official client would build. */
 export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}): Accumulator {

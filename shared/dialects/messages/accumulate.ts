@@ -15,7 +15,7 @@ import {
 } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
 import { type AnswerBlock, CUT_SHORT, fallbackOf, messagesCandidate } from './answer.ts'
-import { DELTA_USAGE, messagesUsage } from './usage.ts'
+import { knownCounts, messagesUsage } from './usage.ts'
 
 interface OpenBlock {
   shell: JsonObject
@@ -84,7 +84,7 @@ export function messagesAccumulator(): Accumulator {
       replayable = false
       return
     }
-    usage = { ...usage, ...counted(data.usage) }
+    usage = { ...usage, ...knownCounts(data.usage) }
     tokens.see(data.usage)
   }
 
@@ -155,11 +155,6 @@ const KNOWN: ReadonlySet<unknown> = new Set([
   'message_delta',
   'message_stop',
 ])
-
-/** The counts of a delta overwrite those of the start; null means that a count does not apply, not that it is unknown. */
-function counted(usage: JsonObject): JsonObject {
-  return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
-}
 
 function startOf({ message }: JsonObject): JsonObject {
   if (!isObject(message)) return fail('bad_frame', 'message_start holds no message')

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject, without } from '../json-value.ts'
 import { sseFrame } from '../sse-frame.ts'
 import { textPieces } from '../text-pieces.ts'
-import { DELTA_USAGE } from './usage.ts'
+import { knownCounts } from './usage.ts'
 
 /** Input of these blocks is streamed; every other block goes whole into its start frame. */
 const STREAMED_INPUT = new Set(['tool_use', 'server_tool_use'])
@@ -21,7 +21,7 @@ export function emitMessages(body: Uint8Array): Uint8Array[] {
     if (isObject(block)) frames.push(...blockFrames(block, index))
   })
   frames.push(
-    frame({ type: 'message_delta', delta: end(message), usage: totals(usage) }),
+    frame({ type: 'message_delta', delta: end(message), usage: knownCounts(usage) }),
     frame({ type: 'message_stop' }),
   )
   return frames
@@ -49,11 +49,6 @@ function end({ stop_reason, stop_sequence, stop_details, container }: JsonObject
     ...(stop_details === undefined ? {} : { stop_details }),
     ...(isObject(container) ? { container } : {}),
   }
-}
-
-/** What is unknown is left out: a client takes a zero for a count. */
-function totals(usage: JsonObject): JsonObject {
-  return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
 }
 
 function blockFrames(block: JsonObject, index: number): Uint8Array[] {

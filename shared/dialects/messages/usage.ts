@@ -1,9 +1,9 @@
-import type { Billing, Tokens } from '../candidate.ts'
+import { type Billing, NO_TOKENS, type Tokens } from '../candidate.ts'
 import { possibleSearches, possibleTokens, statedCost, tokenCount } from '../estimate.ts'
 import { asObject, asString, isArray, type Json, type JsonObject, without } from '../json-value.ts'
 
 /** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
-export const DELTA_USAGE = [
+const DELTA_USAGE = [
   'input_tokens',
   'cache_creation_input_tokens',
   'cache_read_input_tokens',
@@ -13,6 +13,11 @@ export const DELTA_USAGE = [
   'iterations',
   'fallback_credit',
 ] as const
+
+/** The counts that a delta states. Null means that a count does not apply, and a client would take a zero for a count. */
+export function knownCounts(usage: JsonObject): JsonObject {
+  return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
+}
 
 /** The last of a longer list count: each may be of a model whose price is looked up. */
 const MOST_ITERATIONS = 1000
@@ -44,8 +49,6 @@ interface Iteration {
   readonly model: string | null
   readonly tokens: Tokens
 }
-
-const NOTHING: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /**
  * Usage of a messages answer over all the objects that carry it. Counts are cumulative, so of each field the largest value
@@ -125,7 +128,7 @@ export function messagesUsage(): MessagesUsage {
   /** After a fallback the totals may hold what the models before it used, which is billed beside them: no less than its own requests used. */
   function served(totals: Tokens): Tokens {
     const sum = (list: readonly Iteration[]) =>
-      list.reduce((all, { tokens }) => combined(all, tokens, (a, b) => a + b), NOTHING)
+      list.reduce((all, { tokens }) => combined(all, tokens, (a, b) => a + b), NO_TOKENS)
     const own = iterations.filter(one => one.model === fallback && one.type !== 'compaction' && !isOther(one))
     if (fallback === null || own.length === 0) return totals
     const before = sum(ofOthers().filter(({ type }) => type !== 'advisor_message'))
@@ -141,7 +144,7 @@ function iterationOf(iteration: Json): Iteration {
   const { type, model, ...counts } = asObject(iteration)
   const usage = messagesUsage()
   usage.see(without(counts, 'iterations'))
-  return { type: asString(type), model: asString(model), tokens: usage.tokens() ?? NOTHING }
+  return { type: asString(type), model: asString(model), tokens: usage.tokens() ?? NO_TOKENS }
 }
 
 const sumOf = (counts: readonly (number | undefined)[]): number | undefined =>

@@ -1,5 +1,13 @@
 import type { SseFrame } from '../../http/sse-read.ts'
-import { type Accumulator, decodedAnswer, decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import {
+  type Accumulator,
+  decodedAnswer,
+  decoding,
+  fail,
+  UNNAMED_ERROR,
+  Undecodable,
+  upstreamFailed,
+} from '../accumulator.ts'
 import type { BadResponse, Decoded, UpstreamError } from '../candidate.ts'
 import { tryParsePlain } from '../json-text.ts'
 import { asArray, asObject, asString, isArray, isObject, type JsonObject, tryParse } from '../json-value.ts'
@@ -7,7 +15,6 @@ import { errorIn } from '../upstream-error.ts'
 import { responsesCandidate } from './answer.ts'
 import { eventSequence } from './sequence.ts'
 
-const UNNAMED_ERROR: UpstreamError = { type: null, message: 'The stream reports an error.', code: null, param: null }
 /** The last event of an answer, which holds all of it. */
 const LAST = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 const CALLS = new Set(['function_call', 'custom_tool_call'])

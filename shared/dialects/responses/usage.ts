@@ -1,5 +1,5 @@
 import { fromUsd, type NanoUsd } from '../../money/money.ts'
-import type { Billing, Tokens } from '../candidate.ts'
+import { type Billing, NO_TOKENS, type Tokens } from '../candidate.ts'
 import { inputOf, tierRates, wholeOutput } from '../chat/usage.ts'
 import { PLAIN_BILLING, possibleSearches, possibleTokens, statedCost, tokenCount } from '../estimate.ts'
 import { asArray, asObject, asString, type Json, type JsonObject } from '../json-value.ts'
@@ -13,8 +13,6 @@ export function responsesTokens(usage: JsonObject): Tokens | null {
   const read = tokenCount(details.cached_tokens) ?? 0
   return possibleTokens({ cache_read: read, output, ...inputOf(input, read, details) })
 }
-
-const NOTHING: Tokens = { cache_read: 0, cache_write_1h: 0, cache_write_5m: 0, output: 0, uncached: 0 }
 
 /** The tier that served it, its searches and machines, what its provider says that it bills, and the pictures that a tool of the provider drew, by a model that is not named. */
 export function responsesBilling(response: JsonObject): Billing {
@@ -33,7 +31,7 @@ export function responsesBilling(response: JsonObject): Billing {
     webSearches: possibleSearches(
       tokenCount(asObject(tools.web_search).num_requests) ?? items.filter(isWebSearch).length,
     ),
-    others: draws ? [{ model: null, tokens: drawn ?? NOTHING }] : [],
+    others: draws ? [{ model: null, tokens: drawn ?? NO_TOKENS }] : [],
   }
 }
 

@@ -1,4 +1,4 @@
-import { isEffort } from '../adapt/draft.ts'
+import { isEffort, isThinkingOff } from '../adapt/draft.ts'
 import { completeHistory } from '../chat/answer.ts'
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import { asObject, asString, isArray, isObject, type Json, type JsonObject } from '../json-value.ts'
@@ -90,9 +90,6 @@ function effort(thinking: Json | undefined, book: Ledger): JsonObject {
   } else book.refuse('thinking', 'expected enabled with a budget, adaptive or disabled')
   return {}
 }
-
-/** Between calls of tools a model writes a few words as thinking, and does not think. */
-const isThinkingOff = (type: Json | undefined) => type === 'disabled' || type === 'between_tools'
 
 /** How a model that thinks on its own is asked to: by an effort, and for an answer of a form. */
 function outputConfig({ thinking, output_config: given, output_format }: JsonObject, book: Ledger): JsonObject {
