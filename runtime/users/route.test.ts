@@ -3,14 +3,7 @@ import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import { type LoggedIn, type SetupDone, tenantChoice } from '../../shared/wire/runtime/auth.ts'
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import { type Person, type PersonLink, person, personLink } from '../../shared/wire/runtime/user.ts'
-import type { Scrypt } from '../auth/password.ts'
-import { type Fixture, fixture, type Sent } from '../auth/testing/fixture.ts'
-
-/** As quick as a test wants it, and still a function of password and salt. */
-const quick: Scrypt = async (password, salt, bytes) => {
-  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array([...salt, ...password]))
-  return new Uint8Array(digest).slice(0, bytes)
-}
+import { type Fixture, fixture, quickScrypt, type Sent } from '../auth/testing/fixture.ts'
 
 const DAY = 86_400_000
 const PASSWORD = 'correct horse battery'
@@ -18,7 +11,7 @@ const GRACE = { email: 'Grace@Example.com', name: 'Grace', role: 'viewer' }
 
 let here: Fixture
 beforeEach(async () => {
-  here = await fixture({ scrypt: quick })
+  here = await fixture({ scrypt: quickScrypt })
 })
 afterEach(() => here.close())
 
@@ -304,7 +297,7 @@ describe('an e-mail in two tenants', () => {
     here = await fixture({
       scrypt: async (...of) => {
         derived += 1
-        return quick(...of)
+        return quickScrypt(...of)
       },
     })
     const cost = async (email: string, password: string) => {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { nodeFixture } from './node-fixture.ts'
+import { nodeFixture, TIMES } from './node-fixture.ts'
 
 const open: { close(): Promise<unknown> }[] = []
 afterEach(async () => {
@@ -33,7 +33,6 @@ const found: FoundModel = {
 }
 
 const models = { find: async () => found }
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 
 async function tree(place: 'here' | 'on a node') {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-children-'))

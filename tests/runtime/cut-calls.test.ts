@@ -10,7 +10,7 @@ import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesFrames } from '../upstream/answers.ts'
 import { api } from './api.ts'
-import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
+import { endedRun, type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -52,11 +52,6 @@ async function fixture(manifest: object = {}, budget?: object): Promise<Provider
 const make = ({ call }: Pick<ProviderFixture, 'call'>) =>
   call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'Tell me everything that you know.' } })
 
-async function ended({ events, json }: ProviderFixture, id: string): Promise<Run> {
-  await (await events(`/v1/runs/${id}/events`)).all()
-  return json<Run>(200, 'GET', `/v1/runs/${id}`)
-}
-
 /** The run, its steps, the usage of the day and the metrics say the same of what was spent. */
 async function agreed(on: ProviderFixture, run: Run): Promise<void> {
   const { tokensIn, tokensOut, costUsd } = run
@@ -94,7 +89,7 @@ describe('a model call that does not end by itself', () => {
         continue
       }
       admitted++
-      const run = await ended(on, ((await answer.json()) as Run).id)
+      const run = await endedRun(on, ((await answer.json()) as Run).id)
       expect(run).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
       // Ten pieces of some twenty-two characters.
       expect(run.tokensOut).toBeGreaterThanOrEqual(50)
@@ -123,7 +118,7 @@ describe('a model call that does not end by itself', () => {
       await sent.promise
       await wordsAreRead()
       await on.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
-      const run = await ended(on, id)
+      const run = await endedRun(on, id)
       expect(run.status).toBe('cancelled')
       expect(run.tokensIn).toBeGreaterThanOrEqual(least.tokensIn)
       expect(run.tokensOut).toBeGreaterThanOrEqual(least.tokensOut)
@@ -145,7 +140,7 @@ describe('a model call that does not end by itself', () => {
       const { id } = (await answer.json()) as Run
       await sent.promise
       if (how === 'cancelled') await on.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
-      const run = await ended(on, id)
+      const run = await endedRun(on, id)
       expect(run).toMatchObject({ status: how, tokensIn: 0, tokensOut: 0 })
       expect(run.uncertainTokens).toBeGreaterThanOrEqual(60)
       expect(run.uncertainCostUsd).toBeGreaterThanOrEqual(0.12)
@@ -167,7 +162,7 @@ describe('a model call that does not end by itself', () => {
       response.writeHead(200, EVENT_STREAM)
       response.write(chatFrames(WORDS).slice(0, 11).join(''), () => setTimeout(() => response.destroy(), 30))
     })
-    const run = await ended(on, ((await (await make(on)).json()) as Run).id)
+    const run = await endedRun(on, ((await (await make(on)).json()) as Run).id)
     expect(run).toMatchObject({ status: 'failed', error: { code: 'model_error' } })
     expect(on.remote.seen).toHaveLength(3)
     expect(run.tokensOut).toBeGreaterThanOrEqual(150)
@@ -176,7 +171,7 @@ describe('a model call that does not end by itself', () => {
 
   it('costs nothing where it was refused or never sent', async () => {
     const on = await fixture({ retry: { maxAttempts: 2, backoffMs: 0, jitter: false } }, { maxTokensPerDay: 400 })
-    const run = await ended(on, ((await (await make(on)).json()) as Run).id)
+    const run = await endedRun(on, ((await (await make(on)).json()) as Run).id)
     expect(run).toMatchObject({ status: 'failed', tokensIn: 0, tokensOut: 0, costUsd: 0 })
     const { today } = await on.json<Budget>(200, 'GET', '/v1/agents/worker/budget')
     expect(today).toMatchObject({ tokens: 0, uncertainTokens: 0, reserved: { tokens: 0, costUsd: 0 } })
@@ -217,7 +212,7 @@ describe('a model call that a crash cut off', () => {
       const { status } = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
       expect(status).toBe('succeeded')
     })
-    const run = await ended(on, id)
+    const run = await endedRun(on, id)
     expect(run.tokensIn + run.tokensOut).toBe(1250)
     expect(run.uncertainTokens).toBeGreaterThanOrEqual(60)
     expect(run.uncertainCostUsd).toBeGreaterThan(0.1)

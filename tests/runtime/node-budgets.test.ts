@@ -8,9 +8,8 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, TIMES, until } from './node-fixture.ts'
 
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const CALL_TOKENS = 60
 
 let folder: string

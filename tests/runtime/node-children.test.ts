@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -6,12 +6,11 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { filesOf, type NodeFixture, nodeFixture, TIMES, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
 let one: NodeFixture
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const labels = { 'waybill.pool': 'default' }
 
 beforeEach(async () => {
@@ -45,11 +44,6 @@ const childrenOf = (id: string) => control.json<Run[]>(200, 'GET', `/v1/runs?par
 const journalOf = (id: string) => control.json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
 const call = (name: string, prompt: string) => `/call agent__${name} ${JSON.stringify({ prompt })}`
 
-async function filesOf(side: string): Promise<string> {
-  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
-  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
-}
-
 describe('an agent on a pool that calls another one', () => {
   it('has the other one run on the same node, with a journal and a receipt of its own', async () => {
     await agent('boss', ['worker'])
@@ -78,7 +72,7 @@ describe('an agent on a pool that calls another one', () => {
     const { events } = await journalOf(made.id)
     expect(JSON.stringify(events)).toContain('canary-deep')
     expect(JSON.stringify(events)).toContain(worker!.id)
-    expect(await filesOf('control')).not.toContain('canary-deep')
+    expect(await filesOf(folder, 'control')).not.toContain('canary-deep')
     const { rows } = await one.db.execute('select count(*) from tunnel_children')
     expect(rows[0]?.[0]).toBe(2)
   })

@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
 import { nodeAccess } from '../../node-agent/tunnel/access.ts'
 import { enrol, type Identity, poolSealKey } from '../../node-agent/tunnel/identity.ts'
@@ -19,6 +21,9 @@ import {
 import { TunnelRefusal } from '../../shared/tunnel/protocol.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import type { Api } from './api.ts'
+
+/** Of a tunnel whose nodes are missed within seconds. */
+export const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 
 /** A link between a node and a gateway in this process, which can be cut and can repeat or swap what passes. */
 export function linkTo(gateway: () => NodeGateway) {
@@ -194,6 +199,12 @@ export async function nodeFixture(
     },
   }
   return fixture
+}
+
+/** All bytes of the database of one side, as text. */
+export async function filesOf(folder: string, side: string): Promise<string> {
+  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
+  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
 }
 
 /** Looks again until it is so. */

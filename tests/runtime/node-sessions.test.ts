@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import type { FoundModel, ModelCall } from '../../runtime/execution/models/model
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { filesOf, type NodeFixture, nodeFixture, TIMES, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
@@ -14,7 +14,6 @@ let one: NodeFixture
 /** What the model of the node says to the next question: pieces, with a pause before each that is a promise. */
 let says: (call: ModelCall, question: string) => Promise<string>
 const asked: string[][] = []
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const labels = { 'waybill.pool': 'default' }
 
 const model: FoundModel = {
@@ -56,11 +55,6 @@ const open = (agentName = 'talker') =>
 const send = (id: string, content: string, more = {}) =>
   control.json<TurnReply>(200, 'POST', `/v1/sessions/${id}/messages`, { content, ...more })
 const get = (id: string) => control.json<Session>(200, 'GET', `/v1/sessions/${id}`)
-
-async function filesOf(side: string): Promise<string> {
-  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
-  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
-}
 
 interface Heard {
   id: number
@@ -120,7 +114,7 @@ describe('a message with an Idempotency-Key', () => {
     }, 'the node is back')
     expect(back).toEqual(reply)
     expect(asked).toHaveLength(1)
-    expect(await filesOf('control')).not.toMatch(/canary-(?:answer|question)/)
+    expect(await filesOf(folder, 'control')).not.toMatch(/canary-(?:answer|question)/)
   })
 })
 
@@ -174,9 +168,9 @@ describe('a session of an agent on a pool', () => {
     expect(run).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId, sessionId: session.id })
     expect(run.input).toMatchObject({ message: 'canary-one' })
     await control.json(200, 'GET', `/v1/runs/${first.turnId}/receipt`)
-    expect(await filesOf('one')).toContain(first.turnId)
+    expect(await filesOf(folder, 'one')).toContain(first.turnId)
     for (const side of ['one', 'control']) {
-      expect(await filesOf(side)).not.toMatch(/canary-(?:one|two|answer|hint|system)/)
+      expect(await filesOf(folder, side)).not.toMatch(/canary-(?:one|two|answer|hint|system)/)
     }
   })
 
@@ -211,7 +205,7 @@ describe('a session of an agent on a pool', () => {
     await until(async () => late.events.length === 2, 'both ends')
     expect(late.events.map(({ data }) => data.text)).toEqual(['canary-answer to before', 'canary-a canary-b'])
     await late.close()
-    expect(await filesOf('control')).not.toMatch(/canary-[ab]/)
+    expect(await filesOf(folder, 'control')).not.toMatch(/canary-[ab]/)
   })
 
   it('gives the whole text in the end where the tunnel was cut while it was said', async () => {

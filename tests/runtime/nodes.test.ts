@@ -13,13 +13,12 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, TIMES, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
 let nodes: NodeFixture[] = []
 const masterKey = new Uint8Array(32).fill(7)
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-nodes-'))

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, type Seen, scriptedUpstream, stream } from '../upstream/scripted.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { filesOf, type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 const [KEY, SECRET, BOT] = ['sk-canary-provider-key', 'canary-named-secret', 'xoxb-1111-2222-canarybot'] as const
 const PATH = '/v1/pools/default/credentials'
@@ -62,11 +62,6 @@ async function ran(agentName: string): Promise<Run> {
 }
 const header = ({ rawHeaders }: Seen, name: string) =>
   rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1]
-async function filesOf(side: string): Promise<string> {
-  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
-  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
-}
-
 const provider = () => ({ provider: { provider: 'openai', apiKey: KEY, baseUrl: remote.origin } })
 const says = (message: object) =>
   stream(completionFrames(completionOf([message] as Parameters<typeof completionOf>[0])))
@@ -102,13 +97,13 @@ it('keys, connectors and secrets reach the runs of a node and stand nowhere else
   await control.json(201, 'POST', '/v1/agents', { name: 'mcp', manifest: { mcpServers } })
   await ran('mcp')
   expect(remote.seen.some(seen => seen.url === '/mcp' && header(seen, 'x-token') === SECRET)).toBe(true)
-  const kept = await filesOf('control')
+  const kept = await filesOf(folder, 'control')
   for (const canary of [KEY, SECRET, BOT, 'canary-done']) {
     expect(kept).not.toContain(canary)
     expect(lines.join('\n')).not.toContain(canary)
   }
   // The node has them sealed, as all that the run was given and said.
-  const there = await filesOf('one')
+  const there = await filesOf(folder, 'one')
   for (const canary of [KEY, SECRET, BOT, 'canary-done']) expect(there).not.toContain(canary)
 })
 

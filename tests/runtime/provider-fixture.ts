@@ -60,3 +60,9 @@ export async function providerFixture(
     },
   }
 }
+
+/** The run once its stream of events has ended. */
+export async function endedRun({ events, json }: ProviderFixture, id: string): Promise<Run> {
+  await (await events(`/v1/runs/${id}/events`)).all()
+  return json<Run>(200, 'GET', `/v1/runs/${id}`)
+}

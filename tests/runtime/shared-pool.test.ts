@@ -10,9 +10,8 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { type Api, api } from './api.ts'
-import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, TIMES, until } from './node-fixture.ts'
 
-const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const LIMITS = { leaseMs: 1500, recoveryMs: 500 }
 const masterKey = new Uint8Array(32).fill(7)
 

@@ -4,7 +4,7 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import type { Forecast, UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { chatAnswer } from '../upstream/answers.ts'
-import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
+import { endedRun, type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: ProviderFixture[] = []
 afterEach(async () => {
@@ -30,11 +30,6 @@ async function fixture(model = MODEL): Promise<ProviderFixture> {
 const make = ({ call }: ProviderFixture) => call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'Hi' } })
 const forecast = ({ json }: ProviderFixture) =>
   json<Forecast>(200, 'POST', '/v1/runs/forecast', { agentName: 'worker', input: { prompt: 'Hi' } })
-
-async function ended({ events, json }: ProviderFixture, id: string): Promise<Run> {
-  await (await events(`/v1/runs/${id}/events`)).all()
-  return json<Run>(200, 'GET', `/v1/runs/${id}`)
-}
 
 describe('a hard limit of cost on a model that has no price', () => {
   it.each([HARD, { maxCostUsdPerRun: 0.5 }])('is refused with the way to give it one: %j', async budget => {
@@ -74,7 +69,7 @@ describe('a hard limit of cost on a model that has no price', () => {
     const aliases = (model: string) => ({ aliases: { 'chat-small': [model] } })
     await on.json(200, 'PUT', '/v1/settings/models', { ...PRICED, ...aliases(MODEL) })
     await on.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerDay: 1 })
-    expect(await ended(on, ((await (await make(on)).json()) as Run).id)).toMatchObject({ status: 'succeeded' })
+    expect(await endedRun(on, ((await (await make(on)).json()) as Run).id)).toMatchObject({ status: 'succeeded' })
 
     // The alias moves to a model without a price: what comes now is refused, and what was admitted before is stopped.
     const seen = on.remote.seen.length
@@ -114,7 +109,7 @@ describe('a hard limit of cost on a model that has no price', () => {
     }
     await on.json(200, 'PUT', '/v1/settings/models', {})
     await on.call('POST', `/v1/runs/${id}/signals/go`, {})
-    const run = await ended(on, id)
+    const run = await endedRun(on, id)
     expect(run).toMatchObject({
       status: 'failed',
       error: { code: 'budget_exceeded', message: expect.stringContaining(MODEL) },
@@ -127,7 +122,7 @@ describe('a model that has no price', () => {
   it('is marked on the run and in usage, and no forecast calls it free', async () => {
     const on = await fixture()
     for (let n = 0; n < 3; n++) {
-      const run = await ended(on, ((await (await make(on)).json()) as Run).id)
+      const run = await endedRun(on, ((await (await make(on)).json()) as Run).id)
       expect(run).toMatchObject({ status: 'succeeded', costUsd: 0, unpricedCalls: 1 })
     }
     const [usage] = await on.json<UsageItem[]>(200, 'GET', '/v1/usage')
@@ -163,7 +158,7 @@ describe('a model that has no price', () => {
   it('of a known price is not marked, and its cost is said by class', async () => {
     const on = await fixture()
     await on.json(200, 'PUT', '/v1/settings/models', PRICED)
-    const run = await ended(on, ((await (await make(on)).json()) as Run).id)
+    const run = await endedRun(on, ((await (await make(on)).json()) as Run).id)
     // 200 tokens in, 1,000 from the cache, 50 out; without a price of its own the cache costs what input does.
     expect(run).toMatchObject({ costUsd: 0.0013, cacheReadTokens: 1000 })
     expect(run.costByClass).toEqual({ inputUsd: 0.0002, cacheReadUsd: 0.001, cacheWriteUsd: 0, outputUsd: 0.0001 })

@@ -3,21 +3,14 @@ import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { LoggedIn, SetupDone } from '../../../shared/wire/runtime/auth.ts'
 import { loggedIn, setupDone } from '../../../shared/wire/runtime/auth.ts'
 import { runtimeEndpoints } from '../../../shared/wire/runtime/endpoints.ts'
-import type { Scrypt } from '../password.ts'
-import { type Fixture, fixture, type Sent } from '../testing/fixture.ts'
-
-/** As quick as a test wants it, and still a function of password and salt. */
-const quick: Scrypt = async (password, salt, bytes) => {
-  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array([...salt, ...password]))
-  return new Uint8Array(digest).slice(0, bytes)
-}
+import { type Fixture, fixture, quickScrypt, type Sent } from '../testing/fixture.ts'
 
 const OWNER = { email: 'Ada@Example.com', password: 'correct horse battery', name: 'Ada' }
 const HOUR = 3_600_000
 
 let here: Fixture
 beforeEach(async () => {
-  here = await fixture({ scrypt: quick })
+  here = await fixture({ scrypt: quickScrypt })
 })
 afterEach(() => here.close())
 
@@ -60,7 +53,7 @@ describe('setup', () => {
 
   it('takes the bootstrap key in place of a printed token, once, and no other key', async () => {
     const bootstrapKey = `wb_live_${'b'.repeat(43)}`
-    const one = await fixture({ scrypt: quick, bootstrapKey })
+    const one = await fixture({ scrypt: quickScrypt, bootstrapKey })
     try {
       const send = (token: string) => one.call<SetupDone>('POST', '/auth/setup', { key: '', body: { token, ...OWNER } })
       expect((await send(`wb_live_${'c'.repeat(43)}`)).status).toBe(401)
@@ -113,7 +106,7 @@ describe('login', () => {
       [{}, 'runtime.example', true],
       [{ publicUrl: 'https://runtime.example' }, 'localhost:8080', true],
     ] as const) {
-      const one = await fixture({ scrypt: quick, ...options })
+      const one = await fixture({ scrypt: quickScrypt, ...options })
       const body = JSON.stringify({ token: await one.runtime.setupToken(), ...OWNER })
       const send = (path: string, text: string) =>
         one.runtime.fetch(new Request(`http://${host}${path}`, { method: 'POST', body: text, headers: JSON_TYPE }))

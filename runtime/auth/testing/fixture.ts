@@ -5,9 +5,16 @@ import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKeyCreate, ApiKeyCreated, Tenant } from '../../../shared/wire/runtime/auth.ts'
 import type { ErrorBody } from '../../../shared/wire/runtime/error.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime.ts'
+import type { Scrypt } from '../password.ts'
 
 export const ROOT_KEY = `wb_live_${'r'.repeat(43)}`
 export const START = new Date('2026-01-02T03:04:05.678Z')
+
+/** As quick as a test wants it, and still a function of password and salt. */
+export const quickScrypt: Scrypt = async (password, salt, bytes) => {
+  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array([...salt, ...password]))
+  return new Uint8Array(digest).slice(0, bytes)
+}
 
 export interface Sent {
   key?: string
