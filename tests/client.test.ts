@@ -6,6 +6,7 @@ import { afterEach, describe, expect, expectTypeOf, it } from 'vitest'
 import { clientOperations } from '../scripts/client/client-operations.ts'
 import { ClientError, type RuntimeClient, routerClient, runtimeClient } from '../shared/client/client.ts'
 import type { AgentItem } from '../shared/wire/runtime/agent.ts'
+import type { JournalExport } from '../shared/wire/runtime/journal.ts'
 import type { Run } from '../shared/wire/runtime/run.ts'
 import { expectWithin } from './crowding.ts'
 import { api, KEY } from './runtime/api.ts'
@@ -46,6 +47,9 @@ describe('the client of a runtime', () => {
   it('has the types of the operations', () => {
     expectTypeOf<ReturnType<RuntimeClient['runs']['create']>>().toEqualTypeOf<Promise<Run>>()
     expectTypeOf<ReturnType<RuntimeClient['agents']['list']['each']>>().toEqualTypeOf<AsyncGenerator<AgentItem>>()
+    expectTypeOf<ReturnType<RuntimeClient['runs']['journal']['each']>>().toEqualTypeOf<
+      AsyncGenerator<JournalExport['events'][number]>
+    >()
     expectTypeOf<ReturnType<RuntimeClient['agents']['remove']>>().toEqualTypeOf<Promise<void>>()
     expectTypeOf<RuntimeClient['access']>().not.toHaveProperty('me')
     expectTypeOf<RuntimeClient['runs']['get']>().parameter(0).toExtend<{ params: { id: string } }>()
@@ -78,6 +82,38 @@ describe('the client of a runtime', () => {
     expect(await client.agents.list({ query: { limit: 2 } })).toHaveLength(2)
     await client.agents.remove({ params: { name: 'agent-3' } })
     expect(await client.agents.list()).toHaveLength(4)
+  })
+
+  it('walks a journal line by line, and takes none that is cut for a whole one', async () => {
+    let cut = (answer: Response): Response => answer
+    const { client } = await started({ retries: 0, fetch: async (input, init) => cut(await fetch(input, init)) })
+    await client.agents.create({ body: worker })
+    const prompt = 'é'.repeat(100_000)
+    const { id } = await client.runs.create({ body: { agentName: 'worker', input: { prompt } } })
+    for await (const _ of client.runs.events({ params: { id } }));
+    const walked = async () => {
+      const events = []
+      for await (const event of client.runs.journal.each({ params: { id } })) events.push(event)
+      return events
+    }
+    const { events } = await client.runs.journal({ params: { id } })
+    expect(await walked()).toEqual(events)
+    const cutAt = (bytes: number, how: 'close' | 'error') => (answer: Response) => {
+      const ended = new TransformStream<Uint8Array, Uint8Array>({
+        transform(chunk, stream) {
+          if (chunk.length >= bytes) stream.enqueue(chunk.subarray(0, bytes))
+          if (how === 'close') stream.terminate()
+          else stream.error(new TypeError('the connection broke'))
+        },
+      })
+      return new Response(answer.body?.pipeThrough(ended), answer)
+    }
+    for (const how of ['close', 'error'] as const) {
+      cut = cutAt(100, how)
+      await expect(walked()).rejects.toThrow(new ClientError('the answer broke off'))
+    }
+    cut = () => Response.json({ runId: id, events })
+    await expect(walked()).rejects.toThrow(/^the answer has no lines \(application\/json/)
   })
 
   it('says why it was refused', async () => {

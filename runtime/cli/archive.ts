@@ -7,18 +7,24 @@ import { eachLine, lineBatches } from '../../shared/host/file-lines.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { syncPath } from '../../shared/host/operator-file.ts'
 import { visible } from '../../shared/log/log.ts'
+import { JOURNAL, unknownMember } from '../../shared/proof/members.ts'
 import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
-import { NotAProof, signedBytes } from '../../shared/proof/receipt-proof.ts'
+import { journalFault, NotAProof, type Refused, signedBytes, walkFault } from '../../shared/proof/receipt-proof.ts'
+import { hashedText } from '../../shared/sign/journal-walk.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
-import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
+import type { Receipt, ReceiptPayload } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { genesis, linkHash } from '../execution/journal/event.ts'
 import { ambiguous, fingerprintOf, KeyRefused, Unusable } from './input-files.ts'
+import { appendTexts, type ExportedEvent, journalTexts } from './journal-text.ts'
 import { EVERY_RUN, explanationOf, PAGE, ServiceCommand, WHERE } from './service-command.ts'
 
 const DAY_MS = 86_400_000
 /** Runs that are asked for at once; they stand in the file in the order of the list. */
 const AT_ONCE = 8
+/** Of a line that is read ahead of its place in the file; a longer one is read when its place has come. */
+const MOST_AHEAD = 1024 * 1024
 
 /** A line of an archive: a run and what proves it. */
 interface Archived {
@@ -68,8 +74,12 @@ export class ArchiveCommand extends ServiceCommand {
     const asked: { run: Pick<Run, 'id' | 'sessionId'>; read: Promise<Read> }[] = []
     const putFirst = async () => {
       const { run, read } = asked.shift()!
-      if (await this.put(file, run.id, await read)) written.push(run)
-      else left++
+      const put = await this.put(file, await read, () => lineOf(client, run.id, keys))
+      if (put === undefined) written.push(run)
+      else {
+        left++
+        this.context.stderr.write(`${run.id} is left out: ${put}\n`)
+      }
     }
     try {
       for (const query of EVERY_RUN) {
@@ -98,15 +108,20 @@ export class ArchiveCommand extends ServiceCommand {
     return left > 0 ? 1 : 0
   }
 
-  private async put(file: FileHandle, id: string, read: Read): Promise<boolean> {
+  /** Why a line was left out; undefined: it stands in the file. */
+  private async put(file: FileHandle, read: Read, line: () => AsyncGenerator<string>): Promise<string | undefined> {
     if ('error' in read) throw read.error
-    if ('text' in read) {
-      // All of it: a single write of a disk that is getting full may end in the middle without an error.
-      await file.appendFile(read.text)
-      return true
+    if ('problem' in read) return read.problem
+    const { size } = await file.stat()
+    try {
+      await appendTexts(file, read.isLonger ? line() : read.texts)
+      return undefined
+    } catch (error) {
+      const problem = problemIn(error)
+      if (problem === undefined) throw error
+      await file.truncate(size)
+      return problem
     }
-    this.context.stderr.write(`${id} is left out: ${read.problem}\n`)
-    return false
   }
 }
 
@@ -115,22 +130,76 @@ function unlessGone(error: unknown): void {
   if (!(error instanceof ClientError) || error.status !== 404) throw error
 }
 
-/** A line of the file, or why there is none. */
-type Read = { text: string } | { problem: string } | { error: unknown }
+/** A line of the file as far as it is read ahead, or why there is none. */
+type Read = { texts: string[]; isLonger: boolean } | { problem: string } | { error: unknown }
+
+/** A run does not verify. */
+class NotValid extends Error {}
+
+/** Why a run is left out; undefined where the whole command cannot go on. */
+function problemIn(error: unknown): string | undefined {
+  if (error instanceof ClientError) return explanationOf(error)
+  return error instanceof NotValid ? error.message : undefined
+}
 
 async function readRun(client: RuntimeClient, id: string, keys: string): Promise<Read> {
-  const params = { id }
+  const texts: string[] = []
+  let characters = 0
   try {
-    const [run, journal, receipt] = await Promise.all([
-      client.runs.get({ params }),
-      client.runs.journal({ params }),
-      client.receipts.get({ params }),
-    ])
-    const line: Archived = { run, journal, receipt }
-    const problem = await problemOf(line, keys)
-    return problem === undefined ? { text: JSON.stringify(line) + '\n' } : { problem }
+    for await (const text of lineOf(client, id, keys)) {
+      characters += text.length
+      if (characters > MOST_AHEAD) return { texts: [], isLonger: true }
+      texts.push(text)
+    }
+    return { texts, isLonger: false }
   } catch (error) {
-    return error instanceof ClientError ? { problem: explanationOf(error) } : { error }
+    const problem = problemIn(error)
+    return problem === undefined ? { error } : { problem }
+  }
+}
+
+/** The text of a line in pieces, of which the last one comes when all have been checked. */
+async function* lineOf(client: RuntimeClient, id: string, keys: string): AsyncGenerator<string> {
+  const params = { id }
+  const [run, receipt] = await Promise.all([client.runs.get({ params }), client.receipts.get({ params })])
+  const signed = await signedIn({ run, receipt }, keys)
+  if (typeof signed === 'string') throw new NotValid(signed)
+  const chain = await chainCheck(signed)
+  yield `{"run":${JSON.stringify(run)},"journal":`
+  yield* journalTexts(client, id, chain.add)
+  const problem = chain.problem()
+  if (problem !== undefined) throw new NotValid(`${problem.reason}: ${problem.explanation}`)
+  yield `,"receipt":${JSON.stringify(receipt)}}\n`
+}
+
+/** Checks the events of a journal as they come, of which none is held. */
+async function chainCheck({ runId, ...signed }: ReceiptPayload) {
+  const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
+  let { seq: count, hash: head } = genesis(runId, nativeSha256)
+  let fault: Pick<Refused, 'reason' | 'explanation'> | undefined
+  return {
+    add(event: ExportedEvent): void {
+      if (fault !== undefined) return
+      const extra = unknownMember({ events: [event] }, JOURNAL)
+      if (extra !== undefined) {
+        fault = { reason: 'unknown_member', explanation: `a journal has no member ${extra}` }
+        return
+      }
+      const text = event.runId === runId && event.seq === count + 1 ? canonicalText(event) : undefined
+      if (text !== undefined) head = linkHash(head, text, nativeSha256)
+      if (text === undefined || event.hash !== head) fault = walkFault({ ok: false, brokenAt: count + 1 }, signed)
+      count++
+    },
+    problem: () => fault ?? walkFault({ ok: true, count, head }, signed),
+  }
+}
+
+/** Undefined for what has no canonical form, which no hash covers. */
+function canonicalText(event: ExportedEvent): string | undefined {
+  try {
+    return hashedText(event)
+  } catch {
+    return undefined
   }
 }
 
@@ -205,15 +274,33 @@ function readLine(bytes: Uint8Array, number: number): unknown {
 
 /** Why a line does not hold: its receipt, its journal, or a run that says something else than they do. */
 async function problemOf(line: unknown, key: string): Promise<string | undefined> {
-  const { verifyOffline } = await import('../receipts/verify-offline.ts')
+  const { hashWith } = await import('../receipts/verify-offline.ts')
   const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
   const { run, receipt, journal, ...rest } = { ...(line as Partial<Archived>) }
   const [extra] = Object.keys(rest)
   if (extra !== undefined) return `unknown_member: a line has no member ${extra}`
   if (receipt === undefined || journal === undefined) return 'it has no receipt, or no journal'
+  const signed = await signedIn({ run, receipt }, key)
+  if (typeof signed === 'string') return signed
+  try {
+    const fault = await journalFault(journal, signed, { sha256: hashWith(nativeSha256) })
+    return fault && `${fault.reason}: ${fault.explanation}`
+  } catch (error) {
+    if (error instanceof NotAProof) return `it is not ${error.message}`
+    throw error
+  }
+}
+
+/** What the receipt of a run says where it is signed and the run says the same, and else why it does not hold. */
+async function signedIn(
+  { run, receipt }: Pick<Archived, 'receipt'> & { run: Run | undefined },
+  key: string,
+): Promise<ReceiptPayload | string> {
+  const { verifyOffline } = await import('../receipts/verify-offline.ts')
+  const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
   try {
     const fingerprint = await fingerprintOf(key, receipt)
-    const result = await verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
+    const result = await verifyOffline({ receipt, fingerprint }, nativeSha256)
     if (!result.valid) return `${result.reason}: ${result.explanation}`
     const { payload } = result
     if (run?.id !== payload.runId || run.status !== payload.status) return 'the receipt is of another run'
@@ -225,7 +312,7 @@ async function problemOf(line: unknown, key: string): Promise<string | undefined
     ] as const
     // A run whose texts are gone, by the rule of its agent, says nothing of them.
     const text = texts.find(([name, hash]) => run[name] !== undefined && hashOf(run[name], nativeSha256) !== hash)
-    return text && `${text[0]}_hash_mismatch: ${text[0]} of the run is not what was signed`
+    return text ? `${text[0]}_hash_mismatch: ${text[0]} of the run is not what was signed` : payload
   } catch (error) {
     if (error instanceof NotAProof) return `it is not ${error.message}`
     if (error instanceof KeyRefused) return `${error.reason}: ${error.message}`

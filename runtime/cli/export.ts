@@ -1,4 +1,4 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
 import { counted } from '../../shared/cli/text-table.ts'
@@ -6,6 +6,7 @@ import type { RuntimeClient } from '../../shared/client/client.ts'
 import { ClientError } from '../../shared/client/client-error.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { appendTexts, journalTexts } from './journal-text.ts'
 import { EVERY_RUN, ServiceCommand, WHERE } from './service-command.ts'
 
 /** `runtime export`: everything that a third party needs to check a run without this service. */
@@ -80,7 +81,7 @@ export class ExportCommand extends ServiceCommand {
   private async exported(client: RuntimeClient, run: Run): Promise<void> {
     const params = { id: run.id }
     await this.write(`${run.id}.run.json`, run)
-    await this.write(`${run.id}.journal.json`, await client.runs.journal({ params }))
+    await this.writeTexts(`${run.id}.journal.json`, journalTexts(client, run.id))
     await this.write(`${run.id}.receipt.json`, await client.receipts.get({ params }))
   }
 
@@ -89,10 +90,24 @@ export class ExportCommand extends ServiceCommand {
     for (const kind of ['run', 'journal']) await rm(join(this.to, `${id}.${kind}.json`), { force: true })
   }
 
-  private async write(name: string, value: unknown): Promise<void> {
+  private write(name: string, value: unknown): Promise<void> {
+    return this.writeTexts(name, [JSON.stringify(value)])
+  }
+
+  private async writeTexts(name: string, texts: AsyncIterable<string> | readonly string[]): Promise<void> {
     const path = join(this.to, name)
-    await writeFile(`${path}.part`, JSON.stringify(value) + '\n', { mode: 0o600, flush: true })
-    await rename(`${path}.part`, path)
+    const file = await open(`${path}.part`, 'w', 0o600)
+    try {
+      await appendTexts(file, texts)
+      await file.appendFile('\n')
+      await file.sync()
+      await rename(`${path}.part`, path)
+    } catch (error) {
+      await rm(`${path}.part`, { force: true })
+      throw error
+    } finally {
+      await file.close()
+    }
   }
 
   private async isThere(name: string): Promise<boolean> {

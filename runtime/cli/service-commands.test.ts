@@ -4,12 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { freePort } from '../../scripts/bench/free-port.ts'
 import { typed } from '../../shared/cli/testing/typed.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { genesis, sealEvent } from '../execution/journal/event.ts'
 import { runtimeProgram } from './commands.ts'
 import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 
@@ -219,8 +221,9 @@ describe('runtime export', () => {
     const server = createServer(async (request, response) => {
       const url = fixture.env().PLATFORM_URL + request.url
       if (url.endsWith(`/${id}/journal`)) await fetch(url.replace(/\/journal$/, ''), { method: 'DELETE', headers })
-      const answer = await fetch(url, { headers })
-      response.writeHead(answer.status, { 'content-type': 'application/json' })
+      const { accept = '*/*' } = request.headers
+      const answer = await fetch(url, { headers: { ...headers, accept } })
+      response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
       response.end(await answer.text())
     })
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -254,10 +257,11 @@ describe('a signing key that is renewed while runs are read', () => {
     const server = createServer(async (request, response) => {
       if (request.url?.startsWith('/v1/runs?')) renewed ??= renew()
       await renewed
-      const { authorization = '' } = request.headers
-      const answer = await fetch(fixture.env().PLATFORM_URL + request.url, { headers: { authorization } })
+      const { authorization = '', accept = '*/*' } = request.headers
+      const answer = await fetch(fixture.env().PLATFORM_URL + request.url, { headers: { authorization, accept } })
       const link = answer.headers.get('link')
-      response.writeHead(answer.status, { 'content-type': 'application/json', ...(link !== null && { link }) })
+      const type = answer.headers.get('content-type') ?? ''
+      response.writeHead(answer.status, { 'content-type': type, ...(link !== null && { link }) })
       response.end(await answer.text())
     })
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -276,6 +280,62 @@ describe('a signing key that is renewed while runs are read', () => {
     const receipt = join(to, `${await service.id()}.receipt.json`)
     expect(await fixture.run('verify', receipt, '--key', join(to, 'keys.json'))).toMatchObject({ code: 0 })
   }, 60_000)
+})
+
+describe('a run whose journal is long', () => {
+  beforeAll(() => fixture.call('POST', '/v1/agents', { name: 'long' }))
+
+  /** The end of a run, made in the store: three megabytes in short events, of which one was changed later or none. */
+  async function longRun(changed?: number): Promise<string> {
+    const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'long', input: { prompt: 'all' } })
+    await fixture.call('GET', `/v1/runs/${id}/events`)
+    const db = await openDb(join(fixture.folder, 'data', 'waybill.db'))
+    let head = genesis(id)
+    const rows: [number, string, string][] = []
+    for (let at = 0; at < 60; at++) {
+      const text = 'é and words '.repeat(4000)
+      const draft = { kind: 'step_completed' as const, stepId: 'tool-1-1', attempt: 1, payload: { output: text } }
+      const { entry, body } = sealEvent(head, id, draft, new Date())
+      rows.push([entry.seq, entry.hash, at === changed ? body.replace('words', 'WORDS') : body])
+      head = entry
+    }
+    await db.write([
+      { sql: 'delete from events where run_id = ?', args: [id] },
+      { sql: 'delete from receipts where run_id = ?', args: [id] },
+      { sql: 'update runs set event_count = ?, head = ? where id = ?', args: [head.seq, head.hash, id] },
+      ...rows.map(([seq, hash, body]) => ({
+        sql: 'insert into events (run_id, seq, hash, body) values (?, ?, ?, ?)',
+        args: [id, seq, hash, body],
+      })),
+    ])
+    await db.close()
+    return id
+  }
+
+  it('is exported and archived without being held, and left out where it does not verify', async () => {
+    const own = join(fixture.folder, 'long')
+    const id = await longRun()
+    const journal = await fixture.call<object>('GET', `/v1/runs/${id}/journal`)
+    const written = vi.spyOn(JSON, 'stringify')
+    onTestFinished(() => written.mockRestore())
+    const longest = () => Math.max(...written.mock.results.map(({ value }) => String(value ?? '').length))
+    expect(await fixture.run('export', id, '--to', own)).toMatchObject({ code: 0 })
+    expect(longest()).toBeLessThan(1_500_000)
+    expect(JSON.parse(await readFile(join(own, `${id}.journal.json`), 'utf8'))).toEqual(journal)
+
+    const receipt = await fixture.call('GET', `/v1/runs/${id}/receipt`)
+    const broken = await longRun(50)
+    written.mockClear()
+    const { code, err } = await fixture.run('archive', '--days', '0', '--to', own)
+    expect([code, err]).toEqual([1, expect.stringMatching(new RegExp(`^${broken} is left out: [^\n]*\n$`))])
+    expect(longest()).toBeLessThan(1_500_000)
+    const [name = ''] = (await readdir(own)).filter(file => file.endsWith('.jsonl'))
+    const lines = (await readFile(join(own, name), 'utf8')).trimEnd().split('\n')
+    const archived = lines.map(line => JSON.parse(line) as { run: Run; journal: object; receipt: object })
+    expect(archived.filter(({ run }) => run.id === broken)).toEqual([])
+    expect(archived.find(({ run }) => run.id === id)).toMatchObject({ journal, receipt })
+    for (const gone of [id, broken]) await fixture.call('DELETE', `/v1/runs/${gone}`)
+  })
 })
 
 describe('runtime archive', () => {

@@ -11,6 +11,7 @@ import { type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { lastEventId, type StreamClients } from '../http/stream-clients.ts'
 import { PAGE as FIRST_PAGE, type FollowDeps, follow } from './follow.ts'
+import { journalDocument } from './journal-document.ts'
 import type { RequestsOfSteps } from './step-requests.ts'
 import { stepsOf } from './steps.ts'
 import type { RunStore, StreamOpening } from './store.ts'
@@ -83,7 +84,9 @@ export function journalOperations({
       const about = { runId, chain: CHAIN, genesis: first, sealed: isTerminal(status) } as const
       const { entries, isLast } = await runs.page(runId, 1, PAGE)
       if (!isLast) {
-        return context.body(piecewise(document(about, pages(runId))), 200, { 'content-type': 'application/json' })
+        return context.body(piecewise(journalDocument(about, pages(runId))), 200, {
+          'content-type': 'application/json',
+        })
       }
       const head = entries.at(-1)?.hash ?? first
       return { ...about, head, eventCount: entries.length, events: entries as JournalExport['events'] }
@@ -153,22 +156,6 @@ function framesOf(list: readonly JournalEntry[]): SseFrame {
 
 async function* lines(pages: AsyncIterable<JournalEntry[]>): AsyncGenerator<string> {
   for await (const page of pages) yield page.map(entry => `${JSON.stringify(entry)}\n`).join('')
-}
-
-/** A journal of more than a page, whose end is known behind its entries. */
-async function* document(
-  about: Pick<JournalExport, 'runId' | 'chain' | 'genesis' | 'sealed'>,
-  pages: AsyncIterable<JournalEntry[]>,
-): AsyncGenerator<string> {
-  let head = about.genesis
-  let eventCount = 0
-  yield `${JSON.stringify(about).slice(0, -1)},"events":[`
-  for await (const page of pages) {
-    yield `${eventCount > 0 ? ',' : ''}${page.map(entry => JSON.stringify(entry)).join(',')}`
-    head = page.at(-1)?.hash ?? head
-    eventCount += page.length
-  }
-  yield `],"head":${JSON.stringify(head)},"eventCount":${eventCount}}`
 }
 
 function piecewise(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {

@@ -24,7 +24,7 @@ function table(name: string, groups: Groups): string {
 }
 
 function written({ method, path, responses, idempotent }: Endpoint): string {
-  const { contentType = 'application/json', headers = {} } = responses[200] ?? {}
+  const { contentType = 'application/json', headers = {}, asText } = responses[200] ?? {}
   const kind =
     contentType === 'text/event-stream'
       ? 'stream'
@@ -34,6 +34,8 @@ function written({ method, path, responses, idempotent }: Endpoint): string {
           ? 'keyed'
           : 'Link' in headers
             ? 'list'
-            : ''
+            : asText === 'application/x-ndjson'
+              ? 'lines'
+              : ''
   return [method, path, kind].join(' ').trimEnd()
 }

@@ -39,13 +39,20 @@ type Streamed<E> = E extends { responses: { 200: { schema: infer S extends z.Zod
 
 type Listed<E> = E extends { responses: { 200: { headers: { Link: string } } } } ? AnswerOf<E> : undefined
 
-/** One operation as a function: a stream gives events, a list can be walked over all of its pages by `each`. */
+/** The lines of an answer that can be had line by line. */
+type Lined<E> = E extends { responses: { 200: { asText: 'application/x-ndjson' } } } ? AnswerOf<E> : undefined
+
+/** What `each` walks over: all pages of a list, or all lines of an answer. */
+type Walked<E> =
+  Listed<E> extends readonly (infer T)[] ? T : Lined<E> extends { readonly events: readonly (infer T)[] } ? T : never
+
+/** One operation as a function: a stream gives events; a list, and an answer of lines, can be walked over by `each`. */
 export type OperationOf<E> =
   Content<E> extends 'text/event-stream'
     ? (...given: Parameters<E>) => AsyncGenerator<StreamEvent<Streamed<E>>>
     : Content<E> extends 'application/json'
       ? ((...given: Parameters<E>) => Promise<AnswerOf<E>>) &
-          (Listed<E> extends readonly (infer T)[] ? { each(...given: Parameters<E>): AsyncGenerator<T> } : unknown)
+          ([Walked<E>] extends [never] ? unknown : { each(...given: Parameters<E>): AsyncGenerator<Walked<E>> })
       : (...given: Parameters<E>) => Promise<string>
 
 export type Groups = Readonly<Record<string, Readonly<Record<string, Endpoint>>>>

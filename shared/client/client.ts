@@ -40,7 +40,7 @@ export function routerClient(options: ClientOptions): RouterClient {
 
 type Operations = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** An operation is written as its method and path; `keyed`, `list`, `stream` and `text` say what is special about it. */
+/** An operation is written as its method and path; `keyed`, `list`, `lines`, `stream` and `text` say what is special about it. */
 function clientOf(operations: Operations, send: SendCall): object {
   const groups = Object.entries(operations).map(([group, named]) => [
     group,
@@ -59,9 +59,10 @@ function functionOf(written: string, send: SendCall): unknown {
     return (args: Arguments = {}, options: CallOptions = {}) => send(call, args, options, answer => answer.text())
   }
   const one = (args: Arguments = {}, options: CallOptions = {}) => send(call, args, options, readAnswer)
-  if (kind !== 'list') return one
+  const walk = kind === 'list' ? eachOf : kind === 'lines' ? eachLine : undefined
+  if (walk === undefined) return one
   return Object.assign(one, {
-    each: (args: Arguments = {}, options: CallOptions = {}) => eachOf(send, call, args, options),
+    each: (args: Arguments = {}, options: CallOptions = {}) => walk(send, call, args, options),
   })
 }
 
@@ -92,6 +93,45 @@ async function* eachOf(send: SendCall, call: Outgoing, args: Arguments, options:
     const next = /<[^>?]*\?([^>]+)>;\s*rel="next"/.exec(link)?.[1]
     if (next === undefined) return
     query = Object.fromEntries(new URLSearchParams(next))
+  }
+}
+
+const LINES = 'application/x-ndjson'
+
+/** An answer that has more than a reader wants to hold, a line at a time. */
+async function* eachLine(
+  send: SendCall,
+  call: Outgoing,
+  args: Arguments,
+  options: CallOptions,
+): AsyncGenerator<unknown> {
+  const { status, headers, body } = await send(call, args, options, answer => answer, { accept: LINES })
+  const what = headers.get('content-type') ?? 'no content type'
+  if (body === null || !what.startsWith(LINES)) {
+    await body?.cancel()
+    throw new ClientError(`the answer has no lines (${what}): another service is there`, { status, headers })
+  }
+  const decoder = new TextDecoder()
+  const reader = body.getReader()
+  let begun: string[] = []
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      const [first = '', ...more] = decoder.decode(value, { stream: !done }).split('\n')
+      begun.push(first)
+      for (const text of more) {
+        const line = begun.join('')
+        begun = [text]
+        yield readJson(line)
+      }
+      if (done) break
+    }
+    if (begun.join('') !== '') throw new TypeError('the last line has no end')
+  } catch (cause) {
+    if (options.signal?.aborted) throw cause
+    throw new ClientError('the answer broke off', { cause })
+  } finally {
+    await reader.cancel().catch(() => undefined)
   }
 }
 
