@@ -100,6 +100,7 @@ export async function runNode(
     demo: env.PLATFORM_DEMO !== 'off',
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     answerBytesAtATime: usualHeldBytes(),
+    copiedBytesAtMost: usualHeldBytes() / 4,
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     worker: {
       ...identity,

@@ -197,7 +197,7 @@ function timedWork(
 /** The side of a node, on a process that is one. */
 function workerOf(
   { db, sha256, clock, log, dayOf, records }: Core,
-  { worker }: RuntimeOptions,
+  { worker, copiedBytesAtMost }: RuntimeOptions,
   { sessions, provided, connectors }: Features,
   { own, engine, approvals, ownRequests }: Execution,
   asks: BudgetRequests,
@@ -215,6 +215,7 @@ function workerOf(
     asks,
     now: clock.now,
     log: log.target('runtime.worker'),
+    copiedBytesAtMost,
     dayOf,
     keeping: {
       secrets: provided.secrets,

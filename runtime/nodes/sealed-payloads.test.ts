@@ -10,10 +10,15 @@ const event = fc.record({
 
 test('the events of a journal come as lines as they stand, whatever they say', () => {
   fc.assert(
-    fc.property(fc.array(event), events => {
-      expect(readEventLines(new TextDecoder().decode(eventLines(events)), 500)).toEqual(events)
+    fc.property(fc.array(event, { minLength: 1 }), fc.boolean(), (events, hasMore) => {
+      const text = new TextDecoder().decode(eventLines(events, hasMore))
+      expect(readEventLines(text, 500)).toEqual({ events, hasMore })
     }),
   )
+})
+
+test('a page without an event is the last one', () => {
+  for (const text of ['', 'more\n']) expect(readEventLines(text, 500)).toEqual({ events: [], hasMore: false })
 })
 
 test('a list in JSON is no such lines', () => {

@@ -62,19 +62,30 @@ export function refOf(given: PoolCredentialPut): string {
 }
 
 /** The events of a journal, a line for each: neither end reads or writes a second layer of JSON. A canonical text holds no line break. */
-export function eventLines(events: readonly RemoteEventText[]): Uint8Array<ArrayBuffer> {
-  return utf8(events.map(({ hash, body }) => `${hash} ${body}\n`).join(''))
+export function eventLines(events: readonly RemoteEventText[], hasMore = false): Uint8Array<ArrayBuffer> {
+  const lines = events.map(({ hash, body }) => `${hash} ${body}\n`)
+  return utf8(lines.join('') + (hasMore ? MORE : ''))
+}
+
+/** The last line of a page that is followed by another one. */
+const MORE = 'more\n'
+
+export interface RemoteEventPage {
+  events: RemoteEventText[]
+  /** Whether the node said that others follow; one of an older version says so of no page. */
+  hasMore: boolean
 }
 
 /** The first of them, at most so many; undefined: these are no such lines. */
-export function readEventLines(text: string, most: number): RemoteEventText[] | undefined {
+export function readEventLines(text: string, most: number): RemoteEventPage | undefined {
   // A node of an older version answers a list in JSON.
   if (text.startsWith('[')) return undefined
-  return text
-    .split('\n', most + 1)
-    .slice(0, -1)
-    .map(line => {
-      const end = line.indexOf(' ')
-      return { hash: line.slice(0, end), body: line.slice(end + 1) }
-    })
+  if (text === MORE) return { events: [], hasMore: false }
+  const hasMore = text.endsWith(`\n${MORE}`)
+  const lines = text.slice(0, hasMore ? -MORE.length : undefined).split('\n', most + 1)
+  const events = lines.slice(0, -1).map(line => {
+    const end = line.indexOf(' ')
+    return { hash: line.slice(0, end), body: line.slice(end + 1) }
+  })
+  return { events, hasMore }
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { sha256 } from '../../shared/sign/sha256.ts'
 import { genesis, type JournalEntry, sealEvent } from '../execution/journal/event.ts'
-import { copiedSteps, retriedStep, unfinishedBefore } from './fork.ts'
+import { retriedStep, stepsToCopy, unfinishedBefore } from './fork.ts'
 
 /** `+a` starts a step, `-a` completes it, `!a` fails it. */
 function journal(...said: string[]): JournalEntry[] {
@@ -16,7 +15,7 @@ function journal(...said: string[]): JournalEntry[] {
   })
 }
 const copied = (source: JournalEntry[], from: string | undefined) =>
-  copiedSteps(source, from, 'new', { at: new Date(0), sha256 })?.map(({ entry }) => `${entry.kind}:${entry.stepId}`)
+  stepsToCopy(source, from)?.map(({ kind, stepId }) => `${kind}:${stepId}`)
 
 describe('a fork of a program', () => {
   const source = journal('+entrypoint', '+code-a-1', '-code-a-1', '+code-b-2', '-code-b-2', '-entrypoint')

@@ -1,6 +1,10 @@
+import { ApiError } from '../../shared/http/api-error.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
 import { ENTRYPOINT_STEP } from '../execution/step-spec.ts'
+import { isLeftOut, outputAt } from './steps.ts'
+import type { RunStore } from './store.ts'
 
 interface CopyOptions {
   at: Date
@@ -9,19 +13,8 @@ interface CopyOptions {
   keepsTools?: boolean
 }
 
-/** The beginning of a forked run's journal, whose source is at hand whole; undefined when there is no such step. */
-export function copiedSteps(
-  source: readonly JournalEntry[],
-  fromStepId: string | undefined,
-  runId: string,
-  options: CopyOptions,
-): SealedEvent[] | undefined {
-  const copy = copyOf(runId, options)
-  return stepsToCopy(source, fromStepId)?.map(copy)
-}
-
 /** Seals entries of a source one after the other as those of a fork: marked as copied, and without their cost, which was paid once. */
-export function copyOf(runId: string, { at, sha256, keepsTools = true }: CopyOptions) {
+function copyOf(runId: string, { at, sha256, keepsTools = true }: CopyOptions) {
   let head: ChainHead = genesis(runId, sha256)
   return ({ kind, stepId, payload, meta: known, seq, runId: sourceId }: JournalEntry): SealedEvent => {
     const { request, ...others } = known
@@ -38,6 +31,40 @@ export function copyOf(runId: string, { at, sha256, keepsTools = true }: CopyOpt
     head = { seq: event.entry.seq, hash: event.entry.hash }
     return event
   }
+}
+
+export interface ForkCopyDeps {
+  runs: Pick<RunStore, 'events'>
+  sha256: Sha256
+  /** Of all copies together, as they are hashed. Default: no limit. */
+  copiedBytesAtMost?: number | undefined
+}
+
+/** What a fork begins with, of an outline of its source: a long output is read where it is copied. */
+export async function copiedEvents(
+  { runs, sha256, copiedBytesAtMost = Number.POSITIVE_INFINITY }: ForkCopyDeps,
+  kept: readonly JournalEntry[],
+  forkId: string,
+  options: Omit<CopyOptions, 'sha256'>,
+): Promise<SealedEvent[]> {
+  const copy = copyOf(forkId, { ...options, sha256 })
+  const events: SealedEvent[] = []
+  let bytes = 0
+  for (const entry of kept) {
+    const { runId, seq, payload } = entry
+    const isLong = isLeftOut(payload.output)
+    const whole = isLong ? { ...payload, output: await outputAt(runs, runId, seq) } : payload
+    const event = copy({ ...entry, payload: whole })
+    if (isLong) await new Promise<void>(nextTurn)
+    bytes += event.body.length
+    if (bytes > copiedBytesAtMost) {
+      const most = Math.floor(copiedBytesAtMost / 1024 ** 2)
+      const message = `the steps that this fork of run ${runId} would begin with have more than ${most} MiB, which this service has no memory for: fork at an earlier step`
+      throw new ApiError('payload_too_large', message)
+    }
+    events.push(event)
+  }
+  return events
 }
 
 /**

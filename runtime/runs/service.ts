@@ -2,19 +2,17 @@ import type { InStatement } from '@libsql/client/web'
 import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
 import { createSlots, type Slots } from '../../shared/time/slots.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunFork, type runCreate } from '../../shared/wire/runtime/run.ts'
 import type { Engine } from '../execution/engine.ts'
-import type { JournalEntry, SealedEvent } from '../execution/journal/event.ts'
 import { canonicalBody } from '../http/idempotent.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { newRun, refuseUnfitInput } from './created-run.ts'
-import { copyOf, retriedStep, stepsToCopy, unfinishedBefore } from './fork.ts'
+import { copiedEvents, retriedStep, stepsToCopy, unfinishedBefore } from './fork.ts'
 import { placeholderInput } from './sealed-input.ts'
-import { isLeftOut, journalOutline, outputAt } from './steps.ts'
+import { isLeftOut, journalOutline } from './steps.ts'
 import type { NewRun, RunStore } from './store.ts'
 
 export interface AgentVersion {
@@ -237,36 +235,16 @@ async function forkRun(
     ...(onlyStep && at !== undefined && { onlyStep: at }),
   }
   // Long ones are copied one at a time: each is in memory several times on its way into the store.
-  const release = kept.some(({ payload }) => isLeftOut(payload.output))
-    ? await longForks.take(undefined, source.tenantId)
-    : undefined
+  const isLong = kept.some(({ payload }) => isLeftOut(payload.output))
+  const release = isLong ? await longForks.take(undefined, source.tenantId) : undefined
   try {
-    return await createRun(deps, { ...copy, events: await copies(deps, kept, id, !isOther) }, version, also, id)
+    const { runs, sha256 = portableSha256, copiedBytesAtMost } = deps
+    const options = { at: deps.now(), keepsTools: !isOther }
+    const events = await copiedEvents({ runs, sha256, copiedBytesAtMost }, kept, id, options)
+    return await createRun(deps, { ...copy, events }, version, also, id)
   } finally {
     release?.()
   }
-}
-
-async function copies(deps: RunServiceDeps, kept: readonly JournalEntry[], id: string, keepsTools: boolean) {
-  const { runs, copiedBytesAtMost = Number.POSITIVE_INFINITY } = deps
-  const copy = copyOf(id, { at: deps.now(), sha256: deps.sha256 ?? portableSha256, keepsTools })
-  const events: SealedEvent[] = []
-  let bytes = 0
-  for (const entry of kept) {
-    const { runId, seq, payload } = entry
-    const isLong = isLeftOut(payload.output)
-    const whole = isLong ? { ...payload, output: await outputAt(runs, runId, seq) } : payload
-    const event = copy({ ...entry, payload: whole })
-    if (isLong) await new Promise<void>(nextTurn)
-    bytes += event.body.length
-    if (bytes > copiedBytesAtMost) {
-      const most = Math.floor(copiedBytesAtMost / 1024 ** 2)
-      const message = `the steps that this fork of run ${runId} would begin with have more than ${most} MiB, which this service has no memory for: fork at an earlier step`
-      throw new ApiError('payload_too_large', message)
-    }
-    events.push(event)
-  }
-  return events
 }
 
 async function versionOf(deps: RunServiceDeps, { tenantId, agentVersionId }: Run): Promise<AgentVersion> {

@@ -1,13 +1,15 @@
 import { copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { create } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { genesis, sealEvent } from '../../runtime/execution/journal/event.ts'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import { checkStore } from '../../runtime/host/check-receipts.ts'
-import { signalAad } from '../../runtime/nodes/sealed-payloads.ts'
+import { readEventLines, signalAad } from '../../runtime/nodes/sealed-payloads.ts'
 import { clearRecords } from '../../runtime/vault/records.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
-import type { Assign, ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
+import { type Assign, type ControlFrame, ReadRequestSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
@@ -348,6 +350,58 @@ describe('a fork of a run on a node', () => {
     await until(async () => (await control.call('GET', `/v1/runs/${source.id}`)).status === 503, 'the node is away')
     expect(await fork(503)).toMatchObject({ code: 'node_offline' })
     await one.restart()
+  })
+})
+
+describe('a long journal on a node', () => {
+  it('is read in pages of bytes by a control plane that asks for them, and as before by one that does not', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const { id } = await start('echo', 'x')
+    await ended(id)
+    let head = genesis(id)
+    const rows = Array.from({ length: 40 }, () => {
+      const payload = { output: 'é and words '.repeat(8000) }
+      const event = sealEvent(head, id, { kind: 'step_completed', stepId: 'tool-1-1', attempt: 1, payload }, new Date())
+      head = event.entry
+      return event
+    })
+    await one.db.write([
+      { sql: 'delete from events where run_id = ?', args: [id] },
+      ...rows.map(({ entry, body }) => ({
+        sql: 'insert into events (run_id, seq, hash, body) values (?, ?, ?, ?)',
+        args: [id, entry.seq, entry.hash, body],
+      })),
+    ])
+    const asked = { requestId: '', kind: 'events', id, from: 1n, limit: 500, box: new Uint8Array(), lines: true }
+    const read = async (pages: boolean) => {
+      const found = await one.runtime.worker?.read(create(ReadRequestSchema, { ...asked, pages }))
+      return readEventLines(new TextDecoder().decode(found?.body), 500)
+    }
+    const page = await read(true)
+    expect([page?.hasMore, page?.events.length]).toEqual([true, 10])
+    expect(await read(false)).toMatchObject({ hasMore: false, events: { length: 40 } })
+
+    const journal = `/v1/runs/${id}/journal`
+    const events = rows.map(({ entry }) => entry)
+    expect(await control.json(200, 'GET', journal)).toMatchObject({ eventCount: 40, events })
+    // A node of an older version takes no notice of the member.
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'readRequest') frame.body.value.pages = false
+      return [frame]
+    }
+    expect(await control.json(200, 'GET', journal)).toMatchObject({ eventCount: 40, events })
+  })
+
+  it('is not copied into a fork where it is longer than the node bears', async () => {
+    await node({ copiedBytesAtMost: 500 })
+    await control.json(201, 'POST', '/v1/agents', { name: 'caller', manifest: { tools: ['wait'] } })
+    const source = await start('caller', '/call wait {"seconds":0}')
+    await ended(source.id)
+    const fork = (fromStepId: string) =>
+      control.json<Run>(201, 'POST', `/v1/runs/${source.id}/fork`, { fromStepId }).then(({ id }) => ended(id))
+    expect(await fork('model-2')).toMatchObject({ status: 'failed', error: { code: 'node_unavailable' } })
+    expect(await fork('model-1')).toMatchObject({ status: 'succeeded' })
   })
 })
 

@@ -259,7 +259,7 @@ function linkOf(deps: GatewayDeps, peer: Peer, hello: Hello): NodeLink {
     restingUntilMs: 0,
     draining: peer.node.draining,
     wake: () => peer.outbox.wake(true),
-    read({ kind, id, from = 0, limit = 0, box = new Uint8Array(), lines = false }) {
+    read({ kind, id, from = 0, limit = 0, box = new Uint8Array(), lines = false, pages = false }) {
       if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
       const requestId = deps.newId()
       return new Promise(resolve => {
@@ -270,7 +270,7 @@ function linkOf(deps: GatewayDeps, peer: Peer, hello: Hello): NodeLink {
           resolve(answer)
         }
         peer.reads.set(requestId, { parts: [], weight: 0, done })
-        const value = { requestId, kind, id, from: BigInt(from), limit, box, lines }
+        const value = { requestId, kind, id, from: BigInt(from), limit, box, lines, pages }
         if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
       })
     },

@@ -11,6 +11,8 @@ export interface NodeReadRequest {
   box?: Uint8Array<ArrayBuffer>
   /** Events may come as lines. */
   lines?: boolean
+  /** Those lines may end before the limit, and say so. */
+  pages?: boolean
 }
 
 export interface ReadAnswered {

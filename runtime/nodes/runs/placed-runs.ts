@@ -154,9 +154,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
 
     async page(runId: string, fromSeq: number, most: number): Promise<JournalPage> {
       const found = await readable(runId)
-      if (found === undefined) return runs.page(runId, fromSeq, most)
-      const entries = await data.events(found, fromSeq, most)
-      return { entries, isLast: entries.length < most }
+      return found ? data.page(found, fromSeq, most) : runs.page(runId, fromSeq, most)
     },
 
     async streamOpening(runId: string, fromSeq: number, most: number): Promise<StreamOpening | undefined> {

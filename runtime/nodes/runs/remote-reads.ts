@@ -7,6 +7,7 @@ import type { StepRequest } from '../../../shared/wire/runtime/step-request.ts'
 import type { ManifestTexts, SealedTexts } from '../../agents/texts.ts'
 import type { JournalEntry } from '../../execution/journal/event.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
+import type { JournalPage } from '../../runs/store.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeReadRequest } from '../registry/node-link.ts'
@@ -23,6 +24,11 @@ const AT_ONCE = 200_000
 /** Only where a node is asked; an import costs as much as reading a short answer. */
 let imported: Promise<typeof import('./read-answer.ts')> | undefined
 const reading = () => (imported ??= import('./read-answer.ts'))
+
+interface Entries {
+  found: JournalEntry[]
+  hasMore: boolean
+}
 
 type Kind = Extract<NodeReadRequest['kind'], keyof Answers>
 
@@ -65,45 +71,12 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
     return readAnswer(kind, decoder.decode(answer.body))
   }
 
-  async function entries(nodeId: string, asked: NodeReadRequest): Promise<JournalEntry[] | undefined> {
-    const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
-    if (answer === undefined || answer.status !== 200) return undefined
-    const text = decoder.decode(answer.body)
-    const { readAnswer } = await reading()
-    const found: JournalEntry[] = []
-    let characters = 0
-    for (const { hash, body } of readEventLines(text, MOST_EVENTS) ?? readAnswer('events', text) ?? []) {
-      characters += body.length
-      // Others have their turn in between: a page may have megabytes.
-      if (characters > AT_ONCE) {
-        await new Promise<void>(nextTurn)
-        characters = 0
-      }
-      const entry = readAnswer('event', body)
-      if (entry === undefined) return undefined
-      found.push({ ...entry, hash })
-    }
-    return found
-  }
-
   return {
+    ...remoteJournals(reachableNodes, nodes),
+
     /** Input, output and the words of an error, by run; undefined: the node is away. */
     async of(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteRunData> | undefined> {
       return ofThese(ids, await ask(nodeId, 'data', ids.join(',')))
-    },
-
-    async events({ id, nodeId, state }: RunPlace, fromSeq: number, most: number): Promise<JournalEntry[]> {
-      if (state === 'queued' || nodeId === undefined) return []
-      const limit = Math.min(most, MOST_EVENTS)
-      const found: JournalEntry[] = []
-      // Its pages may be shorter than the caller's, who takes a short page for the last one.
-      for (let from = fromSeq; found.length < most; from += limit) {
-        const page = await entries(nodeId, { kind: 'events', id, from, limit, lines: true })
-        if (page === undefined) throw await lostJournal(nodes, nodeId, id)
-        found.push(...page)
-        if (page.length < limit) break
-      }
-      return found.slice(0, most)
     },
 
     /** An output that stands beside a journal; undefined: there is none of that digest. */
@@ -162,6 +135,55 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
         if (answer?.status === 200) return answer.body
       }
       return undefined
+    },
+  }
+}
+
+/** The journals of runs on nodes, a page at a time. */
+function remoteJournals(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing' | 'get'>) {
+  async function entries(nodeId: string, asked: NodeReadRequest): Promise<Entries | undefined> {
+    const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read(asked)
+    if (answer === undefined || answer.status !== 200) return undefined
+    const text = decoder.decode(answer.body)
+    const { readAnswer } = await reading()
+    const found: JournalEntry[] = []
+    let characters = 0
+    const { events, hasMore } = readEventLines(text, MOST_EVENTS) ?? { events: readAnswer('events', text) ?? [] }
+    for (const { hash, body } of events) {
+      characters += body.length
+      // Others have their turn in between: a page may have megabytes.
+      if (characters > AT_ONCE) {
+        await new Promise<void>(nextTurn)
+        characters = 0
+      }
+      const entry = readAnswer('event', body)
+      if (entry === undefined) return undefined
+      found.push({ ...entry, hash })
+    }
+    return { found, hasMore: hasMore === true || found.length === asked.limit }
+  }
+
+  /** A page of the journal of a run; long events make it a short one. */
+  async function page({ id, nodeId, state }: RunPlace, from: number, most: number): Promise<JournalPage> {
+    if (state === 'queued' || nodeId === undefined) return { entries: [], isLast: true }
+    const limit = Math.min(most, MOST_EVENTS)
+    const got = await entries(nodeId, { kind: 'events', id, from, limit, lines: true, pages: true })
+    if (got === undefined) throw await lostJournal(nodes, nodeId, id)
+    return { entries: got.found, isLast: !got.hasMore }
+  }
+
+  return {
+    page,
+
+    async events(place: RunPlace, fromSeq: number, most: number): Promise<JournalEntry[]> {
+      const found: JournalEntry[] = []
+      // Its pages may be shorter than the caller's, who takes a short page for the last one.
+      for (let isLast = false; !isLast && found.length < most; ) {
+        const next = await page(place, fromSeq + found.length, most - found.length)
+        found.push(...next.entries)
+        isLast = next.isLast
+      }
+      return found.slice(0, most)
     },
   }
 }

@@ -8,7 +8,7 @@ import type { ManifestTexts } from '../../agents/texts.ts'
 import type { ApprovalRow, ApprovalStore } from '../../approvals/store.ts'
 import { type DataRow, readData } from '../../runs/run-row.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
-import type { RunStore } from '../../runs/store.ts'
+import { JOURNAL_PAGE, type RunStore } from '../../runs/store.ts'
 import type { events } from '../../schema/tables.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { Records } from '../../vault/records.ts'
@@ -20,6 +20,11 @@ import {
   type RemoteRunData,
   textsAad,
 } from '../sealed-payloads.ts'
+
+/** For a control plane of an older version, which takes a short page for the last one. */
+const ALL_EVENTS = 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?'
+
+type StoredEvent = Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'> & { cut?: number | null }
 
 export interface AnswerReadsDeps {
   db: Db
@@ -50,6 +55,7 @@ export function answerReads({
     limit,
     box,
     lines,
+    pages,
   }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
     const isHere = async (runId: string) =>
       (await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })).rows.length > 0
@@ -63,17 +69,18 @@ export function answerReads({
       return answer(rowsOf<DataRow>(found).flatMap(row => toData(row, records) ?? []))
     }
     if (kind === 'events') {
-      const found = await db.execute({
-        sql: `select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?`,
-        args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
-      })
-      const texts = rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(
+      const most = Math.min(Math.max(1, limit), 500)
+      const isPaged = lines && pages
+      const found = await db.execute({ sql: isPaged ? JOURNAL_PAGE : ALL_EVENTS, args: [id, Number(from), most] })
+      const rows = rowsOf<StoredEvent>(found)
+      const texts = rows.map(
         ({ hash, body, seq }): RemoteEventText => ({
           hash,
           body: records.open(body, { record: id, field: `event ${seq}` }),
         }),
       )
-      return lines ? { status: 200, body: eventLines(texts) } : answer(texts)
+      const hasMore = isPaged && (rows[0]?.cut ?? null) !== null
+      return lines ? { status: 200, body: eventLines(texts, hasMore) } : answer(texts)
     }
     if (kind === 'approvals') {
       return answer((await approvals.ofIds(id.split(','))).map(toApproval))

@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { ApiError } from '../../../shared/http/api-error.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
@@ -7,6 +8,7 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { dbFault } from '../../../shared/sql/db-fault.ts'
+import { createSlots, type Slots } from '../../../shared/time/slots.ts'
 import type { AgentLimit, Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
@@ -15,10 +17,12 @@ import { withoutTexts } from '../../agents/texts.ts'
 import type { ApprovalStore } from '../../approvals/store.ts'
 import { resumption } from '../../execution/claim-statement.ts'
 import type { Engine } from '../../execution/engine.ts'
+import type { SealedEvent } from '../../execution/journal/event.ts'
 import { lastingValue } from '../../lasting-value.ts'
 import { OPEN_OF_AGENT } from '../../runs/end-runs.ts'
-import { copiedSteps } from '../../runs/fork.ts'
+import { copiedEvents, stepsToCopy } from '../../runs/fork.ts'
 import type { RequestsOfSteps } from '../../runs/step-requests.ts'
+import { journalOutline } from '../../runs/steps.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { TurnInput } from '../../sessions/turn-input.ts'
@@ -80,6 +84,8 @@ export interface WorkerDeps {
   sessions: Pick<SessionStore, 'turn' | 'messages' | 'stop' | 'remove' | 'orderedTurn'>
   now: () => Date
   log: Log
+  /** Of the journal that a fork begins with. Default: no limit. */
+  copiedBytesAtMost?: number | undefined
   dayOf: (ms: number) => string
   /** Its questions whether a call may be made. */
   asks: BudgetRequests
@@ -91,17 +97,15 @@ export interface WorkerDeps {
 export type NodeWorker = ReturnType<typeof nodeWorker>
 
 const decoder = new TextDecoder()
-/** More than a run can have. */
-const MOST_EVENTS = 100_000
 type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
 
 /** The node's side of a tunnel: who it is and what it works with. */
-type NodeSide = WorkerIdentity & WorkerDeps
+type NodeSide = WorkerIdentity & WorkerDeps & { forks: Slots }
 
 export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, engine, now, log, sessions } = deps
   const { tenantId, pool, signer, nodeId, reportsAs, reportSoon } = identity
-  const side: NodeSide = { ...identity, ...deps }
+  const side: NodeSide = { ...identity, ...deps, forks: createSlots(1) }
   const limits = currentLimits(side)
 
   const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened: (box, place) => opened(side, box, place) })
@@ -118,7 +122,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
-        return assign(side, body.value).finally(limits.forget)
+        return (body.value.forkedRun === '' ? assign : assignFork)(side, body.value).finally(limits.forget)
       case 'cancel':
         return cancel(side, body.value.runId, body.value.reason, body.value.remove)
       case 'approval':
@@ -236,6 +240,16 @@ async function heldRuns(db: Db) {
   }))
 }
 
+/** Forks are made one at a time: what is copied is in memory several times on its way into the store. */
+async function assignFork(side: NodeSide, order: Assign): Promise<void> {
+  const release = await side.forks.take()
+  try {
+    await assign(side, order)
+  } finally {
+    release()
+  }
+}
+
 /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
 async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }: Assign): Promise<void> {
   const createdMs = Number(sent.createdUnixMs)
@@ -251,10 +265,7 @@ async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }:
   const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
   const box = sent.textsSealed.length > 0 ? sent.textsSealed : null
   const copied = sent.forkedRun === '' ? undefined : await copiesFor(side, runId, createdMs, sent)
-  if (copied === 'missing') {
-    const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
-    return refuseOrder(side, runId, reason, epoch)
-  }
+  if (typeof copied === 'string') return refuseOrder(side, runId, copied, epoch)
   await side.runs.create({
     ...copied?.begin,
     id: runId,
@@ -341,13 +352,22 @@ async function openOrder(
   return { envelope, input }
 }
 
-/** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
+/**
+ * The beginning of a fork, copied from the journal of a run that this node has, or why it cannot begin; nothing where the fork stands
+ * already.
+ */
 async function copiesFor(side: NodeSide, runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
   const { rows } = await side.db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
   if (rows.length > 0) return undefined
-  const source = await side.runs.events(forkedRun, 1, MOST_EVENTS)
-  const events = copiedSteps(source, forkedStep, runId, { at: new Date(createdMs), sha256: side.sha256 })
-  if (events === undefined) return 'missing'
+  const kept = stepsToCopy(await journalOutline(side.runs, forkedRun), forkedStep)
+  if (kept === undefined) return `run ${forkedRun} has no step ${forkedStep} here`
+  let events: SealedEvent[]
+  try {
+    events = await copiedEvents(side, kept, runId, { at: new Date(createdMs) })
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'payload_too_large') return error.message
+    throw error
+  }
   const blobs = {
     sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
       select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
