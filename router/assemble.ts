@@ -9,7 +9,7 @@ import { DamagedRowError } from '../shared/sql/db.ts'
 import { forwardingDb } from '../shared/sql/forwarding-db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { systemClock } from '../shared/time/clock.ts'
-import { nextTurn } from '../shared/time/sleep.ts'
+import { pageTurn } from '../shared/time/sleep.ts'
 import { VERSION } from '../shared/version.ts'
 import type { RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
 import { type ActiveConfig, activate, type ConfigSource, configHolder } from './active-config.ts'
@@ -285,7 +285,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       await shadows.close()
       // What is still on its way ends here, and has cost something and leaves a receipt.
       await transport.close()
-      await new Promise<void>(nextTurn)
+      await pageTurn()
       await budgets.close()
       await learning.close()
       await feedback?.close()

@@ -1,6 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { evalsDays, traces } from '../schema/tables.ts'
 import { DAY_MS, dayOf, stretches, type Window } from './savings.ts'
@@ -118,7 +118,7 @@ export async function rowsOfWindow(db: Db, tenant: string, window: Window, add: 
       from = day + 1
     }
     if (kept.length < KEPT) break
-    await new Promise<void>(nextTurn)
+    await pageTurn()
   }
   for await (const part of stretches(db, tenant, window, closed)) add(await rowsOfStretch(db, tenant, part))
 }

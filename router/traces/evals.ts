@@ -1,6 +1,6 @@
 import { toUsd } from '../../shared/money/money.ts'
 import { rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Evals, GateStats, RouteRungs, RungMove } from '../../shared/wire/router/evals.ts'
 import { evalSums, rowsOfWindow } from './eval-sums.ts'
 import type { Window } from './savings.ts'
@@ -40,7 +40,7 @@ export async function evals(chains: readonly StoredChain[], window: Window): Pro
       outcomes.reported += sum.reported
       outcomes.failed += sum.failed
       after = upTo
-      if (after !== undefined) await new Promise<void>(nextTurn)
+      if (after !== undefined) await pageTurn()
     }
   }
   const { calls, moves: moved, gates: runs } = sums.rows()

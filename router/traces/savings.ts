@@ -1,7 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
 import type { StoredChain } from './stored-records.ts'
@@ -141,7 +141,7 @@ export async function* stretches(
     }
     const next = Math.max(first + 1, (await timeOf(db, tenant, first, dayEnd, STRETCH)) ?? dayEnd)
     yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
-    await new Promise<void>(nextTurn)
+    await pageTurn()
     from = next
   }
 }

@@ -1,7 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
@@ -52,7 +52,7 @@ export function traceStore(...dbs: readonly Db[]) {
         found.push(...rows.map(({ ts_ms, seq }) => ({ ...chain, ts: ts_ms, seq })))
         found = found.sort(newerFirst).slice(0, filter.limit + 1)
       }
-      if (chains.length > 1) await new Promise<void>(nextTurn)
+      if (chains.length > 1) await pageTurn()
     }
     return found
   }

@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { type Db, objectIn, type RowOf, readRow, readRows, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import { workQueue } from '../../shared/time/work-queue.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
@@ -145,7 +145,7 @@ function auditReads(db: Db, sha256?: Sha256) {
         for (const { seq, hash, body } of found) checker.push({ seq, hash, body })
         seq = found.at(-1)?.seq ?? seq
         if (found.length === PAGE) {
-          await new Promise<void>(nextTurn)
+          await pageTurn()
           continue
         }
         const [end] = rowsOf<Head>(heads!)

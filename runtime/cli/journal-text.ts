@@ -2,8 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import type { RuntimeClient } from '../../shared/client/client.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
-import { journalGenesis } from '../execution/journal/event.ts'
-import { journalDocument } from '../runs/journal-document.ts'
+import { journalDocument, journalGenesis } from '../execution/journal/event.ts'
 
 export type ExportedEvent = JournalExport['events'][number]
 

@@ -2,7 +2,7 @@ import { toUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Overview, OverviewFigures, OverviewRange } from '../../shared/wire/runtime/overview.ts'
 import { causesOf, type Ended, endedOf, type Part, partsOf, percentile, type SlotFigures } from './slot-figures.ts'
 import type { OpenRuns, OverviewStore } from './store.ts'
@@ -61,7 +61,7 @@ export function overviewService({ store, clock, dayOf }: OverviewServiceDeps) {
     if (known && known.untilMs > nowMs) return known.figures
     const figures = await store[read](tenantId, fromMs, toMs)
     // A store in this process answers without letting other work in.
-    await new Promise<void>(nextTurn)
+    await pageTurn()
     slots.delete(key)
     if (toMs + LATE_MS < nowMs) remember(slots, MOST_SLOTS, key, { untilMs: nowMs + SETTLED_MS, figures })
     return figures

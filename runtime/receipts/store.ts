@@ -3,7 +3,7 @@ import type { Walk } from '../../shared/proof/receipt-proof.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { DamagedRowError, type Db, objectIn, type RowOf, readRow, rowsOf } from '../../shared/sql/db.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/history.ts'
@@ -183,7 +183,7 @@ async function walkJournal(
     }
     if (rows.length < PAGE && (rows[0]?.cut ?? null) === null)
       return { walk: { ok: true, count, head }, models: [...models].sort() }
-    await new Promise<void>(nextTurn)
+    await pageTurn()
   }
 }
 

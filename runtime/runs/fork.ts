@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
 import { ENTRYPOINT_STEP } from '../execution/step-spec.ts'
 import { isLeftOut, outputAt } from './steps.ts'
@@ -55,7 +55,7 @@ export async function copiedEvents(
     const isLong = isLeftOut(payload.output)
     const whole = isLong ? { ...payload, output: await outputAt(runs, runId, seq) } : payload
     const event = copy({ ...entry, payload: whole })
-    if (isLong) await new Promise<void>(nextTurn)
+    if (isLong) await pageTurn()
     bytes += event.body.length
     if (bytes > copiedBytesAtMost) {
       const most = Math.floor(copiedBytesAtMost / 1024 ** 2)

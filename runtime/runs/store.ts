@@ -3,7 +3,7 @@ import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { JoinedClaim } from '../execution/claim-loop.ts'
 import { resumption } from '../execution/claim-statement.ts'
@@ -18,6 +18,9 @@ import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, TITLE_COLUMNS, to
 import { keptAbove } from './run-tree.ts'
 import type { SealedInput } from './sealed-input.ts'
 
+/** Of what is stored; a longer entry of a journal is a page of its own. */
+const PAGE_BYTES = 1024 * 1024
+
 /** Texts of the runs of one page, in bytes: a run may have 8 MiB, and a page a hundred runs. */
 const MOST_OF_PAGE = 8 * 1024 * 1024
 
@@ -28,6 +31,11 @@ const TEXTS_OF_PAGE = `select run_id, iif(before > ?2, '', input) as input, iif(
     from (select d.run_id as id, key as at, octet_length(input) + coalesce(octet_length(output), 0) as bytes
       from json_each(?1) join run_data as d on d.run_id = value))
   join run_data on run_id = id`
+
+/** Texts whose reading keeps others waiting. */
+function areLong(texts: readonly DataRow[]): boolean {
+  return texts.reduce((sum, { input, output }) => sum + (input?.length ?? 0) + (output?.length ?? 0), 0) > PAGE_BYTES
+}
 
 export interface NewRun {
   id: string
@@ -158,7 +166,9 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
         { sql: `select ${DATA_COLUMNS} from run_data where run_id = ?`, args: [id] },
       ])
       const [row] = rowsOf<RunRow>(found!)
-      return row && toRun(row, records, rowsOf<DataRow>(data!)[0])
+      const texts = rowsOf<DataRow>(data!)
+      if (areLong(texts)) await pageTurn()
+      return row && toRun(row, records, texts[0])
     },
 
     async summary(id: string): Promise<Run | undefined> {
@@ -173,6 +183,7 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
       const place = (row: RunRow) => placeOfRow(row, query.sort)
       if (query.fields === 'summary') return readPage(page, rows, row => toRun(row), place)
       const ids = JSON.stringify(rows.map(row => row.id))
+      if (query.fields === undefined) await pageTurn()
       const data = await db.execute(
         query.fields === 'title'
           ? {
@@ -181,11 +192,15 @@ export function runStore(db: Db, records: Records, claims = noClaims) {
             }
           : { sql: TEXTS_OF_PAGE, args: [ids, MOST_OF_PAGE] },
       )
-      const byRun = new Map(rowsOf<DataRow & { is_beyond?: number }>(data).map(row => [row.run_id, row]))
+      const texts = rowsOf<DataRow & { is_beyond?: number }>(data)
+      const byRun = new Map(texts.map(row => [row.run_id, row]))
       const beyond = rows.findIndex(row => byRun.get(row.id)?.is_beyond === 1)
       if (beyond >= 0) page.endsEarly?.()
       const fit = beyond < 0 ? rows : rows.slice(0, beyond)
-      return readPage(page, fit, row => toRun(row, records, byRun.get(row.id)), place)
+      const read = readPage(page, fit, row => toRun(row, records, byRun.get(row.id)), place)
+      // The answer is written in a turn of its own.
+      if (areLong(texts)) await pageTurn()
+      return read
     },
 
     /** How many runs a list has, up to one more than MOST_COUNTED. */
@@ -237,9 +252,6 @@ export interface JournalPage {
   isLast: boolean
 }
 
-/** Of what is stored; a longer entry is a page of its own. */
-const PAGE_BYTES = 1024 * 1024
-
 /** Where such a page ends before its limit; null where it does not. */
 const CUT = `with cut (seq) as (
   select min(seq) from (select seq, sum(bytes) over (order by seq) as upto
@@ -283,7 +295,7 @@ function journalReads(db: Db, records: Records) {
       const rows = rowsOf<StoredEvent & { cut: number | null }>(found)
       const isLast = rows.length < most && (rows[0]?.cut ?? null) === null
       // A file is read on this thread, so who reads page after page lets others have their turn in between.
-      if (!isLast) await new Promise<void>(nextTurn)
+      if (!isLast) await pageTurn()
       return { entries: rows.map(row => entryOf(records, runId, row)), isLast }
     },
 
@@ -294,7 +306,7 @@ function journalReads(db: Db, records: Records) {
       const [first] = rows
       if (first === undefined) return undefined
       const isLast = rows.length < most && first.cut === null
-      if (!isLast) await new Promise<void>(nextTurn)
+      if (!isLast) await pageTurn()
       return { tenantId: first.tenant_id, status: first.status, page: { entries, isLast } }
     },
 

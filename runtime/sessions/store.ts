@@ -2,7 +2,7 @@ import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/db-fault.ts'
-import { nextTurn } from '../../shared/time/sleep.ts'
+import { pageTurn } from '../../shared/time/sleep.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql, readPage } from '../http/page.ts'
 import type { runData, runs, sessions, turns } from '../schema/tables.ts'
@@ -239,7 +239,7 @@ function turnReads(db: Db, records: Records) {
     const rows = rowsOf<Turn & { most: number }>(await db.execute({ sql: ENDS, args }))
     const isLast = rows.length === (rows[0]?.most ?? 0)
     // A file is read on this thread, so who reads page after page lets others have their turn in between.
-    if (!isLast) await new Promise<void>(nextTurn)
+    if (!isLast) await pageTurn()
     return { ends: rows.flatMap(row => numbered(row, readTurn(row))), isLast }
   }
 
@@ -287,7 +287,7 @@ async function* turnsBefore(db: Db, id: string, number = Number.MAX_SAFE_INTEGER
     const rows = rowsOf<Turn & { input: string | null }>(found)
     yield* rows
     before = rows.at(-1)?.number ?? 0
-    if (before > 1) await new Promise<void>(nextTurn)
+    if (before > 1) await pageTurn()
   }
 }
 

@@ -21,6 +21,29 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export const nextTurn: (act: () => void) => void =
   (globalThis as { setImmediate?: (act: () => void) => unknown }).setImmediate ?? (act => setTimeout(act, 0))
 
+const readers: (() => void)[] = []
+/** Rounds of the host in which a short request comes from its socket to its answer. */
+const ROUNDS_OF_A_REQUEST = 8
+
+/**
+ * A turn of those who read page after page. They go on one at a time, and between two of them a short request is answered: it waits for one
+ * page, and not for as many as there are readers.
+ */
+export function pageTurn(): Promise<void> {
+  return new Promise(resolve => {
+    if (readers.push(resolve) === 1) afterRounds(ROUNDS_OF_A_REQUEST)
+  })
+}
+
+function afterRounds(left: number): void {
+  nextTurn(() => {
+    if (left > 1) return afterRounds(left - 1)
+    readers[0]?.()
+    readers.shift()
+    if (readers.length > 0) afterRounds(ROUNDS_OF_A_REQUEST)
+  })
+}
+
 interface BackoffPolicy {
   baseMs: number
   maxMs: number

@@ -1,5 +1,5 @@
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
-import { nextTurn } from '../../../shared/time/sleep.ts'
+import { pageTurn } from '../../../shared/time/sleep.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { StepFailure } from '../failure.ts'
 import { type History, outputOf } from '../journal/history.ts'
@@ -53,7 +53,7 @@ export async function rebuildRequest(stepId: string, recorded: Recorded): Promis
   const steps: Steps = {
     async run(spec, call) {
       // A loop of thousands of steps leaves others their turn.
-      if (++started % STEPS_AT_ONCE === 0) await new Promise<void>(nextTurn)
+      if (++started % STEPS_AT_ONCE === 0) await pageTurn()
       if (spec.stepId === stepId) {
         await call(noCall()).catch(() => undefined)
         if (sent && !found) found = { request: sent, exact: inputHash !== undefined && spec.inputHash === inputHash }

@@ -3,7 +3,7 @@ import { fromHex } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { genesisText } from '../../../shared/sign/journal-walk.ts'
 import { type Sha256, sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
-import type { EventKind, EventMeta } from '../../../shared/wire/runtime/journal.ts'
+import type { EventKind, EventMeta, JournalExport } from '../../../shared/wire/runtime/journal.ts'
 
 /** An event before it has its place in the chain. */
 export interface EventDraft {
@@ -63,4 +63,22 @@ export function readEvent(body: string, hash: string): JournalEntry {
 /** h_0: the head of a run that has no events. */
 export function journalGenesis(runId: string, hash: Sha256 = sha256): string {
   return sha256Hex(genesisText(runId), hash)
+}
+
+type ExportedEntry = JournalExport['events'][number] | { readonly hash: string }
+
+/** The text of an exported journal in pieces: what is known of its end stands behind its entries, and no reader has to hold them all. */
+export async function* journalDocument(
+  about: Pick<JournalExport, 'runId' | 'chain' | 'genesis' | 'sealed'>,
+  pages: AsyncIterable<readonly ExportedEntry[]>,
+): AsyncGenerator<string> {
+  let head = about.genesis
+  let eventCount = 0
+  yield `${JSON.stringify(about).slice(0, -1)},"events":[`
+  for await (const page of pages) {
+    yield `${eventCount > 0 ? ',' : ''}${page.map(entry => JSON.stringify(entry)).join(',')}`
+    head = page.at(-1)?.hash ?? head
+    eventCount += page.length
+  }
+  yield `],"head":${JSON.stringify(head)},"eventCount":${eventCount}}`
 }

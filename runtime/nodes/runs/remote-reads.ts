@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { nextTurn } from '../../../shared/time/sleep.ts'
+import { pageTurn } from '../../../shared/time/sleep.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
@@ -153,7 +153,7 @@ function remoteJournals(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, '
       characters += body.length
       // Others have their turn in between: a page may have megabytes.
       if (characters > AT_ONCE) {
-        await new Promise<void>(nextTurn)
+        await pageTurn()
         characters = 0
       }
       const entry = readAnswer('event', body)
