@@ -1,4 +1,4 @@
-import { pageTurn } from '../../shared/time/sleep.ts'
+import { nextTurn } from '../../shared/time/sleep.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { Progress, RunWatchers } from '../execution/run-watchers.ts'
 import type { JournalPage, RunStore } from './store.ts'
@@ -121,7 +121,7 @@ export async function* follow(
       if (!live) return
       if (terminal) {
         // Of a thousand followers the last has what it was told before the first is closed, which is most of the work.
-        await pageTurn()
+        await new Promise<void>(nextTurn)
         return
       }
       await new Promise<void>(resolve => {
