@@ -110,6 +110,27 @@ describe('a schedule that is due', () => {
     await close()
   })
 
+  it('has its turn within some hundred windows, whatever another tenant has to catch up', async () => {
+    const admitted: string[] = []
+    const { add, fire, clock, db, close } = await scheduleFixture({
+      async admits({ tenantId }) {
+        // A minute passes meanwhile, in which the schedule of the other tenant is due again.
+        if (admitted.push(tenantId) === 1000) clock.advance(MINUTE)
+        return { statements: [], exceeded: false }
+      },
+    })
+    await db.execute("insert into tenants values ('other', '\"o\"', 0)")
+    for (let at = 0; at < 250; at++) await add('* * * * *', { catchUp: 'all', catchUpLimit: 100 })
+    await add('* * * * *', { tenantId: 'other' })
+    clock.advance(120 * MINUTE)
+    await fire({ missedBeforeMs: clock.now().getTime() })
+    const turns = admitted.flatMap((tenantId, at) => (tenantId === 'other' ? [at] : []))
+    expect(turns.length).toBeGreaterThan(1)
+    expect(turns[0]).toBeLessThan(500)
+    expect(turns.find(at => at >= 1000)).toBeLessThan(1500)
+    await close()
+  })
+
   it('is refused, and says why, where there is no agent or no budget', async () => {
     const told: string[] = []
     const { add, fire, clock, fates, read, runsOf, close } = await scheduleFixture({

@@ -58,6 +58,9 @@ export interface WindowFirerDeps {
 /** Schedules in one transaction. */
 const BATCH = 200
 
+/** Windows after which a transaction takes no further schedule: one alone may have a hundred to catch up. */
+const MOST_WINDOWS = 200
+
 /** Of one call; what is left is due again at once. */
 const MOST_ROUNDS = 50
 
@@ -82,15 +85,27 @@ export function windowFirer(deps: WindowFirerDeps) {
       const due = await store.due(nowMs, BATCH)
       const known = new Set(due.map(({ id }) => id))
       const released = (await store.released(BATCH)).filter(({ id }) => !known.has(id))
-      const schedules = [...due, ...released]
+      const schedules = alternating(due, released)
       if (schedules.length === 0) return
       const decided: Decided[] = []
-      for (const schedule of schedules) decided.push(await decide(deps, schedule, nowMs, missedBeforeMs))
+      let windows = 0
+      for (const schedule of schedules) {
+        if (windows >= MOST_WINDOWS) break
+        const one = await decide(deps, schedule, nowMs, missedBeforeMs)
+        windows += one.claim.windows.length
+        decided.push(one)
+      }
       await carryOutAll(deps, decided, nowMs)
-      if (due.length < BATCH && released.length < BATCH) return
+      if (decided.length === schedules.length && due.length < BATCH && released.length < BATCH) return
     }
   }
 }
+
+const alternating = <T>(some: readonly T[], others: readonly T[]): T[] =>
+  Array.from({ length: Math.max(some.length, others.length) }, (_, at) => [
+    ...some.slice(at, at + 1),
+    ...others.slice(at, at + 1),
+  ]).flat()
 
 async function fateOf(
   deps: WindowFirerDeps,

@@ -92,7 +92,7 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       return (await db.execute({ sql: 'delete from schedules where id = ?', args: [id] })).rowsAffected === 1
     },
 
-    /** Schedules whose next window has come, longest due first. */
+    /** Schedules whose next window has come, longest due first of each tenant. */
     due: (nowMs: number, most: number) => firstOf({ db, records, log }, 'due_ms <= ?', 'due_ms', [nowMs, most]),
 
     /** Schedules with a window that waited for a run which has ended. */
@@ -159,7 +159,7 @@ interface FirstDeps {
   log: Pick<Log, 'error'>
 }
 
-/** Of these, the first ones up to a weight, and always the first. */
+/** Of these, the first of each tenant, then the second of each and so on, up to a weight, and always one. */
 async function firstOf(
   { db, records, log }: FirstDeps,
   where: string,
@@ -168,9 +168,10 @@ async function firstOf(
 ): Promise<DueSchedule[]> {
   const found = await db.execute({
     sql: `select *, ${RUNNING} as running from (
-      select *, sum(${WEIGHT}) over (order by ${order}, id) - ${WEIGHT} as before from (
-        select * from schedules as s where ${where} order by ${order} limit ?
-      )) as s where before <= ${MOST_INPUT}`,
+      select *, sum(${WEIGHT}) over (order by turn, ${order}, id) - ${WEIGHT} as before from schedules join (
+        select rowid as place, row_number() over (partition by tenant_id order by ${order}) as turn
+        from schedules as s where ${where} order by turn, ${order} limit ?
+      ) on place = schedules.rowid) as s where before <= ${MOST_INPUT} order by turn, ${order}, id`,
     args,
   })
   return standing({ db, log }, rowsOf<StoredSchedule & { running: number }>(found), row => ({
