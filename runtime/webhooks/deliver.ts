@@ -20,11 +20,9 @@ export interface WebhookDeliveryDeps {
 }
 
 /** Deliveries that one process has on their way. */
-const MOST = 32
+const MOST = 64
 /** Of those, to one webhook: a slow receiver holds up no other. */
 const MOST_OF_ONE = 4
-/** Of those, of one tenant: its receivers hold up no other tenant, however many of them are slow. */
-const MOST_OF_TENANT = 16
 /** Beyond the deadline of a delivery, so that no process takes one that is still under way. */
 const LEASE_MS = 60_000
 const KEPT_MS = 30 * 86_400_000
@@ -64,11 +62,11 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
     underWay.set(one, { webhookId: row.webhookId, tenantId: webhook?.tenantId ?? '' })
   }
 
-  /** How many may be on their way to each webhook or tenant, and how many are. */
-  function roomBy(key: 'webhookId' | 'tenantId', most: number) {
+  /** How many are on their way, by webhook or tenant. */
+  function underWayBy(key: 'webhookId' | 'tenantId') {
     const counts = new Map<string, number>()
     for (const { [key]: id } of underWay.values()) counts.set(id, (counts.get(id) ?? 0) + 1)
-    return { most, underWay: counts }
+    return counts
   }
 
   /** Starts what is due and finds room; false when there was nothing. */
@@ -79,8 +77,8 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
       nowMs: nowMs(),
       leaseMs: LEASE_MS,
       most,
-      ofWebhook: roomBy('webhookId', MOST_OF_ONE),
-      ofTenant: roomBy('tenantId', MOST_OF_TENANT),
+      mostOfWebhook: MOST_OF_ONE,
+      underWay: { ofWebhook: underWayBy('webhookId'), ofTenant: underWayBy('tenantId') },
     })
     if (rows.length === 0) return false
     const webhooks = await store.getMany([...new Set(rows.map(row => row.webhookId))])

@@ -14,14 +14,9 @@ export interface Taking {
   /** Until when others leave alone what is taken. */
   leaseMs: number
   most: number
-  ofWebhook: Room
-  ofTenant: Room
-}
-
-interface Room {
-  most: number
+  mostOfWebhook: number
   /** How many are under way, by id. */
-  underWay: ReadonlyMap<string, number>
+  underWay: { ofWebhook: ReadonlyMap<string, number>; ofTenant: ReadonlyMap<string, number> }
 }
 
 export interface Settling {
@@ -33,21 +28,24 @@ export interface Settling {
 
 const GIVE_UP = `update webhook_deliveries set outcome = 'failed', error = ?, due_ms = null where webhook_id = ? and event_id = ?`
 
-// Each webhook's due rows come by their index. Those with the fewest under way go first, so that a backlog holds up nothing that is new.
+// Each webhook's due rows come by their index. Those with the fewest under way go first, so that a backlog holds up nothing that is new, and
+// each tenant leaves room as `leavesRoom` says (decision 122): what is taken is the beginning of that order.
 const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
 where rowid in (
   select id from (
-    select *, tenants_own + row_number() over (partition by tenant_id order by of_webhook, due_ms) as of_tenant
+    select id, of_tenant, row_number() over (order by of_tenant, of_webhook, due_ms) as taken
     from (
-      select d.rowid as id, d.due_ms, w.tenant_id, coalesce(t.value, 0) as tenants_own,
-        coalesce(o.value, 0) + row_number() over (partition by w.id order by d.due_ms) as of_webhook
-      from webhooks as w
-      left join json_each(?5) as o on o.key = w.id left join json_each(?7) as t on t.key = w.tenant_id
-      join webhook_deliveries as d on d.rowid in (
-        select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
-      where coalesce(o.value, 0) < ?4 and coalesce(t.value, 0) < ?6)
-    where of_webhook <= ?4)
-  where of_tenant <= ?6 order by of_tenant, of_webhook, due_ms limit ?3)
+      select *, tenants_own + row_number() over (partition by tenant_id order by of_webhook, due_ms) as of_tenant
+      from (
+        select d.rowid as id, d.due_ms, w.tenant_id, coalesce(t.value, 0) as tenants_own,
+          coalesce(o.value, 0) + row_number() over (partition by w.id order by d.due_ms) as of_webhook
+        from webhooks as w
+        left join json_each(?5) as o on o.key = w.id left join json_each(?6) as t on t.key = w.tenant_id
+        join webhook_deliveries as d on d.rowid in (
+          select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
+        where coalesce(o.value, 0) < ?4 and (t.value is null or t.value < 7 * (?3 - 1)))
+      where of_webhook <= ?4))
+  where taken <= ?3 and (of_tenant = 1 or of_tenant <= 7 * (?3 - taken)))
 returning *`
 
 export type WebhookStore = ReturnType<typeof webhookStore>
@@ -125,12 +123,9 @@ updated_ms = ? where id = ? returning *`,
 function deliveryStore(db: Db) {
   return {
     /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
-    async take({ nowMs, leaseMs, most, ofWebhook, ofTenant }: Taking): Promise<DeliveryRow[]> {
-      const rooms = [ofWebhook, ofTenant].flatMap(({ most, underWay }) => [
-        most,
-        JSON.stringify(Object.fromEntries(underWay)),
-      ])
-      const args = [nowMs, nowMs + leaseMs, most, ...rooms]
+    async take({ nowMs, leaseMs, most, mostOfWebhook, underWay }: Taking): Promise<DeliveryRow[]> {
+      const counts = [underWay.ofWebhook, underWay.ofTenant].map(one => JSON.stringify(Object.fromEntries(one)))
+      const args = [nowMs, nowMs + leaseMs, most, mostOfWebhook, ...counts]
       const damaged: InValue[][] = []
       const rows = rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args }))
       const taken = readRows(rows, toDeliveryRow, ({ message }, { webhook_id, event_id }) => {
