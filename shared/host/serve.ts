@@ -9,6 +9,7 @@ import { EnvError } from '../env/read-env.ts'
 import { type Bind, toOrigin } from '../http/bind.ts'
 import { feedOf } from '../http/sse-write.ts'
 import type { HostFacts } from '../metrics/metrics.ts'
+import { sharePageTurns } from '../time/sleep.ts'
 
 /** The connection that a request came by. */
 export interface Caller {
@@ -90,6 +91,7 @@ type Responses = WeakMap<Socket, ServerResponse>
 
 /** Serves a fetch handler on a Node socket. */
 export async function listen(options: RenderOptions): Promise<Listening> {
+  sharePageTurns()
   const { bind, fetch, direct, bodyMs, stalledMs = STALLED_MS, maxHeaderBytes, accepted } = options
   const viaFetch = getRequestListener(
     (request, { incoming, outgoing }) => {

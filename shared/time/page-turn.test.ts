@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import { nextTurn, pageTurn } from './sleep.ts'
+import { nextTurn, pageTurn, sharePageTurns } from './sleep.ts'
 
 it('lets a request of some rounds pass between two pages, however many read', async () => {
+  sharePageTurns()
   const pages = new Map<number, number>()
   let read = 0
   const reader = async (id: number) => {
