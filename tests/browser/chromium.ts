@@ -7,6 +7,9 @@ import { requireBackend } from '../backends/require.ts'
 /** W3C WebDriver §5: the name under which an element comes over the wire. */
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 
+/** A sandbox of another test got its network device or lost it, and the browser begins its connections anew. */
+export const isOfMachine = (complaint: string): boolean => complaint.includes('net::ERR_NETWORK_CHANGED')
+
 /** Nothing of the browser's own may ask the network: a test counts every request. */
 export const QUIET = [
   '--headless',
@@ -101,7 +104,8 @@ export async function openChromium() {
       )
     },
     /** What the browser complained about: a breach of the page's policy, an uncaught error. */
-    complaints: async () => (await logs('browser')).map(({ message }) => message),
+    complaints: async () =>
+      (await logs('browser')).map(({ message }) => message).filter(message => !isOfMachine(message)),
     async close(): Promise<void> {
       await ask('DELETE', at)
       const gone = new Promise(resolve => driver.once('exit', resolve))

@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { QUIET } from './chromium.ts'
+import { isOfMachine, QUIET } from './chromium.ts'
 
 export interface Seen {
   context: BrowserContext
@@ -39,7 +39,8 @@ async function seenIn(browser: Browser, fixture: Room = {}): Promise<Seen> {
   // Of every tab that a test opens.
   context.on('request', request => asked.push(request.url()))
   context.on('console', message => {
-    if (message.type() === 'error' || message.type() === 'warning') said.push(message.text())
+    const isComplaint = message.type() === 'error' || message.type() === 'warning'
+    if (isComplaint && !isOfMachine(message.text())) said.push(message.text())
   })
   context.on('weberror', error => said.push(String(error.error())))
   return {
