@@ -86,7 +86,7 @@ export async function soakProcesses({ processes, minutes, folder: parent, fault,
   const counted = [...page.matchAll(/^router_requests_total\{.*\} (\d+)$/gm)].reduce((sum, [, n]) => sum + Number(n), 0)
   router.kill('SIGTERM')
   const [code] = await Promise.race([ended, wait(30_000, ['did not end within 30 s'])])
-  if (code !== 0) fault(`the router ends by itself when it is told to: ${code}`)
+  if (code !== 0) fault(`the router exits with a failure at SIGTERM: ${code}`)
   upstream.kill('SIGKILL')
 
   say(`${load.answered.size} calls answered, ${load.broken} broken off, ${counted} on its page of metrics`)

@@ -113,20 +113,20 @@ async function* eachLine(
   }
   const decoder = new TextDecoder()
   const reader = body.getReader()
-  let begun: string[] = []
+  let unended: string[] = []
   try {
     for (;;) {
       const { done, value } = await reader.read()
       const [first = '', ...more] = decoder.decode(value, { stream: !done }).split('\n')
-      begun.push(first)
+      unended.push(first)
       for (const text of more) {
-        const line = begun.join('')
-        begun = [text]
+        const line = unended.join('')
+        unended = [text]
         yield readJson(line)
       }
       if (done) break
     }
-    if (begun.join('') !== '') throw new TypeError('the last line has no end')
+    if (unended.join('') !== '') throw new TypeError('the last line has no end')
   } catch (cause) {
     if (options.signal?.aborted) throw cause
     throw new ClientError('the answer broke off', { cause })
